@@ -1,0 +1,84 @@
+! SPDX-License-Identifier: MIT
+
+!> Graphs for C: an opaque handle, made once, freed by its owner.
+module gnograd_capi_graph
+  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_int32_t, c_ptr, c_loc, c_null_ptr, &
+    & c_f_pointer, c_associated
+  use gnograd_core_error, only: error_type, check_allocation
+  use gnograd_core_graph, only: graph_type
+  use gnograd_capi_status, only: status_of
+  implicit none
+  private
+  public :: graph_from_handle
+
+contains
+
+  !> The graph behind a handle.
+  subroutine graph_from_handle(handle, graph)
+    type(c_ptr), intent(in) :: handle
+    type(graph_type), pointer, intent(out) :: graph
+
+    call c_f_pointer(handle, graph)
+  end subroutine graph_from_handle
+
+  !> Validate, transpose, keep; see gnograd.h.
+  function gnograd_graph_create(n_dst, n_src, n_edges, offsets, indices, edge_ids, handle) &
+      & result(status) bind(c, name="gnograd_graph_create")
+    integer(c_int64_t), value :: n_dst, n_src, n_edges
+    integer(c_int64_t), intent(in) :: offsets(n_dst + 1), indices(n_edges)
+    integer(c_int64_t), intent(in), optional :: edge_ids(n_edges)
+    type(c_ptr), intent(out) :: handle
+    integer(c_int) :: status
+    type(graph_type), pointer :: graph
+    type(error_type), allocatable :: error
+    integer :: stat
+
+    handle = c_null_ptr
+    allocate (graph, stat=stat)
+    call check_allocation(stat, "graph", error)
+    if (.not. allocated(error)) then
+      call graph%init_zero_based(offsets, indices, n_src, error, edge_ids)
+      if (allocated(error)) then
+        deallocate (graph)
+      else
+        handle = c_loc(graph)
+      end if
+    end if
+    status = status_of(error)
+  end function gnograd_graph_create
+
+  !> Free a graph; a null handle is ignored.
+  subroutine gnograd_graph_free(handle) bind(c, name="gnograd_graph_free")
+    type(c_ptr), value :: handle
+    type(graph_type), pointer :: graph
+
+    if (.not. c_associated(handle)) return
+    call c_f_pointer(handle, graph)
+    deallocate (graph)
+  end subroutine gnograd_graph_free
+
+  !> Copy the edges ordered by source; see gnograd.h.
+  subroutine gnograd_graph_by_src(handle, offsets, indices, edge, position) &
+      & bind(c, name="gnograd_graph_by_src")
+    type(c_ptr), value :: handle
+    integer(c_int64_t), intent(out) :: offsets(0:*)
+    integer(c_int32_t), intent(out) :: indices(0:*)
+    integer(c_int64_t), intent(out) :: edge(0:*), position(0:*)
+    type(graph_type), pointer :: graph
+    integer(c_int64_t) :: n
+
+    call c_f_pointer(handle, graph)
+    n = graph%n_edges
+    associate (columns => graph%by_src)
+      offsets(0:graph%n_src) = columns%offsets
+      indices(0:n - 1) = columns%indices
+      edge(0:n - 1) = columns%edge
+      if (allocated(columns%position)) then
+        position(0:n - 1) = columns%position
+      else
+        position(0:n - 1) = columns%edge
+      end if
+    end associate
+  end subroutine gnograd_graph_by_src
+
+end module gnograd_capi_graph

@@ -1,0 +1,252 @@
+! SPDX-License-Identifier: MIT
+
+!> A bipartite graph in both orders: edges by destination as the caller gave them, and by source.
+!>
+!> Validated and transposed once, when it is built; the kernels trust it afterwards. Everything is
+!> counted from 0, because the arrays are shared with C and Python.
+module gnograd_core_graph
+  use gnograd_core_kinds, only: int32, int64
+  use gnograd_core_error, only: error_type, fail, check_allocation, code_value, code_index
+  implicit none
+  private
+  public :: graph_type, csc_type
+
+  !> Edges grouped by the node at one end.
+  type :: csc_type
+    !> First position of every row, [n_rows+1]
+    integer(int64), allocatable :: offsets(:)
+    !> Node at the other end, [n_edges]
+    integer(int32), allocatable :: indices(:)
+    !> Row of the caller's edge table, [n_edges]; not allocated: the position itself
+    integer(int64), allocatable :: edge(:)
+    !> Position of the edge in the destination-major order, [n_edges]; not allocated: as edge
+    integer(int64), allocatable :: position(:)
+  end type csc_type
+
+  !> Graph with n_src source nodes and n_dst destination nodes.
+  type :: graph_type
+    integer(int64) :: n_src = 0
+    integer(int64) :: n_dst = 0
+    integer(int64) :: n_edges = 0
+    !> Rows are destinations, indices are sources
+    type(csc_type) :: by_dst
+    !> Rows are sources, indices are destinations
+    type(csc_type) :: by_src
+  contains
+    !> Build from 1-based arrays: the Fortran user's door
+    procedure :: init => init_one_based
+    !> Build from 0-based arrays: the door of C and Python
+    procedure :: init_zero_based
+    !> True when destinations and sources may be the same nodes
+    procedure :: is_square
+  end type graph_type
+
+contains
+
+  !> Build from 1-based offsets and source numbers.
+  subroutine init_one_based(self, offsets, indices, n_src, error, edge_ids)
+    !> Becomes the graph; left as it was on error
+    class(graph_type), intent(inout) :: self
+    !> First edge of every destination, 1-based, [n_dst+1]
+    integer, intent(in) :: offsets(:)
+    !> Source of every edge, 1-based, [n_edges]
+    integer, intent(in) :: indices(:)
+    !> Number of sources
+    integer, intent(in) :: n_src
+    !> Allocated on error
+    type(error_type), allocatable, intent(out) :: error
+    !> Row of the edge table that every edge uses, 1-based, [n_edges]
+    integer, intent(in), optional :: edge_ids(:)
+
+    if (present(edge_ids)) then
+      call self%init_zero_based(int(offsets, int64) - 1, int(indices, int64) - 1, &
+        & int(n_src, int64), error, int(edge_ids, int64) - 1)
+    else
+      call self%init_zero_based(int(offsets, int64) - 1, int(indices, int64) - 1, &
+        & int(n_src, int64), error)
+    end if
+  end subroutine init_one_based
+
+  !> Build from 0-based offsets and source numbers.
+  subroutine init_zero_based(self, offsets, indices, n_src, error, edge_ids)
+    !> Becomes the graph; left as it was on error
+    class(graph_type), intent(inout) :: self
+    !> First edge of every destination, [n_dst+1]
+    integer(int64), intent(in) :: offsets(0:)
+    !> Source of every edge, [n_edges]
+    integer(int64), intent(in) :: indices(0:)
+    !> Number of sources
+    integer(int64), intent(in) :: n_src
+    !> Allocated on error
+    type(error_type), allocatable, intent(out) :: error
+    !> Row of the edge table that every edge uses, a permutation of 0..n_edges-1, [n_edges]
+    integer(int64), intent(in), optional :: edge_ids(0:)
+    type(graph_type) :: graph
+    integer :: status
+
+    call check(offsets, indices, n_src, error)
+    if (allocated(error)) return
+    graph%n_src = n_src
+    graph%n_dst = size(offsets, kind=int64) - 1
+    graph%n_edges = size(indices, kind=int64)
+
+    allocate (graph%by_dst%offsets(0:graph%n_dst), graph%by_dst%indices(0:graph%n_edges - 1), &
+      & stat=status)
+    call check_allocation(status, "graph", error)
+    if (allocated(error)) return
+    graph%by_dst%offsets(:) = offsets
+    graph%by_dst%indices(:) = int(indices, int32)
+    if (present(edge_ids)) then
+      call check_permutation(edge_ids, graph%n_edges, error)
+      if (allocated(error)) return
+      allocate (graph%by_dst%edge(0:graph%n_edges - 1), stat=status)
+      call check_allocation(status, "graph", error)
+      if (allocated(error)) return
+      graph%by_dst%edge(:) = edge_ids
+    end if
+    call transpose_edges(graph, error)
+    if (allocated(error)) return
+
+    self%n_src = graph%n_src
+    self%n_dst = graph%n_dst
+    self%n_edges = graph%n_edges
+    call move_csc(graph%by_dst, self%by_dst)
+    call move_csc(graph%by_src, self%by_src)
+  end subroutine init_zero_based
+
+  !> True when destinations and sources may be the same nodes.
+  pure function is_square(self) result(square)
+    class(graph_type), intent(in) :: self
+    logical :: square
+
+    square = self%n_src == self%n_dst
+  end function is_square
+
+  !> Offsets monotone from 0 to the number of edges, sources in range.
+  pure subroutine check(offsets, indices, n_src, error)
+    integer(int64), intent(in) :: offsets(0:), indices(0:), n_src
+    type(error_type), allocatable, intent(out) :: error
+    integer(int64) :: n_dst, n_edges, k
+
+    n_dst = size(offsets, kind=int64) - 1
+    n_edges = size(indices, kind=int64)
+    if (n_dst < 0) then
+      call fail(error, code_value, "graph: offsets is empty, needs n_dst+1 entries")
+    else if (n_dst > huge(0_int32) .or. n_src < 0 .or. n_src > huge(0_int32)) then
+      call fail(error, code_value, "graph: n_src and n_dst must lie between 0 and 2^31-1")
+    else if (offsets(0) /= 0) then
+      call fail(error, code_value, "graph: the first entry of offsets must name the first edge")
+    else if (offsets(n_dst) /= n_edges) then
+      call fail(error, code_value, "graph: the last entry of offsets names "// &
+        & text(offsets(n_dst))//" edges, but indices has "//text(n_edges))
+    end if
+    if (allocated(error)) return
+    do k = 1, n_dst
+      if (offsets(k) < offsets(k - 1)) then
+        call fail(error, code_value, "graph: offsets decreases at destination "//text(k - 1))
+        return
+      end if
+    end do
+    do k = 0, n_edges - 1
+      if (indices(k) < 0 .or. indices(k) >= n_src) then
+        call fail(error, code_index, "graph: indices["//text(k)//"] is "//text(indices(k))// &
+          & ", not one of "//text(n_src)//" source nodes")
+        return
+      end if
+    end do
+  end subroutine check
+
+  !> Every row of the edge table belongs to exactly one edge.
+  pure subroutine check_permutation(edge_ids, n_edges, error)
+    integer(int64), intent(in) :: edge_ids(0:), n_edges
+    type(error_type), allocatable, intent(out) :: error
+    logical, allocatable :: seen(:)
+    integer(int64) :: p
+    integer :: status
+
+    if (size(edge_ids, kind=int64) /= n_edges) then
+      call fail(error, code_value, "graph: edge_ids has "//text(size(edge_ids, kind=int64))// &
+        & " entries, needs "//text(n_edges))
+      return
+    end if
+    allocate (seen(0:n_edges - 1), source=.false., stat=status)
+    call check_allocation(status, "graph", error)
+    if (allocated(error)) return
+    do p = 0, n_edges - 1
+      if (edge_ids(p) < 0 .or. edge_ids(p) >= n_edges) then
+        call fail(error, code_index, "graph: edge_ids["//text(p)//"] is "//text(edge_ids(p))// &
+          & ", not one of "//text(n_edges)//" edges")
+        return
+      end if
+      if (seen(edge_ids(p))) then
+        call fail(error, code_value, "graph: edge_ids names edge "//text(edge_ids(p))//" twice")
+        return
+      end if
+      seen(edge_ids(p)) = .true.
+    end do
+  end subroutine check_permutation
+
+  !> Order the edges by source: count, scan, stable fill; O(n_edges).
+  pure subroutine transpose_edges(graph, error)
+    type(graph_type), intent(inout) :: graph
+    type(error_type), allocatable, intent(out) :: error
+    integer(int64), allocatable :: next(:)
+    integer(int64) :: i, j, p, q
+    integer :: status
+    logical :: has_ids
+
+    has_ids = allocated(graph%by_dst%edge)
+    associate (n => graph%n_edges, rows => graph%by_dst, columns => graph%by_src)
+      allocate (columns%offsets(0:graph%n_src), columns%indices(0:n - 1), columns%edge(0:n - 1), &
+        & next(0:graph%n_src), stat=status)
+      if (status == 0 .and. has_ids) allocate (columns%position(0:n - 1), stat=status)
+      call check_allocation(status, "graph", error)
+      if (allocated(error)) return
+
+      columns%offsets(:) = 0
+      do p = 0, n - 1
+        j = rows%indices(p)
+        columns%offsets(j + 1) = columns%offsets(j + 1) + 1
+      end do
+      do j = 1, graph%n_src
+        columns%offsets(j) = columns%offsets(j) + columns%offsets(j - 1)
+      end do
+      next(:) = columns%offsets
+      do i = 0, graph%n_dst - 1
+        do p = rows%offsets(i), rows%offsets(i + 1) - 1
+          j = rows%indices(p)
+          q = next(j)
+          next(j) = q + 1
+          columns%indices(q) = int(i, int32)
+          if (has_ids) then
+            columns%edge(q) = rows%edge(p)
+            columns%position(q) = p
+          else
+            columns%edge(q) = p
+          end if
+        end do
+      end do
+    end associate
+  end subroutine transpose_edges
+
+  pure subroutine move_csc(from, to)
+    type(csc_type), intent(inout) :: from, to
+
+    call move_alloc(from%offsets, to%offsets)
+    call move_alloc(from%indices, to%indices)
+    if (allocated(to%edge)) deallocate (to%edge)
+    if (allocated(from%edge)) call move_alloc(from%edge, to%edge)
+    if (allocated(to%position)) deallocate (to%position)
+    if (allocated(from%position)) call move_alloc(from%position, to%position)
+  end subroutine move_csc
+
+  pure function text(number) result(string)
+    integer(int64), intent(in) :: number
+    character(len=:), allocatable :: string
+    character(len=20) :: buffer
+
+    write (buffer, "(i0)") number
+    string = trim(buffer)
+  end function text
+
+end module gnograd_core_graph

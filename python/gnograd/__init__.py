@@ -1,0 +1,1 @@
+"""Differentiable message passing and block-sparse attention for neural-operator PDE codes."""
