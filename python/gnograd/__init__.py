@@ -1,1 +1,42 @@
+# SPDX-License-Identifier: MIT
 """Differentiable message passing and block-sparse attention for neural-operator PDE codes."""
+
+from importlib.metadata import version
+
+from gnograd.gno import (
+    gno,
+    gno_aggregate,
+    gno_contract,
+    gno_kernel,
+    gno_pack,
+    gno_unpack,
+)
+from gnograd.graph import EdgesBySource, Graph
+from gnograd.operator import Operator
+from gnograd.runtime import (
+    get_config,
+    get_include,
+    get_num_threads,
+    get_pkgconfig_dir,
+    set_num_threads,
+    show_config,
+)
+
+__all__ = [
+    "EdgesBySource",
+    "Graph",
+    "Operator",
+    "get_config",
+    "get_include",
+    "get_num_threads",
+    "get_pkgconfig_dir",
+    "gno",
+    "gno_aggregate",
+    "gno_contract",
+    "gno_kernel",
+    "gno_pack",
+    "gno_unpack",
+    "set_num_threads",
+    "show_config",
+]
+__version__ = version("gnograd")

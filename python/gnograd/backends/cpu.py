@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""NumPy arrays: the Fortran library through its C interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd import _core
+
+DEVICE = "CPU"
+SUFFIXES = {"float32": "r32", "float64": "r64"}
+"""Kinds of numbers the kernels take, and how their function names end."""
+
+_EXCEPTIONS = {1: ValueError, 2: IndexError, 3: MemoryError, 4: NotImplementedError}
+
+
+def address(array: Any) -> int:
+    """Where a NumPy array begins; 0 for None."""
+    return 0 if array is None else int(array.__array_interface__["data"][0])
+
+
+def check_status(status: int) -> None:
+    """Raise the error behind a status code of the C interface."""
+    if status == 0:
+        return
+    text = np.zeros(1024, np.uint8)
+    _core.gnograd_last_error(text.size, address(text))
+    message = text.tobytes().split(b"\0")[0].decode(errors="replace")
+    raise _EXCEPTIONS.get(status, RuntimeError)(message)
+
+
+def contiguous(array: NDArray[Any]) -> NDArray[Any]:
+    """The array itself when kernels can read it, else a copy."""
+    if array.flags.c_contiguous and array.flags.aligned:
+        return array
+    return np.array(array, order="C", copy=True)
+
+
+def empty(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """Memory for an output."""
+    return np.empty(shape, dtype)
+
+
+def run(operator: str, face: str, dtype: str, arguments: Sequence[Any]) -> None:
+    """Call one kernel: graphs go as handles, arrays as addresses, None as a null pointer."""
+    function = getattr(_core, f"gnograd_{operator}_{face}_{SUFFIXES[dtype]}")
+    check_status(function(*map(_pass, arguments)))
+
+
+def _pass(argument: Any) -> Any:
+    if argument is None or isinstance(argument, np.ndarray):
+        return address(argument)
+    return getattr(argument, "handle", argument)

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: MIT
+"""Graph neural operator kernel, and aggregation of neighbours through it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.graph import Graph
+from gnograd.operator import Array, Signature, operator
+
+__all__ = ["gno", "gno_aggregate", "gno_contract", "gno_kernel", "gno_pack", "gno_unpack"]
+
+ACTIVATIONS = {"relu": 0, "gelu": 1, "silu": 2, "tanh": 3, "sin": 4, "identity": 5}
+REDUCTIONS = {"sum": 0, "mean": 1}
+KERNEL_FORMS = {"full": 0, "diagonal": 1}
+
+
+@operator(
+    Signature(
+        inputs={
+            "coords": "n_edges d",
+            "U": "d H",
+            "b_u": "H",
+            "V": "H F_in F_out",
+            "b_v": "F_in F_out",
+        },
+        outputs={"kappa": "n_edges F_in F_out"},
+        arguments="n_edges d H F_in F_out activation",
+    ),
+    choices={"activation": ACTIVATIONS},
+)
+def gno_kernel(
+    coords: Array, U: Array, b_u: Array, V: Array, b_v: Array, *, activation: str = "relu"
+) -> Array:
+    """Kernel matrix of every edge.
+
+    ``kappa[e] = act(coords[e] @ U + b_u) . V + b_v``, with the dot product over the hidden
+    width H. With ``activation="relu"`` the gradient to the coordinates is
+    ``U diag(U^T c + b_u > 0) (V . g)``, in O(F_in F_out H + H d) operations an edge.
+
+    Parameters
+    ----------
+    coords : array, (n_edges, d)
+        Geometry of every edge, for example the difference of its ends.
+    U, b_u : array, (d, H), (H,)
+        First layer of the kernel network.
+    V, b_v : array, (H, F_in, F_out), (F_in, F_out)
+        Second layer.
+    activation : {"relu", "gelu", "silu", "tanh", "sin", "identity"}
+        Gelu in its erf form; the derivative of relu at 0 is 0.
+
+    Returns
+    -------
+    kappa : array, (n_edges, F_in, F_out)
+
+    See Also
+    --------
+    gno : the same kernel applied to a graph without forming `kappa`.
+
+    References
+    ----------
+    Li et al., Neural Operator: Graph Kernel Network for Partial Differential Equations,
+    arXiv:2003.03485, 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd as gg
+    >>> coords = np.array([[1.0, -2.0]])
+    >>> U, b_u = np.eye(2), np.zeros(2)
+    >>> V, b_v = np.ones((2, 1, 3)), np.zeros((1, 3))
+    >>> gg.gno_kernel(coords, U, b_u, V, b_v)
+    array([[[1., 1., 1.]]])
+    """
+
+
+@operator(
+    Signature(
+        inputs={"h": "n_src F_in", "kappa": "n_edges F_in F_out"},
+        outputs={"out": "n_dst F_out"},
+        arguments="graph F_in F_out reduction",
+    ),
+    choices={"reduction": REDUCTIONS},
+)
+def gno_aggregate(h: Array, kappa: Array, *, graph: Graph, reduction: str = "sum") -> Array:
+    """Aggregation of neighbours with a given kernel matrix an edge.
+
+    ``out[i]`` is the sum or mean of ``h[j] @ kappa[e]`` over the edges ``e = (j -> i)``.
+
+    Parameters
+    ----------
+    h : array, (n_src, F_in)
+        Features of the sources.
+    kappa : array, (n_edges, F_in, F_out)
+        Kernel matrix of every edge.
+    graph : Graph
+    reduction : {"sum", "mean"}
+        The mean is over the edges of a destination, 0 where there are none.
+
+    Returns
+    -------
+    out : array, (n_dst, F_out)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd as gg
+    >>> graph = gg.Graph.from_edges(src=[0, 1], dst=[0, 0], n_src=2)
+    >>> h, kappa = np.array([[1.0], [10.0]]), np.full((2, 1, 2), 0.5)
+    >>> gg.gno_aggregate(h, kappa, graph=graph)
+    array([[5.5, 5.5],
+           [0. , 0. ]])
+    """
+
+
+def _shapes(static: Mapping[str, Any]) -> tuple[str, str]:
+    """Kernel matrix and output width; a diagonal kernel has one width."""
+    return ("F_in F_out", "F_out") if static["kernel"] == "full" else ("F_in", "F_in")
+
+
+def _features(static: Mapping[str, Any]) -> str:
+    """Source features, which a diagonal kernel can do without."""
+    return "n_src F_in" if static["kernel"] == "full" else "n_src F_in or None"
+
+
+def _contract_signature(static: Mapping[str, Any]) -> Signature:
+    kernel, width = _shapes(static)
+    return Signature(
+        inputs={
+            "h": _features(static),
+            "hid": "n_edges H",
+            "V": f"H {kernel}",
+            "b_v": kernel,
+            "edge_weight": "n_edges or None",
+        },
+        outputs={"out": f"n_dst {width}"},
+        arguments=f"graph H F_in {width} reduction kernel",
+    )
+
+
+@operator(_contract_signature, choices={"reduction": REDUCTIONS, "kernel": KERNEL_FORMS})
+def gno_contract(
+    h: Array | None,
+    hid: Array,
+    V: Array,
+    b_v: Array,
+    edge_weight: Array | None = None,
+    *,
+    graph: Graph,
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> Array:
+    """Aggregation for any kernel network whose last layer is linear.
+
+    ``out[i]`` is the sum or mean over the edges ``e = (j -> i)`` of
+    ``edge_weight[e] * h[j] @ (hid[e] . V + b_v)``. The kernel matrices are never formed:
+    ``Z[i] = sum_e edge_weight[e] * outer(h[j], [hid[e], 1])`` comes first, and then one matrix
+    product ``Z . [V; b_v]``.
+
+    Parameters
+    ----------
+    h : array, (n_src, F_in), or None
+        Features of the sources; None is 1, for the diagonal kernel only.
+    hid : array, (n_edges, H)
+        Last hidden features of the kernel network, computed once for several layers if need be.
+    V, b_v : array, (H, F_in, F_out), (F_in, F_out)
+        Last layer of the kernel network; (H, F), (F,) for the diagonal kernel.
+    edge_weight : array, (n_edges,), optional
+        Quadrature weights.
+    graph : Graph
+    reduction : {"sum", "mean"}
+        The mean is over the edges of a destination, 0 where there are none.
+    kernel : {"full", "diagonal"}
+        A diagonal kernel multiplies ``h[j]`` element by element.
+
+    Returns
+    -------
+    out : array, (n_dst, F_out)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd as gg
+    >>> graph = gg.Graph.from_edges(src=[0, 1], dst=[0, 0], n_src=2)
+    >>> h, hid = np.array([[1.0], [10.0]]), np.array([[2.0], [3.0]])
+    >>> gg.gno_contract(h, hid, np.ones((1, 1, 1)), np.zeros((1, 1)), graph=graph)
+    array([[32.],
+           [ 0.]])
+    """
+
+
+def _gno_signature(static: Mapping[str, Any]) -> Signature:
+    kernel, width = _shapes(static)
+    return Signature(
+        inputs={
+            "h": _features(static),
+            "coords": "n_edges d",
+            "U": "d H",
+            "b_u": "H",
+            "V": f"H {kernel}",
+            "b_v": kernel,
+            "edge_weight": "n_edges or None",
+        },
+        outputs={"out": f"n_dst {width}"},
+        arguments=f"graph d H F_in {width} activation reduction kernel",
+    )
+
+
+@operator(
+    _gno_signature,
+    choices={"activation": ACTIVATIONS, "reduction": REDUCTIONS, "kernel": KERNEL_FORMS},
+)
+def gno(
+    h: Array | None,
+    coords: Array,
+    U: Array,
+    b_u: Array,
+    V: Array,
+    b_v: Array,
+    edge_weight: Array | None = None,
+    *,
+    graph: Graph,
+    activation: str = "relu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> Array:
+    """Graph neural operator: integral of features against a learned kernel of the geometry.
+
+    ``out[i]`` is the sum or mean over the edges ``e = (j -> i)`` of
+    ``edge_weight[e] * h[j] @ kappa[e]``, with the kernel of `gno_kernel`, which is never formed.
+    Nothing of size n_edges x H is kept either: the hidden features are computed again where a
+    derivative needs them.
+
+    Parameters
+    ----------
+    h : array, (n_src, F_in), or None
+        Features of the sources; None is 1, for the diagonal kernel only.
+    coords : array, (n_edges, d)
+        Geometry of every edge, for example the difference of its ends.
+    U, b_u : array, (d, H), (H,)
+        First layer of the kernel network.
+    V, b_v : array, (H, F_in, F_out), (F_in, F_out)
+        Second layer; (H, F), (F,) for the diagonal kernel.
+    edge_weight : array, (n_edges,), optional
+        Quadrature weights.
+    graph : Graph
+    activation : {"relu", "gelu", "silu", "tanh", "sin", "identity"}
+        Gelu in its erf form; the derivative of relu at 0 is 0. With relu and identity the second
+        derivative by the coordinates alone is zero.
+    reduction : {"sum", "mean"}
+        The mean is over the edges of a destination, 0 where there are none.
+    kernel : {"full", "diagonal"}
+        A diagonal kernel multiplies ``h[j]`` element by element.
+
+    Returns
+    -------
+    out : array, (n_dst, F_out)
+
+    See Also
+    --------
+    gno_contract : for deeper kernel networks.
+    gno_kernel, gno_aggregate : the same in two steps.
+
+    References
+    ----------
+    Li et al., Neural Operator: Graph Kernel Network for Partial Differential Equations,
+    arXiv:2003.03485, 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd as gg
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.random((50, 2))
+    >>> graph = gg.Graph.radius(x, 0.3)
+    >>> coords = x[graph.dst] - x[graph.src]
+    >>> U, b_u = rng.normal(size=(2, 8)), np.zeros(8)
+    >>> V, b_v = rng.normal(size=(8, 3, 4)), np.zeros((3, 4))
+    >>> h = rng.normal(size=(50, 3))
+    >>> out = gg.gno(h, coords, U, b_u, V, b_v, graph=graph, reduction="mean")
+    >>> out.shape
+    (50, 4)
+    >>> inputs = (h, coords, U, b_u, V, b_v)
+    >>> grads = gg.gno.vjp(out, inputs, wrt={"U", "V"}, graph=graph, reduction="mean")
+    >>> [None if g is None else g.shape for g in grads]
+    [None, None, (2, 8), None, (8, 3, 4), None, None]
+    """
+
+
+def gno_pack(
+    U: NDArray[Any], b_u: NDArray[Any], V: NDArray[Any], b_v: NDArray[Any]
+) -> NDArray[Any]:
+    """Parameters of a kernel in one vector, ``[U | b_u | V | b_v]``.
+
+    The order is that of athena's packed column, which holds Fortran arrays (H, d), (H),
+    (F_out, F_in, H), (F_out, F_in).
+
+    Parameters
+    ----------
+    U, b_u, V, b_v : array
+        As `gno` takes them.
+
+    Returns
+    -------
+    params : array, (d*H + H + H*F_in*F_out + F_in*F_out,)
+
+    See Also
+    --------
+    gno_unpack : back, without a copy.
+    """
+    return np.concatenate([np.ravel(part) for part in (U, b_u, V, b_v)])
+
+
+def gno_unpack(
+    params: NDArray[Any], d: int, n_hidden: int, kernel_shape: tuple[int, ...]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Views ``(U, b_u, V, b_v)`` of a packed vector: changing one changes the other.
+
+    Parameters
+    ----------
+    params : array, (d*H + H + H*F + F,)
+        Contiguous; F is the number of entries of the kernel matrix.
+    d, n_hidden : int
+        Dimension of the geometry, hidden width H.
+    kernel_shape : tuple of int
+        ``(F_in, F_out)``, or ``(F,)`` for the diagonal kernel.
+
+    Returns
+    -------
+    U, b_u, V, b_v : array
+        As `gno` takes them.
+
+    Raises
+    ------
+    ValueError
+        A vector of another length, or one that is not contiguous.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd as gg
+    >>> params = np.arange(34.0)
+    >>> U, b_u, V, b_v = gg.gno_unpack(params, d=2, n_hidden=4, kernel_shape=(2, 2))
+    >>> b_u
+    array([ 8.,  9., 10., 11.])
+    >>> bool((gg.gno_pack(U, b_u, V, b_v) == params).all())
+    True
+    """
+    shapes = (d, n_hidden), (n_hidden,), (n_hidden, *kernel_shape), kernel_shape
+    ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes])
+    if params.shape != (ends[-1],) or not params.flags.c_contiguous:
+        raise ValueError(
+            f"gno_unpack: params has shape {params.shape}, needs ({ends[-1]},) and contiguous"
+        )
+    parts = np.split(params, ends[:-1])
+    U, b_u, V, b_v = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+    return U, b_u, V, b_v

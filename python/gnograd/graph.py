@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: MIT
+"""Graphs: edges grouped by destination, and by source when gradients need them so."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnograd import _core
+from gnograd.backends.cpu import address, check_status
+
+__all__ = ["EdgesBySource", "Graph"]
+
+
+class EdgesBySource(NamedTuple):
+    """The edges of a graph ordered by source: its transpose."""
+
+    offsets: NDArray[np.int64]
+    """First edge of every source, (n_src + 1,)."""
+    indices: NDArray[np.int32]
+    """Destination of every edge, (n_edges,)."""
+    edge: NDArray[np.int64]
+    """Row of the edge table that belongs to every edge, (n_edges,)."""
+    position: NDArray[np.int64]
+    """Position of every edge in the destination-major order, (n_edges,)."""
+
+
+class Graph:
+    """Directed bipartite graph in compressed columns, destination-major.
+
+    Edge ``p`` in ``offsets[i] .. offsets[i + 1] - 1`` goes from source ``indices[p]`` to
+    destination ``i``. Isolated nodes, self-loops, repeated edges, no edges and no nodes are all
+    legal. The graph is checked and transposed once, here, in O(n_edges); it keeps its own copy
+    of the arrays, cannot be changed, and may be shared between threads and operators.
+
+    Parameters
+    ----------
+    offsets : array of int32 or int64, (n_dst + 1,)
+        First edge of every destination; starts with 0 and ends with the number of edges.
+    indices : array of int32 or int64, (n_edges,)
+        Source of every edge.
+    n_src : int, optional
+        Number of sources; the number of destinations when left out.
+    edge_ids : array of int32 or int64, (n_edges,), optional
+        Row of the caller's edge arrays that every edge uses, a permutation. Left out, the rows
+        are in the order of `indices`.
+
+    Raises
+    ------
+    TypeError
+        An array that is neither int32 nor int64.
+    ValueError
+        Offsets that decrease or do not fit `indices`, `edge_ids` that is no permutation.
+    IndexError
+        A node or edge out of range.
+
+    See Also
+    --------
+    Graph.from_edges : from pairs of nodes in any order.
+    Graph.radius : from points in space.
+
+    Examples
+    --------
+    >>> import gnograd as gg
+    >>> graph = gg.Graph([0, 2, 3, 3], [1, 2, 0])
+    >>> graph
+    Graph(n_src=3, n_dst=3, n_edges=3)
+    >>> graph.src, graph.dst
+    (array([1, 2, 0], dtype=int32), array([0, 0, 1], dtype=int32))
+    >>> graph.transpose.offsets
+    array([0, 1, 2, 3])
+    """
+
+    __slots__ = ("__weakref__", "_edge_ids", "_handle", "_indices", "_n_src", "_offsets")
+
+    def __init__(
+        self,
+        offsets: ArrayLike,
+        indices: ArrayLike,
+        n_src: int | None = None,
+        edge_ids: ArrayLike | None = None,
+    ) -> None:
+        first = _integers("offsets", offsets)
+        sources = _integers("indices", indices)
+        ids = None if edge_ids is None else _integers("edge_ids", edge_ids)
+        n_dst = first.size - 1
+        n_src = n_dst if n_src is None else _count("n_src", n_src)
+        if ids is not None and ids.size != sources.size:
+            raise ValueError(f"graph: edge_ids has {ids.size} entries, needs {sources.size}")
+        handle = np.zeros(1, np.int64)
+        check_status(
+            _core.gnograd_graph_create(
+                n_dst, n_src, sources.size, address(first), address(sources), address(ids),
+                address(handle),
+            )
+        )  # fmt: skip
+        self._handle = int(handle[0])
+        # not at exit: the operating system is quicker
+        weakref.finalize(self, _core.gnograd_graph_free, self._handle).atexit = False
+        self._n_src = n_src
+        self._offsets = _frozen(first)
+        self._indices = _frozen(sources.astype(np.int32))
+        self._edge_ids = None if ids is None else _frozen(ids)
+
+    @classmethod
+    def from_edges(
+        cls, src: ArrayLike, dst: ArrayLike, n_src: int | None = None, n_dst: int | None = None
+    ) -> Graph:
+        """Graph of the edges ``src[e] -> dst[e]``, in any order.
+
+        Edge arrays (coordinates, weights) stay in the order of `src` and `dst`, through
+        `edge_ids`; edges already ordered by destination need none.
+
+        Parameters
+        ----------
+        src, dst : array of int32 or int64, (n_edges,)
+            The two ends of every edge.
+        n_src, n_dst : int, optional
+            Numbers of nodes. One left out is the same as the other; both left out are one more
+            than the largest node in `src` and `dst`.
+
+        Raises
+        ------
+        TypeError, ValueError, IndexError
+            As for `Graph`.
+
+        Examples
+        --------
+        >>> import gnograd as gg
+        >>> graph = gg.Graph.from_edges(src=[0, 1, 2], dst=[1, 0, 1])
+        >>> graph.indices, graph.edge_ids
+        (array([1, 0, 2], dtype=int32), array([1, 0, 2]))
+        >>> graph.in_degree
+        array([1, 2, 0])
+        """
+        source, destination = _integers("src", src), _integers("dst", dst)
+        if source.size != destination.size:
+            raise ValueError(f"graph: src has {source.size} entries but dst has {destination.size}")
+        n_dst = n_src if n_dst is None else n_dst
+        if n_dst is None:
+            n_dst = int(max(source.max(initial=-1), destination.max(initial=-1))) + 1
+        n_dst = _count("n_dst", n_dst)
+        bad = np.flatnonzero((destination < 0) | (destination >= n_dst))
+        if bad.size:
+            raise IndexError(
+                f"graph: dst[{bad[0]}] is {destination[bad[0]]}, "
+                f"not one of {n_dst} destination nodes"
+            )
+        offsets = np.zeros(n_dst + 1, np.int64)
+        np.cumsum(np.bincount(destination, minlength=n_dst), out=offsets[1:])
+        if np.all(destination[1:] >= destination[:-1]):
+            return cls(offsets, source, n_src)
+        order = np.argsort(destination, kind="stable")
+        return cls(offsets, source[order], n_src, order)
+
+    @classmethod
+    def radius(
+        cls,
+        sources: ArrayLike,
+        radius: float,
+        destinations: ArrayLike | None = None,
+        include_self: bool = True,
+    ) -> Graph:
+        """Graph of all pairs of points at most `radius` apart.
+
+        The sources of a destination come in ascending order.
+
+        Parameters
+        ----------
+        sources : array of float, (n_src, d)
+            Coordinates of the sources.
+        radius : float
+            Largest Euclidean distance, inclusive.
+        destinations : array of float, (n_dst, d), optional
+            Coordinates of the destinations; the sources when left out.
+        include_self : bool, optional
+            Whether a point is its own neighbour; ``False`` only without `destinations`.
+
+        Raises
+        ------
+        ValueError
+            Points that are not finite or not of the same dimension, a negative radius.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gnograd as gg
+        >>> graph = gg.Graph.radius(np.array([[0.0], [1.0], [3.0]]), radius=1.5)
+        >>> graph.src, graph.dst
+        (array([0, 1, 0, 1, 2], dtype=int32), array([0, 0, 1, 1, 2], dtype=int32))
+        """
+        from scipy.spatial import cKDTree
+
+        if not radius >= 0:
+            raise ValueError(f"graph: radius is {radius}, needs a number that is not negative")
+        if destinations is not None and not include_self:
+            raise ValueError("graph: include_self=False needs destinations=None")
+        source = _points("sources", sources)
+        destination = source if destinations is None else _points("destinations", destinations)
+        if source.shape[1] != destination.shape[1]:
+            raise ValueError(
+                f"graph: sources has {source.shape[1]} coordinates "
+                f"but destinations has {destination.shape[1]}"
+            )
+        source_tree = cKDTree(source)
+        pairs = cKDTree(destination).sparse_distance_matrix(
+            source_tree, radius, output_type="ndarray"
+        )
+        i, j = pairs["i"], pairs["j"]
+        if not include_self:
+            i, j = i[i != j], j[i != j]
+        order = np.lexsort((j, i))
+        return cls.from_edges(
+            j[order].astype(np.int64), i[order].astype(np.int64), len(source), len(destination)
+        )
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """First edge of every destination, (n_dst + 1,); read-only."""
+        return self._offsets
+
+    @property
+    def indices(self) -> NDArray[np.int32]:
+        """Source of every edge, (n_edges,), ordered by destination; read-only."""
+        return self._indices
+
+    @property
+    def edge_ids(self) -> NDArray[np.int64] | None:
+        """Row of the edge arrays that every entry of `indices` uses, or None: its own."""
+        return self._edge_ids
+
+    @property
+    def n_src(self) -> int:
+        """Number of sources."""
+        return self._n_src
+
+    @property
+    def n_dst(self) -> int:
+        """Number of destinations."""
+        return self._offsets.size - 1
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return self._indices.size
+
+    @property
+    def in_degree(self) -> NDArray[np.int64]:
+        """Number of edges that end in every destination, (n_dst,)."""
+        return np.diff(self._offsets)
+
+    @property
+    def src(self) -> NDArray[np.int32]:
+        """Source of every row of the edge arrays, (n_edges,)."""
+        return self._by_row(self._indices)
+
+    @property
+    def dst(self) -> NDArray[np.int32]:
+        """Destination of every row of the edge arrays, (n_edges,)."""
+        return self._by_row(np.repeat(np.arange(self.n_dst, dtype=np.int32), self.in_degree))
+
+    @property
+    def transpose(self) -> EdgesBySource:
+        """The edges ordered by source; a copy of what the kernels keep."""
+        edges = EdgesBySource(
+            np.empty(self.n_src + 1, np.int64),
+            np.empty(self.n_edges, np.int32),
+            np.empty(self.n_edges, np.int64),
+            np.empty(self.n_edges, np.int64),
+        )
+        _core.gnograd_graph_by_src(self._handle, *map(address, edges))
+        return edges
+
+    @property
+    def handle(self) -> int:
+        """Address of the ``gnograd_graph`` of the C interface, which lives as long as this."""
+        return self._handle
+
+    def _by_row(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Reorder an array over edges from destination-major order to the edge arrays' order."""
+        if self._edge_ids is None:
+            return values
+        rows = np.empty_like(values)
+        rows[self._edge_ids] = values
+        return rows
+
+    def __repr__(self) -> str:
+        return f"Graph(n_src={self.n_src}, n_dst={self.n_dst}, n_edges={self.n_edges})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Graph, (self._offsets, self._indices, self._n_src, self._edge_ids)
+
+    def __copy__(self) -> Graph:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self
+
+
+def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    """Contiguous int64 copy of a vector of int32 or int64."""
+    array = np.asarray(values)
+    if array.size == 0 and not isinstance(values, np.ndarray):
+        array = array.astype(np.int64)
+    if array.dtype not in (np.int32, np.int64):
+        raise TypeError(f"graph: {name} is {array.dtype}, needs int32 or int64")
+    if array.ndim != 1:
+        raise ValueError(f"graph: {name} has shape {array.shape}, needs one dimension")
+    return np.array(array, dtype=np.int64)
+
+
+def _count(name: str, value: int) -> int:
+    """A number of nodes as a Python integer."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        if value < 0:
+            raise ValueError(f"graph: {name} is {value}, needs a number that is not negative")
+        return int(value)
+    raise TypeError(f"graph: {name} is {value!r}, needs an integer")
+
+
+def _points(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Coordinates as float64, one row a point."""
+    points = np.asarray(values, np.float64)
+    if points.ndim != 2:
+        raise ValueError(f"graph: {name} has shape {points.shape}, needs (points, d)")
+    if not np.isfinite(points).all():
+        raise ValueError(f"graph: {name} has entries that are not finite")
+    return points
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array

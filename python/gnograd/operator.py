@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: MIT
+"""What every operator is: four faces over one declaration.
+
+An operator is declared by a function without a body, whose positional arguments are the
+differentiable inputs and whose keyword arguments are static, and by a `Signature` that says
+what the kernels take. Everything else is written once, here: checks of type, dtype, device and
+shape, memory for the results, and the order of arguments, which is the same for all kernels::
+
+    forward   arguments, inputs, outputs, saved
+    vjp       arguments, cotangents, inputs, saved, gradients
+    jvp       arguments, inputs, tangents, output tangents
+    hvp       arguments, cotangents, inputs, tangents, gradient tangents
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType, ModuleType
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias, cast
+
+import numpy as np
+
+from gnograd import shapes
+from gnograd.backends import backend_of
+from gnograd.graph import Graph
+from gnograd.shapes import Shape
+
+__all__ = ["Array", "Operator", "Signature", "operator"]
+
+Array: TypeAlias = Any
+"""A NumPy array, or any array on a GPU that has ``__cuda_array_interface__``."""
+P = ParamSpec("P")
+
+
+class Signature(NamedTuple):
+    """Shapes of an operator, and what its kernels take besides arrays.
+
+    Shapes are written in the notation of `gnograd.shapes`: ``"n_edges H"``. There ``n_src``,
+    ``n_dst`` and ``n_edges`` are those of the graph, static integers are known by their names,
+    and all other sizes are read off the inputs, in their order.
+    """
+
+    inputs: Mapping[str, str]
+    """Shapes of the inputs, in order."""
+    outputs: Mapping[str, str]
+    """Shapes of the outputs, in order."""
+    arguments: str
+    """Static arguments and sizes that the kernels take before the arrays, in order."""
+    saved: Mapping[str, str] = MappingProxyType({})
+    """Shapes of what the forward face keeps for the vjp, in order. One with the name of an output
+    is that output."""
+
+
+def operator(
+    signature: Signature | Callable[[Mapping[str, Any]], Signature],
+    choices: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+) -> Callable[[Callable[P, Array]], Operator[P]]:
+    """Make an operator of a function without a body.
+
+    Parameters
+    ----------
+    signature : Signature or callable
+        A callable gets the static arguments by name, where shapes depend on them.
+    choices : dict of dict
+        Static arguments that are chosen by name, and the codes of their choices.
+    """
+    return lambda declaration: Operator(declaration, signature, choices)
+
+
+class Operator(Generic[P]):
+    """A differentiable function of arrays with four faces.
+
+    ``y = op(*inputs, **static)`` is the value; `vjp`, `jvp` and `hvp` are its derivatives.
+    Inputs are all float32 or all float64, all on the CPU (NumPy) or all on one GPU.
+
+    Attributes
+    ----------
+    inputs : tuple of str
+        Names of the differentiable inputs, in order.
+    static : dict
+        Static arguments and their defaults, `inspect.Parameter.empty` where there is none.
+
+    Raises
+    ------
+    TypeError
+        An argument missing or unknown, not an array, of another dtype or device than the first.
+    ValueError
+        A shape that does not fit, a static argument that is none of its choices.
+    MemoryError
+        Temporary memory could not be had.
+    """
+
+    def __init__(
+        self,
+        declaration: Callable[P, Array],
+        signature: Signature | Callable[[Mapping[str, Any]], Signature],
+        choices: Mapping[str, Mapping[str, int]],
+    ) -> None:
+        functools.update_wrapper(self, declaration)
+        self.name = declaration.__name__
+        parameters = inspect.signature(declaration).parameters.values()
+        self.inputs = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+        self.static = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        self._signature = signature
+        self._choices = choices
+
+    def __repr__(self) -> str:
+        return f"<gnograd operator {self.name}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Value of the operator; inputs may be given by name."""
+        return self.forward(*args, **cast(dict[str, Any], kwargs))
+
+    def forward(self, *inputs: Array, return_saved: bool = False, **static: Any) -> Array:
+        """Value of the operator.
+
+        Parameters
+        ----------
+        *inputs : array
+            As the operator's own documentation says; they may be given by name.
+        return_saved : bool, optional
+            Return ``(y, saved)``; `saved` makes a later `vjp` cheaper.
+        **static
+            Static arguments.
+        """
+        named = {name: static.pop(name) for name in self.inputs if name in static}
+        call = self._call(self._ordered(inputs, named), static)
+        arrays = {name: call.empty(shape) for name, shape in call.signature.outputs.items()}
+        outputs = tuple(arrays.values())
+        for name, shape in call.signature.saved.items():
+            if name not in arrays:
+                arrays[name] = call.empty(shape) if return_saved else None
+        call.run("forward", call.inputs, arrays.values())
+        result = outputs if len(outputs) > 1 else outputs[0]
+        if return_saved:
+            return result, tuple(arrays[name] for name in call.signature.saved)
+        return result
+
+    def vjp(
+        self,
+        cotangent: Array,
+        inputs: Sequence[Array],
+        wrt: Collection[str] | None = None,
+        saved: Sequence[Array] | None = None,
+        **static: Any,
+    ) -> tuple[Array, ...]:
+        """Gradients of ``sum(cotangent * op(*inputs))``.
+
+        Parameters
+        ----------
+        cotangent : array
+            In the shape of the output; a tuple for several outputs.
+        inputs : tuple of array
+            The inputs in order; None for an absent one.
+        wrt : collection of str, optional
+            Names of the inputs whose gradients are wanted, all when left out.
+        saved : tuple of array, optional
+            From ``forward(..., return_saved=True)`` with the same inputs.
+        **static
+            Static arguments.
+
+        Returns
+        -------
+        tuple of array
+            One entry an input, None where it was absent or not asked for.
+        """
+        call = self._call(inputs, static)
+        cotangents = call.cotangents(cotangent)
+        kept = call.saved(saved)
+        gradients = call.gradients(self._wanted(wrt))
+        if any(gradient is not None for gradient in gradients):
+            call.run("vjp", cotangents, call.inputs, kept, gradients)
+        return gradients
+
+    def jvp(self, inputs: Sequence[Array], tangents: Sequence[Array], **static: Any) -> Array:
+        """Derivative of ``op(*(inputs + t * tangents))`` by t at 0.
+
+        Parameters
+        ----------
+        inputs : tuple of array
+            The inputs in order; None for an absent one.
+        tangents : tuple of array
+            One entry an input, in its shape; None is zero.
+        **static
+            Static arguments.
+        """
+        call = self._call(inputs, static)
+        directions = call.tangents(tangents)
+        outputs = tuple(call.empty(shape) for shape in call.signature.outputs.values())
+        call.run("jvp", call.inputs, directions, outputs)
+        return outputs if len(outputs) > 1 else outputs[0]
+
+    def hvp(
+        self,
+        cotangent: Array,
+        inputs: Sequence[Array],
+        tangents: Sequence[Array],
+        wrt: Collection[str] | None = None,
+        **static: Any,
+    ) -> tuple[Array, ...]:
+        """Derivative of ``vjp(cotangent, inputs + t * tangents)`` by t at 0.
+
+        Parameters
+        ----------
+        cotangent : array
+            In the shape of the output, held fixed; a tuple for several outputs.
+        inputs : tuple of array
+            The inputs in order; None for an absent one.
+        tangents : tuple of array
+            One entry an input, in its shape; None is zero.
+        wrt : collection of str, optional
+            Names of the inputs whose gradients' tangents are wanted, all when left out.
+        **static
+            Static arguments.
+
+        Returns
+        -------
+        tuple of array
+            One entry an input, None where it was absent or not asked for.
+        """
+        call = self._call(inputs, static)
+        cotangents = call.cotangents(cotangent)
+        directions = call.tangents(tangents)
+        gradients = call.gradients(self._wanted(wrt))
+        if any(gradient is not None for gradient in gradients):
+            call.run("hvp", cotangents, call.inputs, directions, gradients)
+        return gradients
+
+    def output_shapes(self, inputs: Sequence[Shape | None], **static: Any) -> tuple[Shape, ...]:
+        """Shapes of the outputs from those of the inputs (None: absent), computing nothing.
+
+        Examples
+        --------
+        >>> import gnograd as gg
+        >>> gg.gno_kernel.output_shapes([(10, 2), (2, 8), (8,), (8, 3, 4), (3, 4)])
+        ((10, 3, 4),)
+        """
+        values = self._static(static)
+        signature, sizes = self._signature_for(values), _known_sizes(values)
+        for (name, spec), shape in zip(signature.inputs.items(), inputs, strict=True):
+            if shape is not None:
+                shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
+        return tuple(shapes.shape_of(spec, sizes) for spec in signature.outputs.values())
+
+    def _ordered(self, inputs: tuple[Array, ...], named: dict[str, Array]) -> tuple[Array, ...]:
+        """All inputs in order, those by name behind those by position."""
+        for name in self.inputs[: len(inputs)]:
+            if name in named:
+                raise TypeError(f"{self.name}: {name} is given twice")
+        return inputs + tuple(named.get(name) for name in self.inputs[len(inputs) :])
+
+    def _wanted(self, wrt: Collection[str] | None) -> Collection[str]:
+        if wrt is None:
+            return self.inputs
+        names = {wrt} if isinstance(wrt, str) else wrt
+        for name in names:
+            if name not in self.inputs:
+                raise ValueError(
+                    f"{self.name}: wrt names {name!r}, which is none of {', '.join(self.inputs)}"
+                )
+        return names
+
+    def _static(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Static arguments, complete and checked."""
+        for name in given:
+            if name not in self.static:
+                raise TypeError(f"{self.name}: unknown argument {name!r}")
+        static = {**self.static, **given}
+        for name, value in static.items():
+            if value is inspect.Parameter.empty:
+                raise TypeError(f"{self.name}: {name} is missing")
+            if name == "graph" and not isinstance(value, Graph):
+                raise TypeError(f"{self.name}: graph is {_kind(value)}, needs a gnograd.Graph")
+            if name in self._choices and (
+                not isinstance(value, str) or value not in self._choices[name]
+            ):
+                raise ValueError(
+                    f"{self.name}: {name} is {value!r}, needs one of "
+                    + ", ".join(map(repr, self._choices[name]))
+                )
+        return static
+
+    def _signature_for(self, static: Mapping[str, Any]) -> Signature:
+        return self._signature(static) if callable(self._signature) else self._signature
+
+    def _call(self, inputs: Sequence[Array], static: Mapping[str, Any]) -> _Call:
+        values = self._static(static)
+        codes = {name: table[values[name]] for name, table in self._choices.items()}
+        return _Call(self.name, self._signature_for(values), inputs, values, codes)
+
+
+class _Call:
+    """One call: its inputs checked, its sizes known, its backend chosen."""
+
+    def __init__(
+        self,
+        name: str,
+        signature: Signature,
+        inputs: Sequence[Array],
+        static: Mapping[str, Any],
+        codes: Mapping[str, int],
+    ) -> None:
+        self.name = name
+        self.signature = signature
+        self._sizes = _known_sizes(static)
+        self._static = {**static, **codes}
+        self._first = ""
+        self._dtype = ""
+        self._backend: ModuleType | None = None
+        if not isinstance(inputs, tuple | list):
+            raise TypeError(f"{name}: inputs is {_kind(inputs)}, needs a tuple of arrays")
+        self.inputs = self._arrays("", inputs, signature.inputs)
+
+    def cotangents(self, cotangent: Array) -> tuple[Array, ...]:
+        """Cotangents of the outputs; of several, some may be None."""
+        outputs = self.signature.outputs
+        if len(outputs) > 1:
+            return self._arrays("cotangent of ", cotangent, outputs, absent=True)
+        (spec,) = outputs.values()
+        return (self._array("cotangent", cotangent, spec),)
+
+    def tangents(self, tangents: Sequence[Array]) -> tuple[Array, ...]:
+        """Tangents of the inputs, any of them None."""
+        arrays = self._arrays("tangent of ", tangents, self.signature.inputs, absent=True)
+        for name, tangent, value in zip(self.signature.inputs, arrays, self.inputs, strict=True):
+            if tangent is not None and value is None:
+                raise ValueError(f"{self.name}: tangent of {name} is given, but {name} is None")
+        return arrays
+
+    def saved(self, saved: Sequence[Array] | None) -> tuple[Array, ...]:
+        """What the forward face kept, or nothing."""
+        if saved is None:
+            return (None,) * len(self.signature.saved)
+        return self._arrays("saved ", saved, self.signature.saved)
+
+    def gradients(self, wanted: Collection[str]) -> tuple[Array, ...]:
+        """Memory for the gradients of the wanted inputs that are present."""
+        return tuple(
+            self.empty(spec) if name in wanted and value is not None else None
+            for (name, spec), value in zip(self.signature.inputs.items(), self.inputs, strict=True)
+        )
+
+    def empty(self, spec: str) -> Array:
+        """Memory for a result."""
+        assert self._backend is not None
+        dtype = shapes.parse(spec).dtype or self._dtype
+        return self._backend.empty(shapes.shape_of(spec, self._sizes), dtype)
+
+    def run(self, face: str, *groups: Collection[Array]) -> None:
+        """Call the kernel."""
+        assert self._backend is not None
+        arguments = [
+            self._static[word] if word in self._static else shapes.value(word, self._sizes)
+            for word in self.signature.arguments.split()
+        ]
+        for group in groups:
+            arguments += group
+        self._backend.run(self.name, face, self._dtype, arguments)
+
+    def _arrays(
+        self, label: str, arrays: Sequence[Array], specs: Mapping[str, str], absent: bool = False
+    ) -> tuple[Array, ...]:
+        """Check one array for every spec; trailing ones that may be absent may be left out."""
+        if not isinstance(arrays, tuple | list):
+            raise TypeError(f"{self.name}: {label}{next(iter(specs), '')} needs a tuple of arrays")
+        if len(arrays) > len(specs):
+            raise TypeError(
+                f"{self.name}: {len(arrays)} arrays were given for {label}{', '.join(specs)}"
+            )
+        padded = [*arrays, *[None] * (len(specs) - len(arrays))]
+        return tuple(
+            None
+            if array is None and (absent or shapes.parse(spec).optional)
+            else self._array(label + name, array, spec)
+            for (name, spec), array in zip(specs.items(), padded, strict=True)
+        )
+
+    def _array(self, label: str, array: Array, spec: str) -> Array:
+        """Check one array against its spec and what is known from those before it."""
+        if array is None:
+            raise TypeError(
+                f"{self.name}: {label} is missing, needs an array of shape "
+                + shapes.readable(spec, self._sizes)
+            )
+        try:
+            backend = backend_of(array)
+        except RuntimeError as error:
+            raise RuntimeError(f"{self.name}: {label} is on a GPU, but {error}") from None
+        if backend is None:
+            raise TypeError(f"{self.name}: {label} is {_kind(array)}, needs an array")
+        self._check_kind(label, backend, _dtype_name(array.dtype), shapes.parse(spec).dtype)
+        shapes.match(f"{self.name}: {label}", tuple(array.shape), spec, self._sizes)
+        return backend.contiguous(array)
+
+    def _check_kind(self, label: str, backend: ModuleType, dtype: str, needed: str) -> None:
+        """Check device and dtype: those of the first array, unless the dtype is prescribed."""
+        if self._backend is None:
+            if dtype not in backend.SUFFIXES:
+                raise TypeError(
+                    f"{self.name}: {label} is {dtype}, needs {' or '.join(backend.SUFFIXES)}"
+                )
+            self._first, self._backend, self._dtype = label, backend, dtype
+        elif backend is not self._backend:
+            raise TypeError(
+                f"{self.name}: {self._first} is on the {self._backend.DEVICE} "
+                f"but {label} is on the {backend.DEVICE}"
+            )
+        elif needed and dtype != needed:
+            raise TypeError(f"{self.name}: {label} is {dtype}, needs {needed}")
+        elif not needed and dtype != self._dtype:
+            raise TypeError(f"{self.name}: {self._first} is {self._dtype} but {label} is {dtype}")
+
+
+def _known_sizes(static: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes that the static arguments tell."""
+    sizes = {
+        name: int(value)
+        for name, value in static.items()
+        if isinstance(value, int | np.integer) and not isinstance(value, bool)
+    }
+    graph = static.get("graph")
+    if graph is not None:
+        sizes.update(n_src=graph.n_src, n_dst=graph.n_dst, n_edges=graph.n_edges)
+    return sizes
+
+
+@functools.cache
+def _dtype_name(dtype: object) -> str:
+    """``"float32"``; byte-swapped numbers have another name."""
+    return str(dtype)
+
+
+def _kind(value: object) -> str:
+    """What a wrong argument is, for messages."""
+    return "None" if value is None else f"of type {type(value).__name__}"

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Settings and facts of the library: threads, build, files for other programs."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from gnograd import _core
+from gnograd.backends import has_cuda
+from gnograd.backends.cpu import address
+
+__all__ = [
+    "get_config",
+    "get_include",
+    "get_num_threads",
+    "get_pkgconfig_dir",
+    "set_num_threads",
+    "show_config",
+]
+
+
+def set_num_threads(n: int) -> None:
+    """Use `n` threads in all kernels from now on; no result depends on it.
+
+    Parameters
+    ----------
+    n : int
+        Number of threads; 0 leaves it to OpenMP (``OMP_NUM_THREADS``, or all cores).
+
+    Notes
+    -----
+    After a fork the child computes with one thread, because the other threads exist in the
+    parent only, and waiting for them would never end. Start processes with ``spawn`` where the
+    child shall use several.
+
+    Examples
+    --------
+    >>> import gnograd as gg
+    >>> gg.set_num_threads(1)
+    >>> gg.get_num_threads()
+    1
+    >>> gg.set_num_threads(0)
+    """
+    if n < 0:
+        raise ValueError(f"set_num_threads: n is {n}, needs a number that is not negative")
+    _core.gnograd_set_num_threads(n)
+
+
+def get_num_threads() -> int:
+    """Number of threads that the kernels use."""
+    return int(_core.gnograd_num_threads())
+
+
+def get_config() -> dict[str, str | int | bool]:
+    """Facts of this build, and of what it runs on.
+
+    Returns
+    -------
+    dict
+        ``version``, ``compiler``, ``options`` (of the compiler), ``blas``, ``cpu`` (what the
+        library was compiled for), ``threads``, ``cuda`` (whether there are CUDA kernels).
+
+    Examples
+    --------
+    >>> import gnograd as gg
+    >>> sorted(gg.get_config())
+    ['blas', 'compiler', 'cpu', 'cuda', 'options', 'threads', 'version']
+    """
+    text = np.zeros(8192, np.uint8)
+    _core.gnograd_build_info(text.size, address(text))
+    compiler, options, blas = text.tobytes().split(b"\0")[0].decode().split(" | ")
+    return {
+        "version": version("gnograd"),
+        "compiler": compiler,
+        "options": options,
+        "blas": blas,
+        "cpu": _cpu_level(options),
+        "threads": get_num_threads(),
+        "cuda": has_cuda(),
+    }
+
+
+def show_config() -> None:
+    """Print what `get_config` knows, without the compiler's options."""
+    for name, value in get_config().items():
+        if name != "options":
+            shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+            print(f"{name:9} {shown}")
+
+
+def get_include() -> str:
+    """Folder of gnograd.h, for C and C++ programs."""
+    return _installed("include", "gnograd.h")
+
+
+def get_pkgconfig_dir() -> str:
+    """Folder of gnograd.pc, for ``PKG_CONFIG_PATH``."""
+    return _installed("lib/pkgconfig", "gnograd.pc")
+
+
+def _installed(folder: str, file: str) -> str:
+    path = Path(__file__).parent / folder
+    if not (path / file).exists():
+        raise FileNotFoundError(f"{path / file}: an editable installation of gnograd lacks it")
+    return str(path)
+
+
+def _cpu_level(options: str) -> str:
+    """Instruction set of the copy of the library that the loader chose."""
+    try:
+        loaded = re.search(r"glibc-hwcaps/(\S+?)/libgnograd", Path("/proc/self/maps").read_text())
+    except OSError:
+        loaded = None
+    built = loaded or re.search(r"-march=(\S+)", options)
+    return built[1] if built else "the compiler's default"
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _core.gnograd_set_num_threads(1))

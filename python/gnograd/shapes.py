@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""The notation for shapes: ``"n_edges H"``, and sizes that it finds.
+
+A name stands for the same number wherever it comes. A dimension may be an expression with one
+name that is still unknown, linear in it: ``"n_src num_heads*C"``. A dtype may stand before the
+dimensions, ``"int64 n_dst D"``, and ``or None`` behind them, for an array that may be absent.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from types import CodeType
+from typing import NamedTuple, TypeAlias
+
+__all__ = ["Shape", "Spec", "match", "parse", "readable", "shape_of", "value"]
+
+Shape: TypeAlias = tuple[int, ...]
+_DTYPES = ("float32", "float64", "int32", "int64")
+
+
+class Spec(NamedTuple):
+    """A shape as written, taken apart."""
+
+    dims: tuple[str, ...]
+    dtype: str
+    optional: bool
+
+
+@functools.cache
+def parse(spec: str) -> Spec:
+    """Take a shape apart.
+
+    >>> parse("int64 n_dst D or None")
+    Spec(dims=('n_dst', 'D'), dtype='int64', optional=True)
+    """
+    words = spec.removesuffix(" or None").split()
+    dtype = words.pop(0) if words and words[0] in _DTYPES else ""
+    return Spec(tuple(words), dtype, spec.endswith(" or None"))
+
+
+def match(label: str, shape: Shape, spec: str, sizes: dict[str, int]) -> None:
+    """Compare a shape with what it should be; names seen for the first time enter `sizes`.
+
+    >>> sizes = {"n_edges": 6}
+    >>> match("gno: coords", (6, 2), "n_edges d", sizes)
+    >>> sizes
+    {'n_edges': 6, 'd': 2}
+    >>> match("gno: hid", (5, 8), "n_edges H", sizes)
+    Traceback (most recent call last):
+    ValueError: gno: hid has shape (5, 8), needs (n_edges=6, H)
+    """
+    dims, found = parse(spec).dims, dict(sizes)
+    if len(shape) != len(dims) or not all(map(_fits, dims, shape, [found] * len(dims))):
+        raise ValueError(f"{label} has shape {shape}, needs {readable(spec, sizes)}")
+    sizes.update(found)
+
+
+def _fits(dim: str, length: int, sizes: dict[str, int]) -> bool:
+    """Whether a dimension has its length; solves for its one unknown name, if it has one."""
+    if dim in sizes:
+        return sizes[dim] == length
+    unknown = [name for name in _compiled(dim).co_names if name not in sizes]
+    if unknown:
+        (name,) = unknown
+        constant = value(dim, {**sizes, name: 0})
+        factor = value(dim, {**sizes, name: 1}) - constant
+        sizes[name] = max(length - constant, 0) // factor
+    return value(dim, sizes) == length
+
+
+def shape_of(spec: str, sizes: Mapping[str, int]) -> Shape:
+    """The shape, once all its names are known."""
+    return tuple(value(dim, sizes) for dim in parse(spec).dims)
+
+
+def value(dim: str, sizes: Mapping[str, int]) -> int:
+    """Length of one dimension. The expressions evaluated are the package's own."""
+    return sizes[dim] if dim in sizes else int(eval(_compiled(dim), {"__builtins__": {}}, sizes))
+
+
+def readable(spec: str, sizes: Mapping[str, int]) -> str:
+    """The shape with what is known of it: ``(n_edges=6, d)``."""
+    words = []
+    for dim in parse(spec).dims:
+        names = _compiled(dim).co_names
+        known = names and all(name in sizes for name in names)
+        words.append(f"{dim}={value(dim, sizes)}" if known else dim)
+    return f"({', '.join(words)}{',' if len(words) == 1 else ''})"
+
+
+@functools.cache
+def _compiled(dim: str) -> CodeType:
+    return compile(dim, "dimension", "eval")
