@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""Pairs of coefficient and solution: generated and cached, or read from a file."""
+
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import darcy_problem
+from .files import atomic
+
+Array = npt.NDArray[Any]
+
+SMALLEST_GRID = 8
+
+UNREADABLE = (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error)
+"""What NumPy raises on a file that is absent, damaged, or holds Python objects."""
+
+
+class DataError(ValueError):
+    """A data file that cannot be used; the message names the file and the array."""
+
+
+@dataclass(frozen=True)
+class DarcyData:
+    """Coefficients and solutions on a uniform grid of the unit square.
+
+    Entry ``[k, i, j]`` of both arrays, of shape ``(n_samples, grid, grid)`` and type
+    float32, is sample ``k`` at the point ``(i, j) / (grid - 1)``; the boundary is part of the grid.
+    """
+
+    coefficient: Array
+    solution: Array
+
+    @property
+    def grid(self) -> int:
+        """Nodes per side."""
+        return int(self.coefficient.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.coefficient)
+
+    def checksum(self) -> int:
+        """CRC-32 of both arrays: tells whether a continued run sees the same data."""
+        return zlib.crc32(
+            np.ascontiguousarray(self.solution),
+            zlib.crc32(np.ascontiguousarray(self.coefficient)),
+        )
+
+
+def generate(
+    train: int,
+    test: int,
+    grid: int,
+    seed: int,
+    directory: Path,
+    track: Callable[[Iterable[int]], Iterable[int]] = iter,
+) -> DarcyData:
+    """Return `train` + `test` samples of the Darcy problem, from the cache where it has them.
+
+    Every sample has its own stream of random numbers, so the first samples of
+    a larger set are those of a smaller one, the test samples do not depend on
+    `train`, and the same fields come back on another `grid`.
+
+    Parameters
+    ----------
+    train, test : int
+        Number of samples; those for training come first.
+    grid : int
+        Nodes per side.
+    seed : int
+    directory : pathlib.Path
+        Cache.
+    track : callable
+        Wraps the loop over samples, for a progress bar.
+    """
+    path = directory / f"darcy-{grid}x{grid}-train{train}-test{test}-seed{seed}.npz"
+    try:
+        return load(path)
+    except DataError:  # not there yet, or not readable: made anew
+        pass
+    coefficient = np.empty((train + test, grid, grid), np.float32)
+    solution = np.empty_like(coefficient)
+    for k in track(range(train + test)):
+        stream = (seed, 0, k) if k < train else (seed, 1, k - train)
+        a = darcy_problem.coefficient(np.random.default_rng(stream), grid)
+        coefficient[k], solution[k] = a, darcy_problem.solve(a)
+    with atomic(path) as file:
+        np.savez(file, coefficient=coefficient, solution=solution)
+    return DarcyData(coefficient, solution)
+
+
+def load(path: Path) -> DarcyData:
+    """Read and check a data file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        NumPy ``.npz`` file with the arrays ``coefficient`` and ``solution``,
+        both real floating point, finite, of one shape
+        ``(n_samples, grid, grid)`` with ``grid >= 8``, as described in `DarcyData`.
+
+    Raises
+    ------
+    DataError
+        The file or one of its arrays is not as described.
+    """
+    try:
+        file = np.load(path, allow_pickle=False)
+    except UNREADABLE as error:
+        raise DataError(f"{path}: cannot be read ({error})") from error
+    if not isinstance(file, np.lib.npyio.NpzFile):
+        raise DataError(f"{path}: holds one array, needs an .npz of 'coefficient' and 'solution'")
+    with file:
+        a, u = _checked(path, "coefficient", file), _checked(path, "solution", file)
+    if u.shape != a.shape:
+        raise DataError(
+            f"{path}: array 'solution' has shape {u.shape}, but 'coefficient' has {a.shape}"
+        )
+    zero = np.flatnonzero(~u.any(axis=(1, 2)))
+    if zero.size:
+        raise DataError(
+            f"{path}: array 'solution' is zero in sample {zero[0]}, "
+            "so that a relative error has no meaning"
+        )
+    return DarcyData(a, u)
+
+
+def _checked(path: Path, name: str, file: np.lib.npyio.NpzFile) -> Array:
+    if name not in file:
+        raise DataError(
+            f"{path}: array '{name}' is missing (the file has: {', '.join(file) or 'none'})"
+        )
+    try:
+        array = file[name]
+    except UNREADABLE as error:
+        raise DataError(f"{path}: array '{name}' cannot be read ({error})") from error
+    if array.dtype.kind != "f":
+        raise DataError(f"{path}: array '{name}' must be real floating point, is {array.dtype}")
+    if array.ndim != 3 or array.shape[1] != array.shape[2] or array.shape[1] < SMALLEST_GRID:
+        raise DataError(
+            f"{path}: array '{name}' must have shape (n_samples, grid, grid) with "
+            f"grid >= {SMALLEST_GRID}, has {array.shape}"
+        )
+    if len(array) == 0:
+        raise DataError(f"{path}: array '{name}' holds no sample")
+    with np.errstate(over="ignore"):
+        array = array.astype(np.float32)
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        raise DataError(
+            f"{path}: array '{name}' is not finite (as float32) at index "
+            f"{tuple(int(i) for i in bad[0])}"
+        )
+    return array

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""Samples on a grid turned into graphs of irregular points."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+import gnograd as gg
+
+from .darcy_data import DarcyData
+
+Array = npt.NDArray[Any]
+
+SMOOTHING = 1 / 30
+"""Standard deviation of the Gaussian that smooths the coefficient, in sides of the square."""
+
+NODE_FEATURES = 6
+EDGE_FEATURES = 8
+
+SYMMETRIES = tuple(
+    np.array(matrix, np.float32)
+    for sx in (1, -1)
+    for sy in (1, -1)
+    for matrix in ([[sx, 0], [0, sy]], [[0, sx], [sy, 0]])
+)
+"""The eight symmetries of the square about its centre."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some samples at some points each, as one graph without edges between samples.
+
+    The prediction of a network ``y`` for ``u`` is ``mean + std * y``.
+    """
+
+    nodes: Array
+    """Coefficient, smoothed coefficient and its gradient, position, (n_nodes, 6)."""
+    edges: Array
+    """Distance in radii, position of the destination, and coefficient and smoothed
+    coefficient at both ends, (n_edges, 8)."""
+    graph: gg.Graph
+    mean: Array
+    """(n_nodes, 1)"""
+    std: Array
+    """(n_nodes, 1)"""
+    truth: Array
+    """Solution, (n_nodes, 1)."""
+    n_samples: int
+    """Samples, each with the same number of nodes, one after the other."""
+
+
+class DarcyGraphs:
+    """Makes batches from samples; what is learnt from the training samples is kept here.
+
+    The solution is normalised by its mean and standard deviation over the
+    training samples, point by point. Where the boundary value is prescribed
+    the deviation is zero, and the prediction is exact there whatever the network says.
+
+    Parameters
+    ----------
+    data : DarcyData
+    train : int
+        Samples ``0 .. train - 1`` set the normalisation.
+    radius : float
+        Points closer than this are neighbours.
+    symmetric : bool
+        Whether the problem is unchanged by the symmetries of the square. The
+        normalisation then is symmetric, too.
+    """
+
+    def __init__(self, data: DarcyData, train: int, radius: float, symmetric: bool) -> None:
+        self.data = data
+        self.radius = radius
+        self.symmetric = symmetric
+        self.mean, self.std = _moments(data.solution[:train], symmetric)
+        self.features = _features(data.coefficient)
+        _normalise(self.features, train)
+
+    def random_nodes(self, rng: np.random.Generator, samples: int, nodes: int) -> Array:
+        """Draw `nodes` different grid points per sample, (samples, nodes)."""
+        points = self.data.grid**2
+        return np.stack([rng.choice(points, nodes, replace=False) for _ in range(samples)])
+
+    def regular_nodes(self, side: int) -> Array:
+        """Every k-th point of the grid in both directions, ``side x side`` of them, (nodes,)."""
+        line = np.linspace(0, self.data.grid - 1, side).round().astype(int)
+        return (line[:, None] * self.data.grid + line).ravel()
+
+    def batch(
+        self, samples: Sequence[int] | Array, nodes: Array, symmetries: Sequence[int] | None = None
+    ) -> Batch:
+        """Make the graph of some samples.
+
+        Parameters
+        ----------
+        samples : sequence of int, (n,)
+        nodes : ndarray of int, (n, m)
+            Grid points of every sample.
+        symmetries : sequence of int, (n,), optional
+            Which of `SYMMETRIES` to apply to every sample.
+        """
+        grid = self.data.grid
+        n, m = nodes.shape
+        at = (np.asarray(samples)[:, None], *np.divmod(nodes, grid))
+        features = self.features[at]
+        position = np.stack(at[1:], axis=-1).astype(np.float32) / (grid - 1) - 0.5
+        if symmetries is not None:
+            matrix = np.stack([SYMMETRIES[s] for s in symmetries])
+            position = position @ matrix
+            features[..., 2:] = features[..., 2:] @ matrix
+        features, position = features.reshape(n * m, -1), position.reshape(n * m, 2)
+        # Samples side by side, further apart than the radius, need one search for neighbours.
+        apart = np.repeat(np.arange(n), m) * (2.0 + self.radius)
+        graph = gg.Graph.radius(position + np.stack([apart, 0 * apart], axis=1), self.radius)
+        src, dst = graph.src, graph.dst
+        destination = position[dst]
+        return Batch(
+            nodes=np.concatenate([features, 2.0 * position], axis=1),
+            edges=np.concatenate(
+                [
+                    (position[src] - destination) / self.radius,
+                    2.0 * destination,
+                    features[dst, :2],
+                    features[src, :2],
+                ],
+                axis=1,
+            ),
+            graph=graph,
+            mean=self.mean[at[1:]].reshape(-1, 1),
+            std=self.std[at[1:]].reshape(-1, 1),
+            truth=self.data.solution[at].reshape(-1, 1),
+            n_samples=n,
+        )
+
+
+def _moments(solution: Array, symmetric: bool) -> tuple[Array, Array]:
+    """Mean and standard deviation over samples (and symmetries) at every grid point."""
+    mean = solution.mean(axis=0, dtype=np.float64)
+    square = np.square(solution, dtype=np.float64).mean(axis=0)
+    if symmetric:
+        mean, square = _symmetrised(mean), _symmetrised(square)
+    std = np.sqrt(np.maximum(square - mean**2, 0.0))
+    return mean.astype(np.float32), std.astype(np.float32)
+
+
+def _symmetrised(field: Array) -> Array:
+    turned = [np.rot90(field, k) for k in range(4)]
+    return np.mean([*turned, *(t.T for t in turned)], axis=0)
+
+
+def _features(coefficient: Array) -> Array:
+    """Coefficient, smoothed, and the gradient of the smoothed: (n_samples, grid, grid, 4)."""
+    grid = coefficient.shape[1]
+    features = np.empty((*coefficient.shape, 4), np.float32)
+    for feature, a in zip(features, coefficient, strict=True):
+        smooth = ndimage.gaussian_filter(a, SMOOTHING * (grid - 1), mode="nearest")
+        feature[..., 0] = a
+        feature[..., 1] = smooth
+        feature[..., 2], feature[..., 3] = np.gradient(smooth)
+    return features
+
+
+def _normalise(features: Array, train: int) -> None:
+    """Scale to mean zero and deviation one over the training samples, in place.
+
+    The gradient is only scaled, by one number, so that it stays a vector.
+    """
+    scalar, vector = features[..., :2], features[..., 2:]
+    scalar -= scalar[:train].mean(axis=(0, 1, 2), dtype=np.float64).astype(np.float32)
+    scalar /= _scale(scalar[:train], (0, 1, 2))
+    vector /= _scale(vector[:train], None)
+
+
+def _scale(values: Array, axis: tuple[int, ...] | None) -> Array:
+    """Root mean square; 1 where that is 0."""
+    rms = np.sqrt(np.square(values, dtype=np.float64).mean(axis=axis))
+    return np.where(rms > 0.0, rms, 1.0).astype(np.float32)
