@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .files import atomic
+from gnograd.cli.files import atomic
 
 Array = npt.NDArray[Any]
 
@@ -57,13 +57,11 @@ class State:
     def save(self, directory: Path, config: Mapping[str, Any]) -> None:
         """Write checkpoint and history; each is replaced whole or left as it was."""
         columns = {f.name: [getattr(row, f.name) for row in self.history] for f in fields(Epoch)}
+        entries: dict[str, Any] = {"config": np.array(json.dumps(config))}
+        entries |= {f"history/{name}": np.array(column) for name, column in columns.items()}
+        entries |= {f"state/{name}": array for name, array in self.arrays.items()}
         with atomic(directory / CHECKPOINT) as stream:
-            np.savez(
-                stream,
-                config=np.array(json.dumps(config)),
-                **{f"history/{name}": np.array(column) for name, column in columns.items()},
-                **{f"state/{name}": array for name, array in self.arrays.items()},
-            )
+            np.savez(stream, **entries)
         with atomic(directory / HISTORY) as stream:
             text = io.TextIOWrapper(stream, newline="", write_through=True)
             table = csv.DictWriter(text, list(columns))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import darcy_problem
-from .files import atomic
+from gnograd.cli import darcy_problem
+from gnograd.cli.files import atomic
 
 Array = npt.NDArray[Any]
 
@@ -48,8 +48,8 @@ class DarcyData:
     def checksum(self) -> int:
         """CRC-32 of both arrays: tells whether a continued run sees the same data."""
         return zlib.crc32(
-            np.ascontiguousarray(self.solution),
-            zlib.crc32(np.ascontiguousarray(self.coefficient)),
+            np.ascontiguousarray(self.solution).data,
+            zlib.crc32(np.ascontiguousarray(self.coefficient).data),
         )
 
 

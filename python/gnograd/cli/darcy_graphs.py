@@ -10,8 +10,7 @@ import numpy.typing as npt
 from scipy import ndimage
 
 import gnograd as gg
-
-from .darcy_data import DarcyData
+from gnograd.cli.darcy_data import DarcyData
 
 Array = npt.NDArray[Any]
 
@@ -88,7 +87,8 @@ class DarcyGraphs:
     def regular_nodes(self, side: int) -> Array:
         """Every k-th point of the grid in both directions, ``side x side`` of them, (nodes,)."""
         line = np.linspace(0, self.data.grid - 1, side).round().astype(int)
-        return (line[:, None] * self.data.grid + line).ravel()
+        nodes: Array = line[:, None] * self.data.grid + line
+        return nodes.ravel()
 
     def batch(
         self, samples: Sequence[int] | Array, nodes: Array, symmetries: Sequence[int] | None = None
@@ -149,7 +149,8 @@ def _moments(solution: Array, symmetric: bool) -> tuple[Array, Array]:
 
 def _symmetrised(field: Array) -> Array:
     turned = [np.rot90(field, k) for k in range(4)]
-    return np.mean([*turned, *(t.T for t in turned)], axis=0)
+    mean: Array = np.mean([*turned, *(t.T for t in turned)], axis=0)
+    return mean
 
 
 def _features(coefficient: Array) -> Array:

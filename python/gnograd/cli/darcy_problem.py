@@ -57,7 +57,8 @@ def gaussian_field(rng: np.random.Generator, grid: int) -> Array:
     amplitude[0, 0] = 0.0
     series = np.zeros((grid, grid))
     series[:modes, :modes] = amplitude * normal
-    return fft.dctn(series, type=1)
+    field: Array = fft.dctn(series, type=1)
+    return field
 
 
 def coefficient(rng: np.random.Generator, grid: int) -> Array:
@@ -104,16 +105,17 @@ def solve(a: Array, f: float | Array = 1.0) -> Array:
     grid = a.shape[0]
     n = grid - 2
     difference, eigenvalues = _differences(grid)
-    faces = np.concatenate(
-        [_harmonic_mean(a[:-1, 1:-1], a[1:, 1:-1]), _harmonic_mean(a[1:-1, :-1], a[1:-1, 1:])],
-        axis=None,
-    )
+    # harmonic means
+    along_x = 2.0 / (1.0 / a[:-1, 1:-1] + 1.0 / a[1:, 1:-1])
+    along_y = 2.0 / (1.0 / a[1:-1, :-1] + 1.0 / a[1:-1, 1:])
+    faces = np.concatenate([along_x, along_y], axis=None)
     matrix = difference.T @ sparse.diags_array(faces) @ difference
     interior = np.broadcast_to(f, a.shape)[1:-1, 1:-1].ravel() / (grid - 1) ** 2
 
     def laplace_solve(residual: Array) -> Array:
         modes = fft.dstn(residual.reshape(n, n), type=1, norm="ortho") / eigenvalues
-        return fft.dstn(modes, type=1, norm="ortho").ravel()
+        correction: Array = fft.dstn(modes, type=1, norm="ortho")
+        return correction.ravel()
 
     preconditioner = linalg.LinearOperator(matrix.shape, matvec=laplace_solve)
     solution, failed = linalg.cg(matrix, interior, rtol=1e-10, M=preconditioner)
@@ -122,7 +124,3 @@ def solve(a: Array, f: float | Array = 1.0) -> Array:
     u = np.zeros((grid, grid))
     u[1:-1, 1:-1] = solution.reshape(n, n)
     return u
-
-
-def _harmonic_mean(a: Array, b: Array) -> Array:
-    return (2.0 * a * b / (a + b)).ravel()

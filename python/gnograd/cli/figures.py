@@ -12,8 +12,8 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
-from .checkpoint import Epoch
-from .files import atomic
+from gnograd.cli.checkpoint import Epoch
+from gnograd.cli.files import atomic
 
 Array = npt.NDArray[Any]
 
