@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Make sure of the compilers and headers that pip cannot bring: gfortran, pkg-config, venv, Python.h.
+# usage: bootstrap.sh PYTHON [further Debian packages]
+set -euo pipefail
+python=${1:-python3}
+shift || true
+
+missing=()
+for package in "$@"; do
+  dpkg -s "$package" >/dev/null 2>&1 || missing+=("$package")
+done
+command -v gfortran >/dev/null || missing+=(gfortran)
+command -v gcc >/dev/null || missing+=(gcc)
+command -v pkg-config >/dev/null || missing+=(pkg-config)
+"$python" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+"$python" -c '
+import pathlib, sys, sysconfig
+sys.exit(not (pathlib.Path(sysconfig.get_paths()["include"]) / "Python.h").exists())
+' || missing+=(python3-dev)
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
+  echo "gnograd needs Python 3.10 or newer; choose one with: make PYTHON=python3.x" >&2
+  exit 1
+}
+
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "Installing ${missing[*]}"
+  sudo=
+  [ "$(id -u)" -eq 0 ] || sudo=sudo
+  if ! command -v apt-get >/dev/null || { [ -n "$sudo" ] && ! command -v sudo >/dev/null; }; then
+    echo "Please install these packages first: ${missing[*]}" >&2
+    exit 1
+  fi
+  $sudo apt-get -qq update
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get -qq install -y --no-install-recommends \
+    "${missing[@]}" >/dev/null
+fi
