@@ -3,9 +3,10 @@
 
 from dataclasses import dataclass
 
-import gnograd as gg
 import numpy as np
 import pytest
+
+import gnograd as gg
 
 
 @dataclass(frozen=True)

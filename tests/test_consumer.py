@@ -8,8 +8,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import gnograd
 import pytest
+
+import gnograd
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = Path(gnograd.__file__).parent / "lib"
@@ -46,5 +47,7 @@ def test_c_program(tmp_path):
 
 def test_fortran_example_trains(tmp_path):
     output = build_and_run("gfortran", ROOT / "examples/fortran/train_gno.f90", tmp_path)
-    first, last = (float(line.split()[-1]) for line in output.splitlines()[:: len(output.splitlines()) - 1])
+    first, last = (
+        float(line.split()[-1]) for line in output.splitlines()[:: len(output.splitlines()) - 1]
+    )
     assert last < 0.05 * first

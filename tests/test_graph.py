@@ -2,13 +2,14 @@
 import copy
 import pickle
 
-import gnograd as gg
 import numpy as np
 import pytest
-from conftest import GRAPHS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+
+import gnograd as gg
+from conftest import GRAPHS
 
 
 @st.composite

@@ -3,9 +3,10 @@
 
 import inspect
 
-import gnograd as gg
 import numpy as np
 import pytest
+
+import gnograd as gg
 from gnograd import _core
 from gnograd.backends.cpu import address
 from gnograd.operator import Signature, operator
@@ -131,12 +132,13 @@ def test_introspection():
     assert repr(attend) == "<gnograd operator attend>"
 
 
-def test_output_shapes(graph):
-    shapes = (3, 8), (16,), None
-    assert attend.output_shapes(shapes, graph=graph, heads=4) == ((2, 8), (3,))
-    assert attend.output_shapes(shapes, graph=graph, heads=4, concat=False) == ((2, 2), (3,))
+def test_results(graph):
+    given = (3, 8), (16,), None
+    expected = {"y": ((2, 8), "float32"), "z": ((3,), "float32"), "where": ((2,), "int64")}
+    assert attend.results(given, "float32", graph=graph, heads=4) == expected
+    assert attend.results(given, "float32", graph=graph, heads=4, concat=False)["y"][0] == (2, 2)
     with pytest.raises(ValueError, match="attend: a has shape"):
-        attend.output_shapes(((3, 8), (15,), None), graph=graph, heads=4)
+        attend.results(((3, 8), (15,), None), "float32", graph=graph, heads=4)
 
 
 # ---- errors ----

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnograd import _core
 from gnograd.backends.cpu import address, check_status
 
-__all__ = ["EdgesBySource", "Graph"]
+__all__ = ["EdgesBySource", "Graph", "graph_by_number"]
 
 
 class EdgesBySource(NamedTuple):
@@ -74,7 +75,9 @@ class Graph:
     array([0, 1, 2, 3])
     """
 
-    __slots__ = ("__weakref__", "_edge_ids", "_handle", "_indices", "_n_src", "_offsets")
+    __slots__ = (
+        "__weakref__", "_edge_ids", "_handle", "_indices", "_n_src", "_number", "_offsets"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -104,6 +107,8 @@ class Graph:
         self._offsets = _frozen(first)
         self._indices = _frozen(sources.astype(np.int32))
         self._edge_ids = None if ids is None else _frozen(ids)
+        self._number = next(_numbers)
+        _living[self._number] = self
 
     @classmethod
     def from_edges(
@@ -279,6 +284,11 @@ class Graph:
         """Address of the ``gnograd_graph`` of the C interface, which lives as long as this."""
         return self._handle
 
+    @property
+    def number(self) -> int:
+        """Number of this graph, never used again in this process."""
+        return self._number
+
     def _by_row(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
         """Reorder an array over edges from destination-major order to the edge arrays' order."""
         if self._edge_ids is None:
@@ -298,6 +308,24 @@ class Graph:
 
     def __deepcopy__(self, memo: object) -> Graph:
         return self
+
+
+_numbers = itertools.count()
+_living: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
+
+
+def graph_by_number(number: int) -> Graph:
+    """Graph with this number, for frameworks whose operators take numbers but no objects.
+
+    Raises
+    ------
+    LookupError
+        The graph is gone.
+    """
+    graph = _living.get(number)
+    if graph is None:
+        raise LookupError(f"graph: number {number} is gone; keep the Graph while it is in use")
+    return graph
 
 
 def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:

@@ -228,21 +228,40 @@ class Operator(Generic[P]):
             call.run("hvp", cotangents, call.inputs, directions, gradients)
         return gradients
 
-    def output_shapes(self, inputs: Sequence[Shape | None], **static: Any) -> tuple[Shape, ...]:
-        """Shapes of the outputs from those of the inputs (None: absent), computing nothing.
+    def signature(self, **static: Any) -> Signature:
+        """Shapes and kernel arguments under these static arguments."""
+        return self._signature_for(self._static(static))
+
+    def results(
+        self, inputs: Sequence[Shape | None], dtype: str, **static: Any
+    ) -> dict[str, tuple[Shape, str]]:
+        """Shapes and dtypes of the outputs, then of what else is saved; nothing is computed.
+
+        Parameters
+        ----------
+        inputs : sequence of tuple of int
+            Shapes of the inputs in order, None for an absent one.
+        dtype : str
+            That of the inputs.
+        **static
+            Static arguments.
 
         Examples
         --------
         >>> import gnograd as gg
-        >>> gg.gno_kernel.output_shapes([(10, 2), (2, 8), (8,), (8, 3, 4), (3, 4)])
-        ((10, 3, 4),)
+        >>> gg.gno_kernel.results([(10, 2), (2, 8), (8,), (8, 3, 4), (3, 4)], "float64")
+        {'kappa': ((10, 3, 4), 'float64')}
         """
         values = self._static(static)
         signature, sizes = self._signature_for(values), _known_sizes(values)
         for (name, spec), shape in zip(signature.inputs.items(), inputs, strict=True):
             if shape is not None:
                 shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
-        return tuple(shapes.shape_of(spec, sizes) for spec in signature.outputs.values())
+        own = {k: v for k, v in signature.saved.items() if k not in signature.outputs}
+        return {
+            name: (shapes.shape_of(spec, sizes), shapes.parse(spec).dtype or dtype)
+            for name, spec in {**signature.outputs, **own}.items()
+        }
 
     def _ordered(self, inputs: tuple[Array, ...], named: dict[str, Array]) -> tuple[Array, ...]:
         """All inputs in order, those by name behind those by position."""
