@@ -62,6 +62,212 @@ void gnograd_graph_by_src(
     int64_t *edge,      /* [n_edges] row of the edge table */
     int64_t *position); /* [n_edges] position in the destination-major order */
 
+/* ---- aggregation ----
+ *
+ * out_i = Agg over the incoming edges p = (j -> i) of w_p x_j, feature by feature; agg_simple has
+ * w_p = 1 and aggregates edge features as well, out = [Agg x_j | Agg e_p]; agg_concat has weights,
+ * or not, and appends the destination's own features, out = [Agg w_p x_j | Agg e_p | own_i].
+ * Below, D = n_features, De = n_edge_features, Do = n_own_features, each 0 if there is no such
+ * input; D_out = D + De + Do. `aggregation` is one of enum gnograd_aggregation; Mean divides by
+ * degree_i = sum of w_p, or by the number of edges where there are no weights.
+ *
+ * What a forward pass saves, its vjp can use: out and degree for the mean of w_p x_j, location for
+ * minimum and maximum (the edge's position in the destination-major order; -1 without edges; the
+ * lowest position wins a tie). A vjp computes what it needs and does not get. Its inputs may be
+ * null where no gradient that is wanted depends on them.
+ */
+
+enum gnograd_aggregation {
+    GNOGRAD_SUM = 0,
+    GNOGRAD_MEAN = 1,
+    GNOGRAD_MIN = 2,
+    GNOGRAD_MAX = 3
+};
+
+int gnograd_agg_weighted_forward_r32(
+    const gnograd_graph *graph, int64_t n_features, int aggregation,
+    const float *x,       /* [n_src, D] */
+    const float *w,       /* [n_edges] */
+    float *out,           /* [n_dst, D] */
+    int64_t *location,  /* [n_dst, D] or null; minimum and maximum */
+    float *degree);       /* [n_dst] or null */
+int gnograd_agg_weighted_vjp_r32(
+    const gnograd_graph *graph, int64_t n_features, int aggregation,
+    const float *cotangent,     /* [n_dst, D] */
+    const float *x, const float *w,
+    const float *out,           /* saved, or null */
+    const int64_t *location,  /* saved, or null */
+    const float *degree,        /* saved, or null */
+    float *grad_x,              /* [n_src, D] or null */
+    float *grad_w);             /* [n_edges] or null */
+int gnograd_agg_weighted_jvp_r32(
+    const gnograd_graph *graph, int64_t n_features, int aggregation,
+    const float *x, const float *w,
+    const float *x_tangent,     /* [n_src, D] or null */
+    const float *w_tangent,     /* [n_edges] or null */
+    float *out_tangent);        /* [n_dst, D] */
+int gnograd_agg_weighted_hvp_r32(
+    const gnograd_graph *graph, int64_t n_features, int aggregation,
+    const float *cotangent,     /* [n_dst, D] */
+    const float *x, const float *w,
+    const float *x_tangent, const float *w_tangent,  /* or null */
+    float *grad_x_tangent, float *grad_w_tangent);   /* or null */
+
+int gnograd_agg_simple_forward_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const float *x,       /* [n_src, D] or null */
+    const float *e,       /* [n_edges, De] or null */
+    float *out,           /* [n_dst, D + De] */
+    int64_t *location); /* [n_dst, D + De] or null; minimum and maximum */
+int gnograd_agg_simple_vjp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const float *cotangent,     /* [n_dst, D + De] */
+    const float *x, const float *e,
+    const int64_t *location,  /* saved, or null */
+    float *grad_x,              /* [n_src, D] or null */
+    float *grad_e);             /* [n_edges, De] or null */
+int gnograd_agg_simple_jvp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const float *x, const float *e,
+    const float *x_tangent, const float *e_tangent,  /* or null */
+    float *out_tangent);        /* [n_dst, D + De] */
+int gnograd_agg_simple_hvp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const float *cotangent,     /* [n_dst, D + De] */
+    const float *x, const float *e,
+    const float *x_tangent, const float *e_tangent,  /* or null */
+    float *grad_x_tangent, float *grad_e_tangent);   /* or null; all zeros */
+
+int gnograd_agg_concat_forward_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation,
+    const float *x,       /* [n_src, D] or null */
+    const float *w,       /* [n_edges] or null: all 1 */
+    const float *e,       /* [n_edges, De] or null */
+    const float *own,     /* [n_dst, Do] or null */
+    float *out,           /* [n_dst, D_out] */
+    int64_t *location,  /* [n_dst, D + De] or null; minimum and maximum */
+    float *degree);       /* [n_dst] or null */
+int gnograd_agg_concat_vjp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation,
+    const float *cotangent,     /* [n_dst, D_out] */
+    const float *x, const float *w, const float *e,
+    const float *out,           /* saved, or null */
+    const int64_t *location,  /* saved, or null */
+    const float *degree,        /* saved, or null */
+    float *grad_x,              /* [n_src, D] or null */
+    float *grad_w,              /* [n_edges] or null */
+    float *grad_e,              /* [n_edges, De] or null */
+    float *grad_own);           /* [n_dst, Do] or null */
+int gnograd_agg_concat_jvp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation,
+    const float *x, const float *w, const float *e,
+    const float *x_tangent, const float *w_tangent,    /* or null */
+    const float *e_tangent, const float *own_tangent,  /* or null */
+    float *out_tangent);        /* [n_dst, D_out] */
+int gnograd_agg_concat_hvp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation,
+    const float *cotangent,     /* [n_dst, D_out] */
+    const float *x, const float *w,
+    const float *x_tangent, const float *w_tangent,       /* or null */
+    float *grad_x_tangent, float *grad_w_tangent,         /* or null */
+    float *grad_e_tangent, float *grad_own_tangent);      /* or null; all zeros */
+
+int gnograd_agg_weighted_forward_r64(
+    const gnograd_graph *graph, int64_t n_features, int aggregation,
+    const double *x,       /* [n_src, D] */
+    const double *w,       /* [n_edges] */
+    double *out,           /* [n_dst, D] */
+    int64_t *location,  /* [n_dst, D] or null; minimum and maximum */
+    double *degree);       /* [n_dst] or null */
+int gnograd_agg_weighted_vjp_r64(
+    const gnograd_graph *graph, int64_t n_features, int aggregation,
+    const double *cotangent,     /* [n_dst, D] */
+    const double *x, const double *w,
+    const double *out,           /* saved, or null */
+    const int64_t *location,  /* saved, or null */
+    const double *degree,        /* saved, or null */
+    double *grad_x,              /* [n_src, D] or null */
+    double *grad_w);             /* [n_edges] or null */
+int gnograd_agg_weighted_jvp_r64(
+    const gnograd_graph *graph, int64_t n_features, int aggregation,
+    const double *x, const double *w,
+    const double *x_tangent,     /* [n_src, D] or null */
+    const double *w_tangent,     /* [n_edges] or null */
+    double *out_tangent);        /* [n_dst, D] */
+int gnograd_agg_weighted_hvp_r64(
+    const gnograd_graph *graph, int64_t n_features, int aggregation,
+    const double *cotangent,     /* [n_dst, D] */
+    const double *x, const double *w,
+    const double *x_tangent, const double *w_tangent,  /* or null */
+    double *grad_x_tangent, double *grad_w_tangent);   /* or null */
+
+int gnograd_agg_simple_forward_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const double *x,       /* [n_src, D] or null */
+    const double *e,       /* [n_edges, De] or null */
+    double *out,           /* [n_dst, D + De] */
+    int64_t *location); /* [n_dst, D + De] or null; minimum and maximum */
+int gnograd_agg_simple_vjp_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const double *cotangent,     /* [n_dst, D + De] */
+    const double *x, const double *e,
+    const int64_t *location,  /* saved, or null */
+    double *grad_x,              /* [n_src, D] or null */
+    double *grad_e);             /* [n_edges, De] or null */
+int gnograd_agg_simple_jvp_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const double *x, const double *e,
+    const double *x_tangent, const double *e_tangent,  /* or null */
+    double *out_tangent);        /* [n_dst, D + De] */
+int gnograd_agg_simple_hvp_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const double *cotangent,     /* [n_dst, D + De] */
+    const double *x, const double *e,
+    const double *x_tangent, const double *e_tangent,  /* or null */
+    double *grad_x_tangent, double *grad_e_tangent);   /* or null; all zeros */
+
+int gnograd_agg_concat_forward_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation,
+    const double *x,       /* [n_src, D] or null */
+    const double *w,       /* [n_edges] or null: all 1 */
+    const double *e,       /* [n_edges, De] or null */
+    const double *own,     /* [n_dst, Do] or null */
+    double *out,           /* [n_dst, D_out] */
+    int64_t *location,  /* [n_dst, D + De] or null; minimum and maximum */
+    double *degree);       /* [n_dst] or null */
+int gnograd_agg_concat_vjp_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation,
+    const double *cotangent,     /* [n_dst, D_out] */
+    const double *x, const double *w, const double *e,
+    const double *out,           /* saved, or null */
+    const int64_t *location,  /* saved, or null */
+    const double *degree,        /* saved, or null */
+    double *grad_x,              /* [n_src, D] or null */
+    double *grad_w,              /* [n_edges] or null */
+    double *grad_e,              /* [n_edges, De] or null */
+    double *grad_own);           /* [n_dst, Do] or null */
+int gnograd_agg_concat_jvp_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation,
+    const double *x, const double *w, const double *e,
+    const double *x_tangent, const double *w_tangent,    /* or null */
+    const double *e_tangent, const double *own_tangent,  /* or null */
+    double *out_tangent);        /* [n_dst, D_out] */
+int gnograd_agg_concat_hvp_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation,
+    const double *cotangent,     /* [n_dst, D_out] */
+    const double *x, const double *w,
+    const double *x_tangent, const double *w_tangent,       /* or null */
+    double *grad_x_tangent, double *grad_w_tangent,         /* or null */
+    double *grad_e_tangent, double *grad_own_tangent);      /* or null; all zeros */
+
 #ifdef __cplusplus
 }
 #endif
