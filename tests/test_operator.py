@@ -21,7 +21,11 @@ from gnograd.operator import Signature, operator
         },
         outputs={"y": "n_dst heads*C" if static["concat"] else "n_dst C", "z": "n_edges"},
         arguments="graph heads C kind slope",
-        saved={"y": "n_dst heads*C" if static["concat"] else "n_dst C", "where": "int64 n_dst"},
+        saved={
+            "y": "n_dst heads*C" if static["concat"] else "n_dst C",
+            "most": "n_dst heads" if static["kind"] == "hard" else "None",
+            "where": "int64 n_dst",
+        },
     ),
     choices={"kind": {"soft": 0, "hard": 5}},
 )
@@ -61,7 +65,7 @@ def test_forward(calls, graph, inputs):
     assert (y.shape, z.shape, y.dtype) == ((2, 8), (3,), np.float64)
     numbers = (graph.handle, 4, 2, 5, 0.2)
     arrays = [address(array) for array in (*inputs, y, z)]
-    assert calls == [("forward", (*numbers, *arrays, 0))]
+    assert calls == [("forward", (*numbers, *arrays, 0, 0))]
 
 
 def test_forward_by_name_and_with_saved(calls, graph, inputs):
@@ -70,8 +74,9 @@ def test_forward_by_name_and_with_saved(calls, graph, inputs):
     )
     assert y.shape == (2, 4)
     assert saved[0] is y
-    assert (saved[1].shape, saved[1].dtype) == ((2,), np.int64)
-    assert calls[0][1][5:] == tuple(address(array) for array in (*inputs, y, z, saved[1]))
+    assert saved[1] is None
+    assert (saved[2].shape, saved[2].dtype) == ((2,), np.int64)
+    assert calls[0][1][5:] == tuple(map(address, (*inputs, y, z, None, saved[2])))
 
 
 def test_vjp(calls, graph, inputs):
@@ -79,14 +84,14 @@ def test_vjp(calls, graph, inputs):
     gradients = attend.vjp(cotangent, inputs, wrt={"a"}, graph=graph, heads=4)
     assert [g is None for g in gradients] == [True, False, True]
     assert gradients[1].shape == (16,)
-    expected = [cotangent[0], None, *inputs, None, None, None, gradients[1], None]
+    expected = [cotangent[0], None, *inputs, None, None, None, None, gradients[1], None]
     assert calls == [("vjp", (graph.handle, 4, 2, 0, 0.2, *map(address, expected)))]
 
 
 def test_vjp_with_saved(calls, graph, inputs):
     (y, z), saved = attend.forward(*inputs, graph=graph, heads=4, return_saved=True)
     attend.vjp((y, z), inputs, saved=saved, graph=graph, heads=4)
-    assert calls[1][1][10:12] == tuple(map(address, saved))
+    assert calls[1][1][10:13] == tuple(map(address, saved))
 
 
 def test_nothing_wanted_calls_nothing(calls, graph, inputs):
@@ -192,7 +197,7 @@ def test_refused_derivatives(calls, graph, inputs):
     with pytest.raises(ValueError, match="wrt names 'w', which is none of x, a, e"):
         attend.vjp(cotangent, inputs, wrt="w", **static)
     with pytest.raises(TypeError, match="saved where is float64, needs int64"):
-        attend.vjp(cotangent, inputs, saved=(cotangent[0], np.ones(2)), **static)
+        attend.vjp(cotangent, inputs, saved=(cotangent[0], None, np.ones(2)), **static)
     with pytest.raises(ValueError, match=r"tangent of a has shape \(3, 8\)"):
         attend.jvp(inputs, (None, inputs[0]), **static)
     with pytest.raises(ValueError, match="tangent of e is given, but e is None"):

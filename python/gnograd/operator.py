@@ -50,7 +50,7 @@ class Signature(NamedTuple):
     """Static arguments and sizes that the kernels take before the arrays, in order."""
     saved: Mapping[str, str] = MappingProxyType({})
     """Shapes of what the forward face keeps for the vjp, in order. One with the name of an output
-    is that output."""
+    is that output; "None" is one that these static arguments do not need."""
 
 
 def operator(
@@ -131,7 +131,7 @@ class Operator(Generic[P]):
         outputs = tuple(arrays.values())
         for name, shape in call.signature.saved.items():
             if name not in arrays:
-                arrays[name] = call.empty(shape) if return_saved else None
+                arrays[name] = call.empty(shape) if return_saved and shape != "None" else None
         call.run("forward", call.inputs, arrays.values())
         result = outputs if len(outputs) > 1 else outputs[0]
         if return_saved:
@@ -257,10 +257,10 @@ class Operator(Generic[P]):
         for (name, spec), shape in zip(signature.inputs.items(), inputs, strict=True):
             if shape is not None:
                 shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
-        own = {k: v for k, v in signature.saved.items() if k not in signature.outputs}
         return {
             name: (shapes.shape_of(spec, sizes), shapes.parse(spec).dtype or dtype)
-            for name, spec in {**signature.outputs, **own}.items()
+            for name, spec in {**signature.outputs, **signature.saved}.items()
+            if spec != "None"
         }
 
     def _ordered(self, inputs: tuple[Array, ...], named: dict[str, Array]) -> tuple[Array, ...]:

@@ -4,6 +4,7 @@
 A name stands for the same number wherever it comes. A dimension may be an expression with one
 name that is still unknown, linear in it: ``"n_src num_heads*C"``. A dtype may stand before the
 dimensions, ``"int64 n_dst D"``, and ``or None`` behind them, for an array that may be absent.
+``"None"`` is an array that is absent.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ def parse(spec: str) -> Spec:
     >>> parse("int64 n_dst D or None")
     Spec(dims=('n_dst', 'D'), dtype='int64', optional=True)
     """
-    words = spec.removesuffix(" or None").split()
+    optional = spec.endswith("None")
+    words = spec.removesuffix("None").removesuffix(" or ").split()
     dtype = words.pop(0) if words and words[0] in _DTYPES else ""
-    return Spec(tuple(words), dtype, spec.endswith(" or None"))
+    return Spec(tuple(words), dtype, optional)
 
 
 def match(label: str, shape: Shape, spec: str, sizes: dict[str, int]) -> None:
