@@ -267,6 +267,416 @@ int gnograd_agg_concat_hvp_r64(
     const double *x_tangent, const double *w_tangent,       /* or null */
     double *grad_x_tangent, double *grad_w_tangent,         /* or null */
     double *grad_e_tangent, double *grad_own_tangent);      /* or null; all zeros */
+/* ---- gno: the graph neural operator sum ----
+ *
+ *     hid_e   = act(U^T c_e + b_u)
+ *     kappa_e = hid_e . V + b_v
+ *     out_i   = sum or mean over e = (j -> i) of w_e h_j . kappa_e
+ *
+ * activation: relu 0, gelu 1, silu 2, tanh 3, sin 4, identity 5; reduction: sum 0, mean 1;
+ * kernel: full 0, diagonal 1 (f_in = f_out = f, kappa_e multiplies h_j entry by entry).
+ * Rows of edge arrays are rows of the edge table. vjp: gradients for a cotangent of out; jvp:
+ * tangent of out; hvp: tangents of the gradients of vjp, cotangent held fixed.
+ */
+
+int gnograd_gno_forward_r32(
+    const gnograd_graph *graph,
+    int64_t d,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int activation,
+    int reduction,
+    int kernel,
+    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
+    const float *coords,          /* [n_edges, d] */
+    const float *u,               /* [d, n_hidden] */
+    const float *b_u,             /* [n_hidden] */
+    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
+    const float *edge_weight,     /* [n_edges] or null */
+    float *out);                  /* [n_dst, f_out] */
+
+int gnograd_gno_forward_r64(
+    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const double *h, const double *coords,
+    const double *u, const double *b_u, const double *v, const double *b_v,
+    const double *edge_weight, double *out);
+
+int gnograd_gno_vjp_r32(
+    const gnograd_graph *graph,
+    int64_t d,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int activation,
+    int reduction,
+    int kernel,
+    const float *cotangent,       /* [n_dst, f_out] */
+    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
+    const float *coords,          /* [n_edges, d] */
+    const float *u,               /* [d, n_hidden] */
+    const float *b_u,             /* [n_hidden] */
+    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
+    const float *edge_weight,     /* [n_edges] or null */
+    float *grad_h,                /* gradients, each as its input or null */
+    float *grad_coords,
+    float *grad_u,
+    float *grad_b_u,
+    float *grad_v,
+    float *grad_b_v,
+    float *grad_edge_weight);
+
+int gnograd_gno_vjp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const double *cotangent, const double *h,
+    const double *coords, const double *u, const double *b_u, const double *v,
+    const double *b_v, const double *edge_weight, double *grad_h, double *grad_coords,
+    double *grad_u, double *grad_b_u, double *grad_v, double *grad_b_v,
+    double *grad_edge_weight);
+
+int gnograd_gno_jvp_r32(
+    const gnograd_graph *graph,
+    int64_t d,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int activation,
+    int reduction,
+    int kernel,
+    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
+    const float *coords,          /* [n_edges, d] */
+    const float *u,               /* [d, n_hidden] */
+    const float *b_u,             /* [n_hidden] */
+    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
+    const float *edge_weight,     /* [n_edges] or null */
+    const float *t_h,             /* tangents, each as its input or null */
+    const float *t_coords,
+    const float *t_u,
+    const float *t_b_u,
+    const float *t_v,
+    const float *t_b_v,
+    const float *t_edge_weight,
+    float *t_out);                /* [n_dst, f_out] */
+
+int gnograd_gno_jvp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const double *h, const double *coords,
+    const double *u, const double *b_u, const double *v, const double *b_v,
+    const double *edge_weight, const double *t_h, const double *t_coords, const double *t_u,
+    const double *t_b_u, const double *t_v, const double *t_b_v, const double *t_edge_weight,
+    double *t_out);
+
+int gnograd_gno_hvp_r32(
+    const gnograd_graph *graph,
+    int64_t d,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int activation,
+    int reduction,
+    int kernel,
+    const float *cotangent,       /* [n_dst, f_out] */
+    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
+    const float *coords,          /* [n_edges, d] */
+    const float *u,               /* [d, n_hidden] */
+    const float *b_u,             /* [n_hidden] */
+    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
+    const float *edge_weight,     /* [n_edges] or null */
+    const float *t_h,             /* tangents, each as its input or null */
+    const float *t_coords,
+    const float *t_u,
+    const float *t_b_u,
+    const float *t_v,
+    const float *t_b_v,
+    const float *t_edge_weight,
+    float *grad_h,                /* tangents of the gradients, or null */
+    float *grad_coords,
+    float *grad_u,
+    float *grad_b_u,
+    float *grad_v,
+    float *grad_b_v,
+    float *grad_edge_weight);
+
+int gnograd_gno_hvp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const double *cotangent, const double *h,
+    const double *coords, const double *u, const double *b_u, const double *v,
+    const double *b_v, const double *edge_weight, const double *t_h, const double *t_coords,
+    const double *t_u, const double *t_b_u, const double *t_v, const double *t_b_v,
+    const double *t_edge_weight, double *grad_h, double *grad_coords, double *grad_u,
+    double *grad_b_u, double *grad_v, double *grad_b_v, double *grad_edge_weight);
+
+/* ---- gno_contract: the same sum from the last hidden features of any kernel network ---- */
+
+int gnograd_gno_contract_forward_r32(
+    const gnograd_graph *graph,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int reduction,
+    int kernel,
+    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
+    const float *hid,             /* [n_edges, n_hidden] */
+    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
+    const float *edge_weight,     /* [n_edges] or null */
+    float *out);                  /* [n_dst, f_out] */
+
+int gnograd_gno_contract_forward_r64(
+    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const double *h, const double *hid, const double *v, const double *b_v,
+    const double *edge_weight, double *out);
+
+int gnograd_gno_contract_vjp_r32(
+    const gnograd_graph *graph,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int reduction,
+    int kernel,
+    const float *cotangent,       /* [n_dst, f_out] */
+    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
+    const float *hid,             /* [n_edges, n_hidden] */
+    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
+    const float *edge_weight,     /* [n_edges] or null */
+    float *grad_h,                /* gradients, each as its input or null */
+    float *grad_hid,
+    float *grad_v,
+    float *grad_b_v,
+    float *grad_edge_weight);
+
+int gnograd_gno_contract_vjp_r64(
+    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const double *cotangent, const double *h, const double *hid, const double *v,
+    const double *b_v, const double *edge_weight, double *grad_h, double *grad_hid,
+    double *grad_v, double *grad_b_v, double *grad_edge_weight);
+
+int gnograd_gno_contract_jvp_r32(
+    const gnograd_graph *graph,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int reduction,
+    int kernel,
+    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
+    const float *hid,             /* [n_edges, n_hidden] */
+    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
+    const float *edge_weight,     /* [n_edges] or null */
+    const float *t_h,             /* tangents, each as its input or null */
+    const float *t_hid,
+    const float *t_v,
+    const float *t_b_v,
+    const float *t_edge_weight,
+    float *t_out);                /* [n_dst, f_out] */
+
+int gnograd_gno_contract_jvp_r64(
+    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const double *h, const double *hid, const double *v, const double *b_v,
+    const double *edge_weight, const double *t_h, const double *t_hid, const double *t_v,
+    const double *t_b_v, const double *t_edge_weight, double *t_out);
+
+int gnograd_gno_contract_hvp_r32(
+    const gnograd_graph *graph,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int reduction,
+    int kernel,
+    const float *cotangent,       /* [n_dst, f_out] */
+    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
+    const float *hid,             /* [n_edges, n_hidden] */
+    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
+    const float *edge_weight,     /* [n_edges] or null */
+    const float *t_h,             /* tangents, each as its input or null */
+    const float *t_hid,
+    const float *t_v,
+    const float *t_b_v,
+    const float *t_edge_weight,
+    float *grad_h,                /* tangents of the gradients, or null */
+    float *grad_hid,
+    float *grad_v,
+    float *grad_b_v,
+    float *grad_edge_weight);
+
+int gnograd_gno_contract_hvp_r64(
+    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const double *cotangent, const double *h, const double *hid, const double *v,
+    const double *b_v, const double *edge_weight, const double *t_h, const double *t_hid,
+    const double *t_v, const double *t_b_v, const double *t_edge_weight, double *grad_h,
+    double *grad_hid, double *grad_v, double *grad_b_v, double *grad_edge_weight);
+
+/* ---- gno_kernel: kappa itself, one matrix an edge ---- */
+
+int gnograd_gno_kernel_forward_r32(
+    int64_t n_edges,
+    int64_t d,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int activation,
+    const float *coords,   /* [n_edges, d] */
+    const float *u,        /* [d, n_hidden] */
+    const float *b_u,      /* [n_hidden] */
+    const float *v,        /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,      /* [f_in, f_out]; diagonal: [f] */
+    float *kappa);         /* [n_edges, f_in, f_out] */
+
+int gnograd_gno_kernel_forward_r64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const double *coords, const double *u, const double *b_u, const double *v,
+    const double *b_v, double *kappa);
+
+int gnograd_gno_kernel_vjp_r32(
+    int64_t n_edges,
+    int64_t d,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int activation,
+    const float *cotangent,   /* [n_edges, f_in, f_out] */
+    const float *coords,      /* [n_edges, d] */
+    const float *u,           /* [d, n_hidden] */
+    const float *b_u,         /* [n_hidden] */
+    const float *v,           /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,         /* [f_in, f_out]; diagonal: [f] */
+    float *grad_coords,       /* gradients, each as its input or null */
+    float *grad_u,
+    float *grad_b_u,
+    float *grad_v,
+    float *grad_b_v);
+
+int gnograd_gno_kernel_vjp_r64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const double *cotangent, const double *coords, const double *u, const double *b_u,
+    const double *v, const double *b_v, double *grad_coords, double *grad_u, double *grad_b_u,
+    double *grad_v, double *grad_b_v);
+
+int gnograd_gno_kernel_jvp_r32(
+    int64_t n_edges,
+    int64_t d,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int activation,
+    const float *coords,     /* [n_edges, d] */
+    const float *u,          /* [d, n_hidden] */
+    const float *b_u,        /* [n_hidden] */
+    const float *v,          /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,        /* [f_in, f_out]; diagonal: [f] */
+    const float *t_coords,   /* tangents, each as its input or null */
+    const float *t_u,
+    const float *t_b_u,
+    const float *t_v,
+    const float *t_b_v,
+    float *t_kappa);         /* [n_edges, f_in, f_out] */
+
+int gnograd_gno_kernel_jvp_r64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const double *coords, const double *u, const double *b_u, const double *v,
+    const double *b_v, const double *t_coords, const double *t_u, const double *t_b_u,
+    const double *t_v, const double *t_b_v, double *t_kappa);
+
+int gnograd_gno_kernel_hvp_r32(
+    int64_t n_edges,
+    int64_t d,
+    int64_t n_hidden,
+    int64_t f_in,
+    int64_t f_out,
+    int activation,
+    const float *cotangent,   /* [n_edges, f_in, f_out] */
+    const float *coords,      /* [n_edges, d] */
+    const float *u,           /* [d, n_hidden] */
+    const float *b_u,         /* [n_hidden] */
+    const float *v,           /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
+    const float *b_v,         /* [f_in, f_out]; diagonal: [f] */
+    const float *t_coords,    /* tangents, each as its input or null */
+    const float *t_u,
+    const float *t_b_u,
+    const float *t_v,
+    const float *t_b_v,
+    float *grad_coords,       /* tangents of the gradients, or null */
+    float *grad_u,
+    float *grad_b_u,
+    float *grad_v,
+    float *grad_b_v);
+
+int gnograd_gno_kernel_hvp_r64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const double *cotangent, const double *coords, const double *u, const double *b_u,
+    const double *v, const double *b_v, const double *t_coords, const double *t_u,
+    const double *t_b_u, const double *t_v, const double *t_b_v, double *grad_coords,
+    double *grad_u, double *grad_b_u, double *grad_v, double *grad_b_v);
+
+/* ---- gno_aggregate: sum or mean of h_j . kappa_e with a given kappa ---- */
+
+int gnograd_gno_aggregate_forward_r32(
+    const gnograd_graph *graph,
+    int64_t f_in,
+    int64_t f_out,
+    int reduction,
+    const float *h,               /* [n_src, f_in] */
+    const float *kappa,           /* [n_edges, f_in, f_out] */
+    float *out);                  /* [n_dst, f_out] */
+
+int gnograd_gno_aggregate_forward_r64(
+    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction, const double *h,
+    const double *kappa, double *out);
+
+int gnograd_gno_aggregate_vjp_r32(
+    const gnograd_graph *graph,
+    int64_t f_in,
+    int64_t f_out,
+    int reduction,
+    const float *cotangent,       /* [n_dst, f_out] */
+    const float *h,               /* [n_src, f_in] */
+    const float *kappa,           /* [n_edges, f_in, f_out] */
+    float *grad_h,                /* gradients, each as its input or null */
+    float *grad_kappa);
+
+int gnograd_gno_aggregate_vjp_r64(
+    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction,
+    const double *cotangent, const double *h, const double *kappa, double *grad_h,
+    double *grad_kappa);
+
+int gnograd_gno_aggregate_jvp_r32(
+    const gnograd_graph *graph,
+    int64_t f_in,
+    int64_t f_out,
+    int reduction,
+    const float *h,               /* [n_src, f_in] */
+    const float *kappa,           /* [n_edges, f_in, f_out] */
+    const float *t_h,             /* tangents, each as its input or null */
+    const float *t_kappa,
+    float *t_out);                /* [n_dst, f_out] */
+
+int gnograd_gno_aggregate_jvp_r64(
+    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction, const double *h,
+    const double *kappa, const double *t_h, const double *t_kappa, double *t_out);
+
+int gnograd_gno_aggregate_hvp_r32(
+    const gnograd_graph *graph,
+    int64_t f_in,
+    int64_t f_out,
+    int reduction,
+    const float *cotangent,       /* [n_dst, f_out] */
+    const float *h,               /* [n_src, f_in] */
+    const float *kappa,           /* [n_edges, f_in, f_out] */
+    const float *t_h,             /* tangents, each as its input or null */
+    const float *t_kappa,
+    float *grad_h,                /* tangents of the gradients, or null */
+    float *grad_kappa);
+
+int gnograd_gno_aggregate_hvp_r64(
+    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction,
+    const double *cotangent, const double *h, const double *kappa, const double *t_h,
+    const double *t_kappa, double *grad_h, double *grad_kappa);
 
 #ifdef __cplusplus
 }
