@@ -267,6 +267,7 @@ int gnograd_agg_concat_hvp_r64(
     const double *x_tangent, const double *w_tangent,       /* or null */
     double *grad_x_tangent, double *grad_w_tangent,         /* or null */
     double *grad_e_tangent, double *grad_own_tangent);      /* or null; all zeros */
+
 /* ---- gno: the graph neural operator sum ----
  *
  *     hid_e   = act(U^T c_e + b_u)
