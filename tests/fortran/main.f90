@@ -1,0 +1,28 @@
+! SPDX-License-Identifier: MIT
+
+!> Runs the tests: gnograd_tester [SUITE [TEST]]
+program main
+  use testing, only: run_suite
+  use test_gno, only: gno_tests
+  implicit none
+  character(len=100) :: only_suite, only_test
+  integer :: n_run, n_failed
+
+  n_run = 0
+  n_failed = 0
+  call get_command_argument(1, only_suite)
+  call get_command_argument(2, only_test)
+  if (wanted("gno")) call run_suite("gno", gno_tests(), trim(only_test), n_run, n_failed)
+
+  if (n_run == 0) error stop "no such test"
+  if (n_failed > 0) error stop 1
+
+contains
+
+  logical function wanted(suite)
+    character(len=*), intent(in) :: suite
+
+    wanted = only_suite == "" .or. only_suite == suite
+  end function wanted
+
+end program main

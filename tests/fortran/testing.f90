@@ -1,0 +1,60 @@
+! SPDX-License-Identifier: MIT
+
+!> A test is a subroutine that raises an error; a suite is a list of named tests.
+module testing
+  use, intrinsic :: iso_fortran_env, only: error_unit
+  use gnograd_core_error, only: error_type, fail, code_value
+  implicit none
+  private
+  public :: test_type, check, run_suite
+
+  abstract interface
+    subroutine test_interface(error)
+      import :: error_type
+      !> Allocated by the first check that does not hold
+      type(error_type), allocatable, intent(out) :: error
+    end subroutine test_interface
+  end interface
+
+  !> One named test.
+  type :: test_type
+    character(len=:), allocatable :: name
+    procedure(test_interface), pointer, nopass :: run => null()
+  end type test_type
+
+contains
+
+  !> Raise an error unless the condition holds; an earlier error stays.
+  subroutine check(error, condition, message)
+    type(error_type), allocatable, intent(inout) :: error
+    logical, intent(in) :: condition
+    character(len=*), intent(in) :: message
+
+    if (condition .or. allocated(error)) return
+    call fail(error, code_value, message)
+  end subroutine check
+
+  !> Run the tests of a suite, or the one of the given name; counts what ran and what failed.
+  subroutine run_suite(suite, tests, only_name, n_run, n_failed)
+    character(len=*), intent(in) :: suite
+    type(test_type), intent(in) :: tests(:)
+    !> Empty: all
+    character(len=*), intent(in) :: only_name
+    integer, intent(inout) :: n_run, n_failed
+    type(error_type), allocatable :: error
+    integer :: k
+
+    do k = 1, size(tests)
+      if (only_name /= "" .and. only_name /= tests(k)%name) cycle
+      call tests(k)%run(error)
+      n_run = n_run + 1
+      if (allocated(error)) then
+        n_failed = n_failed + 1
+        write (error_unit, "(6a)") "FAILED ", suite, ": ", tests(k)%name, ": ", error%message
+      else
+        write (error_unit, "(4a)") "passed ", suite, ": ", tests(k)%name
+      end if
+    end do
+  end subroutine run_suite
+
+end module testing
