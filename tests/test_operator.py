@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The frame that all operators share, with a kernel that only writes down its arguments."""
 
+import copy
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -135,6 +137,8 @@ def test_introspection():
     assert attend.__doc__ == "Document of attend."
     assert list(inspect.signature(attend).parameters)[:3] == ["x", "a", "e"]
     assert repr(attend) == "<gnograd operator attend>"
+    assert pickle.loads(pickle.dumps(attend)) is attend
+    assert copy.copy(attend) is attend
 
 
 def test_results(graph):

@@ -61,6 +61,12 @@ def gno_kernel(
     --------
     gno : the same kernel applied to a graph without forming `kappa`.
 
+    Notes
+    -----
+    Peak temporary memory, in numbers: ``P F_in F_out (H + 1)`` for the sums of gradients over
+    the edges, and ``640 H`` a thread, with H rounded up to a multiple of 16. P is the number of
+    pieces that the edges are summed in, at most 64; the sums take at most 64 MiB, or 8 pieces.
+
     References
     ----------
     Li et al., Neural Operator: Graph Kernel Network for Partial Differential Equations,
@@ -104,6 +110,10 @@ def gno_aggregate(h: Array, kappa: Array, *, graph: Graph, reduction: str = "sum
     Returns
     -------
     out : array, (n_dst, F_out)
+
+    Notes
+    -----
+    No temporary memory.
 
     Examples
     --------
@@ -180,6 +190,10 @@ def gno_contract(
     Returns
     -------
     out : array, (n_dst, F_out)
+
+    Notes
+    -----
+    Temporary memory is that of `gno`.
 
     Examples
     --------
@@ -265,6 +279,15 @@ def gno(
     gno_contract : for deeper kernel networks.
     gno_kernel, gno_aggregate : the same in two steps.
 
+    Notes
+    -----
+    Peak temporary memory, in numbers, with F the larger of F_in and F_out, H rounded up to a
+    multiple of 16 and ``W = F_in F_out (H + 1)``: W for a reordered copy of the last layer, ``P
+    W`` for the sums of its gradient, and ``640 H + 2 max(2**17, F**2 H)`` a thread. Tangents
+    double the copy and the part with F. P is the number of pieces that the edges are summed in,
+    at most 64; the sums take at most 64 MiB, or 8 pieces. The diagonal kernel takes ``P (F + d)
+    (H + 1)`` and ``640 H + 448 F`` a thread.
+
     References
     ----------
     Li et al., Neural Operator: Graph Kernel Network for Partial Differential Equations,
@@ -343,7 +366,7 @@ def gno_unpack(
     --------
     >>> import numpy as np
     >>> import gnograd as gg
-    >>> params = np.arange(34.0)
+    >>> params = np.arange(32.0)
     >>> U, b_u, V, b_v = gg.gno_unpack(params, d=2, n_hidden=4, kernel_shape=(2, 2))
     >>> b_u
     array([ 8.,  9., 10., 11.])

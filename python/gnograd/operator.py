@@ -109,6 +109,9 @@ class Operator(Generic[P]):
     def __repr__(self) -> str:
         return f"<gnograd operator {self.name}>"
 
+    def __reduce__(self) -> str:
+        return self.name
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         """Value of the operator; inputs may be given by name."""
         return self.forward(*args, **cast(dict[str, Any], kwargs))

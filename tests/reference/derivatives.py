@@ -26,10 +26,10 @@ def vjp(f, inputs, cotangent):
         if x is None:
             gradients.append(None)
             continue
-        gradient = np.zeros(x.shape)
+        gradient = np.zeros_like(x)
         for entry in np.ndindex(x.shape):
             tangents = [None] * len(inputs)
-            tangents[k] = np.zeros(x.shape)
+            tangents[k] = np.zeros_like(x)
             tangents[k][entry] = 1
             gradient[entry] = np.sum(cotangent * jvp(f, inputs, tangents))
         gradients.append(gradient)
