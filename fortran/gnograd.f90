@@ -6,6 +6,15 @@ module gnograd
   use gnograd_core_error, only: error_type
   use gnograd_core_graph, only: graph_type
   use gnograd_core_threads, only: set_n_threads
+  use gnograd_autodiff_array, only: array_type
+  use gnograd_autodiff_tape, only: tape_type
+  use gnograd_autodiff_elementwise, only: operator(+), operator(-), operator(*), operator(/), &
+    & operator(**), exp, log, sqrt, sin, cos
+  use gnograd_autodiff_activation, only: relu, gelu, silu, tanh, sigmoid
+  use gnograd_autodiff_linalg, only: matmul
+  use gnograd_autodiff_reduce, only: sum, mean, norm, softmax
+  use gnograd_autodiff_shape, only: reshape, transpose, permute, slice, concatenate, gather
+  use gnograd_autodiff_optimizer, only: adam_type, sgd_type
   implicit none
   public
 end module gnograd

@@ -5,7 +5,7 @@ module gnograd_core_error
   implicit none
   private
   public :: error_type, fail, check_allocation
-  public :: code_value, code_index, code_memory, code_unsupported
+  public :: code_value, code_index, code_memory, code_unsupported, code_type
 
   !> Argument with a wrong shape, size or name
   integer, parameter :: code_value = 1
@@ -15,6 +15,8 @@ module gnograd_core_error
   integer, parameter :: code_memory = 3
   !> Meaningful, but not available
   integer, parameter :: code_unsupported = 4
+  !> Kinds of numbers that do not belong together
+  integer, parameter :: code_type = 5
 
   !> What went wrong, for people (message) and for programs (code)
   type :: error_type

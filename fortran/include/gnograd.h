@@ -22,7 +22,8 @@ enum gnograd_status {
     GNOGRAD_VALUE = 1,       /* wrong shape, size or name */
     GNOGRAD_INDEX = 2,       /* node, edge or array number out of range */
     GNOGRAD_MEMORY = 3,      /* allocation failed */
-    GNOGRAD_UNSUPPORTED = 4  /* meaningful, but not available */
+    GNOGRAD_UNSUPPORTED = 4, /* meaningful, but not available */
+    GNOGRAD_TYPE = 5         /* kinds of numbers that do not belong together */
 };
 
 /* ---- runtime ---- */
@@ -678,6 +679,135 @@ int gnograd_gno_aggregate_hvp_r64(
     const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction,
     const double *cotangent, const double *h, const double *kappa, const double *t_h,
     const double *t_kappa, double *grad_h, double *grad_kappa);
+/* ---- automatic differentiation ----
+ *
+ * A tape keeps arrays and how they were computed. An array is an integer; 0 says that an operation
+ * failed: gnograd_tape_error tells why, and nothing is computed until it was asked. A tape is used
+ * by one thread at a time. Extents and axes are those of C order; negative axes count from the
+ * end.
+ */
+
+typedef struct gnograd_tape gnograd_tape;
+
+int gnograd_tape_create(gnograd_tape **tape);
+
+/* Free a tape and all its arrays; null is ignored. */
+void gnograd_tape_free(gnograd_tape *tape);
+
+/* Status of the first error since the last call, which is forgotten. */
+int gnograd_tape_error(gnograd_tape *tape);
+
+/* The present end of the tape, and the way back: arrays made since the mark are freed. */
+int64_t gnograd_tape_mark(gnograd_tape *tape);
+void gnograd_tape_rewind(gnograd_tape *tape, int64_t mark);
+
+/* Gradients of a loss with one element, kept in all parameters: set, or added if add is not 0. */
+int gnograd_tape_backward(gnograd_tape *tape, int64_t loss, int add);
+
+/* Gradients of a loss as arrays; with create_graph they can be differentiated again. */
+int gnograd_tape_gradient(
+    gnograd_tape *tape, int64_t loss,
+    int64_t n,
+    const int64_t *arrays,  /* [n] */
+    int create_graph,
+    int64_t *gradients);    /* [n] */
+
+/* A new array of kind 32 (float) or 64 (double); the values are copied. */
+int64_t gnograd_array_leaf(
+    gnograd_tape *tape, int kind, int requires_grad,
+    int rank,
+    const int64_t *extents, /* [rank] */
+    const void *data);
+
+/* A constant with one element, of the kind of another array. */
+int64_t gnograd_array_scalar(gnograd_tape *tape, int64_t like, double number);
+
+/* Kind, whether a gradient is needed, rank, extents. */
+int gnograd_array_info(gnograd_tape *tape, int64_t x, int64_t *info /* [7] */);
+
+/* Copy values out, gradients of the last backward out (zeros if there are none), values in. */
+int gnograd_array_value(gnograd_tape *tape, int64_t x, void *data);
+int gnograd_array_grad(gnograd_tape *tape, int64_t x, void *data);
+int gnograd_array_set_value(gnograd_tape *tape, int64_t x, const void *data);
+
+/* Element by element; extents of 1 are repeated, as in NumPy. */
+int64_t gnograd_array_add(gnograd_tape *tape, int64_t a, int64_t b);
+int64_t gnograd_array_subtract(gnograd_tape *tape, int64_t a, int64_t b);
+int64_t gnograd_array_multiply(gnograd_tape *tape, int64_t a, int64_t b);
+int64_t gnograd_array_divide(gnograd_tape *tape, int64_t a, int64_t b);
+int64_t gnograd_array_power(gnograd_tape *tape, int64_t a, int64_t b);
+int64_t gnograd_array_monomial(gnograd_tape *tape, int64_t x, double exponent);
+int64_t gnograd_array_negative(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_exp(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_log(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_sqrt(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_sin(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_cos(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_tanh(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_relu(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_gelu(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_silu(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_sigmoid(gnograd_tape *tape, int64_t x);
+
+/* Matrices, or a matrix and a vector. */
+int64_t gnograd_array_matmul(gnograd_tape *tape, int64_t a, int64_t b);
+
+/* Of all elements, or along an axis; the norm is sqrt(sum(x**2)). */
+int64_t gnograd_array_sum(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_sum_axis(gnograd_tape *tape, int64_t x, int axis, int keepdims);
+int64_t gnograd_array_mean(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_mean_axis(gnograd_tape *tape, int64_t x, int axis, int keepdims);
+int64_t gnograd_array_norm(gnograd_tape *tape, int64_t x);
+int64_t gnograd_array_norm_axis(gnograd_tape *tape, int64_t x, int axis, int keepdims);
+int64_t gnograd_array_softmax(gnograd_tape *tape, int64_t x, int axis);
+
+int64_t gnograd_array_reshape(
+    gnograd_tape *tape, int64_t x, int rank,
+    const int64_t *extents); /* [rank] */
+int64_t gnograd_array_transpose(
+    gnograd_tape *tape, int64_t x, int rank,
+    const int64_t *axes);    /* [rank] permutation: axis k of the result is axes[k] of x */
+
+/* Elements first, first + step, ... of every axis. */
+int64_t gnograd_array_slice(
+    gnograd_tape *tape, int64_t x, int rank,
+    const int64_t *first, const int64_t *count, const int64_t *step); /* [rank] each */
+int64_t gnograd_array_concatenate(
+    gnograd_tape *tape,
+    int64_t n,
+    const int64_t *arrays, /* [n] */
+    int axis);
+
+/* Rows of x (entries of its first axis); a row may be taken several times. */
+int64_t gnograd_array_gather(
+    gnograd_tape *tape, int64_t x,
+    int64_t n,
+    const int64_t *rows); /* [n] */
+
+/* Optimizers move parameters along the gradients of the last backward. Free before the tape. */
+typedef struct gnograd_optimizer gnograd_optimizer;
+
+int gnograd_adam_create(
+    gnograd_tape *tape,
+    int64_t n,
+    const int64_t *parameters, /* [n] */
+    double lr, double beta1, double beta2, double eps, double weight_decay,
+    gnograd_optimizer **optimizer);
+int gnograd_sgd_create(
+    gnograd_tape *tape,
+    int64_t n,
+    const int64_t *parameters, /* [n] */
+    double lr, double momentum,
+    gnograd_optimizer **optimizer);
+void gnograd_optimizer_free(gnograd_optimizer *optimizer);
+int gnograd_optimizer_step(gnograd_optimizer *optimizer, double lr);
+
+/* For checkpoints: steps taken, and the running averages of a parameter (Adam: mean, mean square;
+ * SGD: momentum), copied out, or in if write is not 0. */
+int64_t gnograd_optimizer_steps(gnograd_optimizer *optimizer);
+void gnograd_optimizer_set_steps(gnograd_optimizer *optimizer, int64_t steps);
+int gnograd_optimizer_slot(
+    gnograd_optimizer *optimizer, int slot, int64_t parameter, int write, void *data);
 
 #ifdef __cplusplus
 }

@@ -20,7 +20,7 @@ SCALARS = {
     "float": "real*4",
     "double": "real*8",
 }
-DECLARATION = re.compile(r"^(int|void)\s+(\w+)\s*\(([^()]*)\)\s*;", re.MULTILINE)
+DECLARATION = re.compile(r"^(int|int64_t|void)\s+(\w+)\s*\(([^()]*)\)\s*;", re.MULTILINE)
 
 
 def declarations(header: str) -> list[tuple[str, str, list[tuple[str, str]]]]:
@@ -46,11 +46,11 @@ def argument(text: str, function: str) -> tuple[str, str]:
 
 def signature(result: str, name: str, arguments: list[tuple[str, str]]) -> str:
     """The f2py block of one function."""
-    block = "function" if result == "int" else "subroutine"
+    block = "subroutine" if result == "void" else "function"
     names = ", ".join(argument for _, argument in arguments)
     lines = [f"{block} {name}({names})", f"  intent(c) {name}", "  intent(c)", "  threadsafe"]
     if block == "function":
-        lines.append(f"  integer :: {name}")
+        lines.append(f"  {SCALARS[result]} :: {name}")
     lines += [f"  {kind}, intent(in) :: {argument}" for kind, argument in arguments]
     return "\n".join([*lines, f"end {block} {name}"])
 

@@ -15,7 +15,13 @@ DEVICE = "CPU"
 SUFFIXES = {"float32": "r32", "float64": "r64"}
 """Kinds of numbers the kernels take, and how their function names end."""
 
-_EXCEPTIONS = {1: ValueError, 2: IndexError, 3: MemoryError, 4: NotImplementedError}
+_EXCEPTIONS = {
+    1: ValueError,
+    2: IndexError,
+    3: MemoryError,
+    4: NotImplementedError,
+    5: TypeError,
+}
 
 
 def address(array: Any) -> int:

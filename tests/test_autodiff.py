@@ -1,0 +1,572 @@
+# SPDX-License-Identifier: MIT
+"""The tape: every operation to second order, errors, memory, optimizers."""
+
+import gc
+import os
+import resource
+
+import numpy as np
+import pytest
+from scipy.special import erf
+
+import gnograd.autodiff as ad
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def smooth(*shape):
+    return np.random.default_rng(np.prod(shape, dtype=int)).normal(size=shape)
+
+
+def positive(*shape):
+    return 0.5 + np.abs(smooth(*shape))
+
+
+def apart(*shape):
+    """No entry near 0, where relu has its kink."""
+    x = smooth(*shape)
+    return x + np.copysign(0.2, x)
+
+
+# name: (operation on the tape, the same in NumPy, inputs)
+OPERATIONS = {
+    "add": (lambda a, b: a + b, np.add, [smooth(3, 4), positive(3, 4)]),
+    "subtract": (lambda a, b: a - b, np.subtract, [smooth(3, 4), positive(3, 4)]),
+    "multiply": (lambda a, b: a * b, np.multiply, [smooth(3, 4), positive(3, 4)]),
+    "divide": (lambda a, b: a / b, np.divide, [smooth(3, 4), positive(3, 4)]),
+    "power": (lambda a, b: a**b, np.power, [positive(3, 4), smooth(3, 4)]),
+    "same": (lambda a: a * a + a / a, lambda a: a * a + a / a, [positive(5)]),
+    "bias": (lambda a, b: a + b, np.add, [smooth(5, 3), smooth(3)]),
+    "bias first": (lambda a, b: a * b, np.multiply, [smooth(3), smooth(5, 3)]),
+    "columns": (lambda a, b: a / b, np.divide, [smooth(5, 3), positive(5, 1)]),
+    "outer": (lambda a, b: a * b, np.multiply, [smooth(5, 1), smooth(1, 3)]),
+    "scalar array": (lambda a, b: a * b, np.multiply, [smooth(5, 2), smooth()]),
+    "ranks": (lambda a, b: a - b, np.subtract, [smooth(2, 3, 4), smooth(3, 1)]),
+    "four axes": (lambda a, b: a * b, np.multiply, [smooth(2, 1, 3, 1), smooth(2, 2, 1, 2)]),
+    "number right": (lambda a: (a + 2) * 3 - 1.5, lambda a: (a + 2) * 3 - 1.5, [smooth(4)]),
+    "number left": (lambda a: 2 - 3 * (1 / a), lambda a: 2 - 3 * (1 / a), [positive(4)]),
+    "number power": (lambda a: 2.0**a, lambda a: 2.0**a, [smooth(4)]),
+    "square": (lambda a: a**2, np.square, [smooth(4)]),
+    "cube": (lambda a: a**3, lambda a: a**3, [smooth(4)]),
+    "power -2": (lambda a: a**-2, lambda a: a**-2.0, [positive(4)]),
+    "power 1.5": (lambda a: a**1.5, lambda a: a**1.5, [positive(4)]),
+    "power 1": (lambda a: a**1 + a**0, lambda a: a + 1, [smooth(4)]),
+    "array left": (lambda a: np.full(4, 2, a.dtype) - a, lambda a: 2 - a, [smooth(4)]),
+    "negative": (lambda a: -a, np.negative, [smooth(3, 2)]),
+    "exp": (ad.exp, np.exp, [smooth(3, 2)]),
+    "log": (ad.log, np.log, [positive(3, 2)]),
+    "sqrt": (ad.sqrt, np.sqrt, [positive(3, 2)]),
+    "sin": (ad.sin, np.sin, [smooth(3, 2)]),
+    "cos": (ad.cos, np.cos, [smooth(3, 2)]),
+    "tanh": (ad.tanh, np.tanh, [smooth(3, 2)]),
+    "relu": (ad.relu, lambda x: np.maximum(x, 0), [apart(3, 5)]),
+    "gelu": (ad.gelu, lambda x: x * (1 + erf(x / np.sqrt(2))) / 2, [smooth(3, 5)]),
+    "silu": (ad.silu, lambda x: x * sigmoid(x), [smooth(3, 5)]),
+    "sigmoid": (ad.sigmoid, sigmoid, [smooth(3, 5)]),
+    "softmax": (ad.softmax, softmax, [smooth(3, 4)]),
+    "softmax first": (lambda x: ad.softmax(x, 0), lambda x: softmax(x, 0), [smooth(3, 4, 2)]),
+    "matmul": (ad.matmul, np.matmul, [smooth(3, 4), smooth(4, 2)]),
+    "matrix vector": (lambda a, b: a @ b, np.matmul, [smooth(3, 4), smooth(4)]),
+    "vector matrix": (lambda a, b: a @ b, np.matmul, [smooth(3), smooth(3, 4)]),
+    "constant matrix": (lambda b: np.eye(3, dtype=b.dtype) @ b, lambda b: b, [smooth(3, 2)]),
+    "transpose": (lambda x: x.T, np.transpose, [smooth(3, 4)]),
+    "transpose axes": (
+        lambda x: ad.transpose(x, (1, 3, 0, 2)),
+        lambda x: np.transpose(x, (1, 3, 0, 2)),
+        [smooth(2, 3, 4, 2)],
+    ),
+    "transpose last": (
+        lambda x: ad.transpose(x, (0, -1, 1)),
+        lambda x: np.transpose(x, (0, -1, 1)),
+        [smooth(2, 3, 4)],
+    ),
+    "sum": (ad.sum, np.sum, [smooth(3, 4)]),
+    "sum 0": (lambda x: ad.sum(x, 0), lambda x: np.sum(x, 0), [smooth(3, 4)]),
+    "sum -1": (lambda x: ad.sum(x, -1), lambda x: np.sum(x, -1), [smooth(3, 4, 2)]),
+    "sum middle": (
+        lambda x: x.sum(1, keepdims=True),
+        lambda x: x.sum(1, keepdims=True),
+        [smooth(2, 3, 2, 2)],
+    ),
+    "sum two": (lambda x: ad.sum(x, (0, -1)), lambda x: np.sum(x, (0, -1)), [smooth(2, 3, 4)]),
+    "sum none": (
+        lambda x: ad.sum(x, None, keepdims=True),
+        lambda x: np.sum(x, keepdims=True),
+        [smooth(2, 3)],
+    ),
+    "mean": (ad.mean, np.mean, [smooth(3, 4)]),
+    "mean 1": (lambda x: x.mean(1), lambda x: x.mean(1), [smooth(3, 4)]),
+    "norm": (ad.norm, np.linalg.norm, [smooth(3, 4)]),
+    "norm 0": (
+        lambda x: ad.norm(x, 0),
+        lambda x: np.linalg.norm(x, axis=0),
+        [smooth(3, 4)],
+    ),
+    "norm 1": (
+        lambda x: ad.norm(x, 1, keepdims=True),
+        lambda x: np.linalg.norm(x, axis=1, keepdims=True),
+        [smooth(3, 4, 2)],
+    ),
+    "reshape": (lambda x: x.reshape(2, -1), lambda x: x.reshape(2, -1), [smooth(4, 3)]),
+    "slice": (lambda x: x[1:, ::2], lambda x: x[1:, ::2], [smooth(4, 5)]),
+    "slice back": (lambda x: x[::-2, 1], lambda x: x[::-2, 1], [smooth(5, 3)]),
+    "slice none": (lambda x: x[..., None, -1], lambda x: x[..., None, -1], [smooth(2, 3, 4)]),
+    "slice empty": (lambda x: x[2:2], lambda x: x[2:2], [smooth(4, 3)]),
+    "rows": (lambda x: x[[0, 2, 2, -1]], lambda x: x[[0, 2, 2, -1]], [smooth(4, 3)]),
+    "rows of vector": (lambda x: x[[1, 1]], lambda x: x[[1, 1]], [smooth(4)]),
+    "concatenate": (
+        lambda *x: ad.concatenate(x),
+        lambda *x: np.concatenate(x),
+        [smooth(2, 3), smooth(1, 3), smooth(4, 3)],
+    ),
+    "concatenate last": (
+        lambda *x: ad.concatenate(x, -1),
+        lambda *x: np.concatenate(x, -1),
+        [smooth(2, 3), smooth(2, 1)],
+    ),
+    "empty": (
+        lambda a, b: a * b + ad.exp(a),
+        lambda a, b: a * b + np.exp(a),
+        [smooth(0, 3), smooth(3)],
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(params=OPERATIONS.values(), ids=OPERATIONS.keys())
+def operation(request):
+    return request.param
+
+
+def central(f, inputs, step=1e-6):
+    """Gradients of a number f(inputs) by central differences."""
+    gradients = []
+    for k, x in enumerate(inputs):
+        gradient = np.zeros(np.shape(x))
+        for entry in np.ndindex(gradient.shape):
+            sides = []
+            for side in (step, -step):
+                moved = [np.array(y, np.float64) for y in inputs]
+                moved[k][entry] += side
+                sides.append(f(*moved))
+            gradient[entry] = (sides[0] - sides[1]) / (2 * step)
+        gradients.append(gradient)
+    return gradients
+
+
+def weighted(tape, y, seed=0):
+    """A number that depends on y in an uneven, nonlinear way."""
+    weights = np.random.default_rng(seed).normal(size=y.shape).astype(y.dtype)
+    return ad.sum(tape.constant(weights) * ad.sin(y))
+
+
+def weighted_numpy(y, seed=0):
+    return np.sum(np.random.default_rng(seed).normal(size=y.shape) * np.sin(y))
+
+
+# ---- forward, first and second order ----
+
+
+def test_value(operation):
+    on_tape, in_numpy, inputs = operation
+    tape = ad.Tape("float64")
+    y = on_tape(*(tape.parameter(x) for x in inputs))
+    expected = np.asarray(in_numpy(*inputs))
+    assert y.shape == expected.shape
+    assert y.dtype == np.float64
+    np.testing.assert_allclose(y.value, expected, rtol=1e-13, atol=1e-14)
+
+
+def test_value_in_float32(operation):
+    on_tape, in_numpy, inputs = operation
+    single = [np.asarray(x, np.float32) for x in inputs]
+    tape = ad.Tape("float32")
+    y = on_tape(*(tape.parameter(x) for x in single))
+    exact = np.asarray(in_numpy(*(x.astype(np.float64) for x in single)))
+    plain = np.asarray(in_numpy(*single))
+    assert y.dtype == np.float32
+    scale = np.abs(exact).max(initial=1e-30)
+    allowed = 2 * np.abs(plain - exact).max(initial=0) + 4 * np.finfo(np.float32).eps * scale
+    assert np.abs(y.value - exact).max(initial=0) <= allowed
+
+
+def test_gradient(operation):
+    on_tape, in_numpy, inputs = operation
+    tape = ad.Tape("float64")
+    x = [tape.parameter(value) for value in inputs]
+    gradients = ad.grad(weighted(tape, on_tape(*x)), x)
+    expected = central(lambda *x: weighted_numpy(in_numpy(*x)), inputs)
+    for gradient, difference in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(gradient.value, difference, rtol=2e-8, atol=2e-8)
+
+
+def test_second_order(operation):
+    """The gradient of a number made of gradients, against differences of the first gradient."""
+    on_tape, _, inputs = operation
+
+    def first(tape, values, create_graph):
+        x = [tape.parameter(value) for value in values]
+        gradients = ad.grad(weighted(tape, on_tape(*x)), x, create_graph=create_graph)
+        total = tape.constant(0.0)
+        for k, gradient in enumerate(gradients):
+            total = total + weighted(tape, gradient, k + 1)
+        return x, total
+
+    def number(*values):
+        return first(ad.Tape("float64"), values, False)[1].item()
+
+    tape = ad.Tape("float64")
+    x, total = first(tape, inputs, True)
+    gradients = ad.grad(total, x)
+    for gradient, difference in zip(gradients, central(number, inputs), strict=True):
+        np.testing.assert_allclose(gradient.value, difference, rtol=2e-7, atol=2e-7)
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu", "tanh", "sigmoid", "softmax", "norm", "matmul"])
+def test_third_order(name):
+    on_tape, _, inputs = OPERATIONS[name]
+
+    def second(tape, values, create_graph):
+        x = [tape.parameter(value) for value in values]
+        (g, *_) = ad.grad(weighted(tape, on_tape(*x)), x, create_graph=True)
+        (h, *_) = ad.grad(weighted(tape, g, 1), x, create_graph=create_graph)
+        return x, weighted(tape, h, 2)
+
+    tape = ad.Tape("float64")
+    x, total = second(tape, inputs, True)
+    found = ad.grad(total, x)
+    expected = central(lambda *v: second(ad.Tape("float64"), v, False)[1].item(), inputs)
+    for gradient, difference in zip(found, expected, strict=True):
+        np.testing.assert_allclose(gradient.value, difference, rtol=1e-6, atol=1e-6)
+
+
+# ---- large arrays: pieces and threads ----
+
+
+def test_large_arrays_agree_with_numpy_and_for_any_number_of_threads(rng, threads):
+    x, w, b = rng.normal(size=(9000, 32)), rng.normal(size=(32, 24)), rng.normal(size=24)
+    results = []
+    for n in (1, 2, 3):
+        threads(n)
+        tape = ad.Tape("float64")
+        X, W, B = (tape.parameter(v) for v in (x, w, b))
+        y = ad.gelu(X @ W + B)
+        loss = ad.mean(y * y) + ad.sum(ad.norm(y, 1)) + ad.sum(ad.softmax(y.T, 0)[3])
+        loss.backward()
+        results.append([y.value, loss.value, X.grad, W.grad, B.grad])
+    for other in results[1:]:
+        for a, c in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(a, c)
+    pre = x @ w + b
+    expected = pre * (1 + erf(pre / np.sqrt(2))) / 2
+    np.testing.assert_allclose(results[0][0], expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        results[0][1],
+        np.mean(expected**2)
+        + np.linalg.norm(expected, axis=1).sum()
+        + softmax(expected.T, 0)[3].sum(),
+    )
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 2])
+def test_long_float32_sums_keep_their_digits(rng, axis):
+    x = rng.random((300, 40, 50)).astype(np.float32)
+    tape = ad.Tape()
+    found = ad.sum(tape.constant(x), axis).value
+    exact = x.astype(np.float64).sum(axis)
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
+
+
+def test_long_float32_products_keep_their_digits(rng):
+    x = rng.random((50_000, 8)).astype(np.float32)
+    y = rng.random((50_000, 4)).astype(np.float32)
+    tape = ad.Tape()
+    found = (tape.constant(x).T @ tape.constant(y)).value
+    np.testing.assert_allclose(found, x.T.astype(np.float64) @ y, rtol=1e-6)
+
+
+# ---- the sweep ----
+
+
+def test_shared_nodes_cost_once():
+    tape = ad.Tape("float64")
+    x = tape.parameter([1.5])
+    y = x
+    for _ in range(26):
+        y = y + y
+    length = len(tape)
+    y.backward()
+    assert x.grad[0] == 2.0**26
+    assert len(tape) == length == 27
+
+
+def test_without_create_graph_only_the_gradients_stay():
+    tape = ad.Tape("float64")
+    x, y = tape.parameter(smooth(3)), tape.parameter(smooth(3))
+    loss = ad.sum(ad.exp(x * y) / (1 + x * x))
+    length = len(tape)
+    gradients = ad.grad(loss, [x, y])
+    assert len(tape) == length + 2
+    assert not gradients[0].requires_grad
+
+
+def test_gradient_of_computed_arrays_and_repeated_ones():
+    tape = ad.Tape("float64")
+    x = tape.parameter([2.0, 3.0])
+    y = x * x
+    loss = ad.sum(y * y)
+    for create_graph in (False, True):
+        a, b, c, d = ad.grad(loss, [y, x, y, loss], create_graph=create_graph)
+        np.testing.assert_array_equal(a.value, [8, 18])
+        np.testing.assert_array_equal(b.value, [32, 108])
+        np.testing.assert_array_equal(c.value, [8, 18])
+        assert d.item() == 1
+
+
+def test_what_the_loss_does_not_depend_on_has_zero_gradient():
+    tape = ad.Tape()
+    x, y = tape.parameter([1.0]), tape.parameter([[1.0, 2.0]])
+    loss = ad.sum(x * 2)
+    for create_graph in (False, True):
+        _, gradient = ad.grad(loss, [x, y], create_graph=create_graph)
+        np.testing.assert_array_equal(gradient.value, [[0, 0]])
+    loss.backward()
+    np.testing.assert_array_equal(y.grad, [[0, 0]])
+
+
+def test_constants_cost_nothing():
+    tape = ad.Tape()
+    a, b = tape.constant([1.0]), tape.constant([2.0])
+    assert not (a * b).requires_grad
+    x = tape.parameter([3.0])
+    (gradient,) = ad.grad(ad.sum(x * a), [x])
+    assert gradient.value == 1
+    with pytest.raises(ValueError, match="does not depend on any parameter"):
+        ad.grad(ad.sum(x * a), [a])
+
+
+def test_backward_replaces_or_adds():
+    tape = ad.Tape("float64")
+    x = tape.parameter([1.0, 2.0])
+    ad.sum(x * x).backward()
+    ad.sum(x * x).backward()
+    np.testing.assert_array_equal(x.grad, [2, 4])
+    ad.sum(3 * x).backward(add=True)
+    np.testing.assert_array_equal(x.grad, [5, 7])
+    ad.grad(ad.sum(x), [x])
+    np.testing.assert_array_equal(x.grad, [5, 7])
+
+
+def test_norm_and_powers_have_no_nan_at_zero():
+    tape = ad.Tape("float64")
+    x = tape.parameter(np.zeros(3))
+    loss = ad.norm(x) + ad.sum(x**1) + ad.sum(x**2) + ad.sum(x**0)
+    (g,) = ad.grad(loss, [x], create_graph=True)
+    np.testing.assert_array_equal(g.value, np.ones(3))
+    (h,) = ad.grad(ad.sum(g), [x])
+    np.testing.assert_array_equal(h.value, 2 * np.ones(3))
+
+
+# ---- memory ----
+
+
+def rss() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
+def test_ten_thousand_steps_leak_nothing():
+    tape = ad.Tape()
+    w, b = tape.parameter(np.ones((8, 8), np.float32)), tape.parameter(np.zeros(8, np.float32))
+    x = tape.constant(np.ones((50, 8), np.float32))
+    adam = ad.Adam([w, b], lr=1e-4)
+    length = len(tape)
+    for k in range(10_000):
+        with tape.step():
+            loss = ad.norm(ad.gelu(x @ w + b) - 1)
+            loss.backward()
+            if k % 10 == 0:
+                (g,) = ad.grad(loss, [w], create_graph=True)
+                ad.grad(ad.sum(g * g), [w])
+        adam.step()
+        assert len(tape) == length
+        if k == 1000:
+            gc.collect()
+            before = rss()
+    gc.collect()
+    assert rss() - before < 2**20
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
+def test_tapes_are_freed():
+    def use():
+        tape = ad.Tape("float64")
+        x = tape.parameter(np.ones(100_000))
+        adam = ad.Adam([x])
+        ad.sum(x * x).backward()
+        adam.step()
+
+    for k in range(60):
+        use()
+        if k == 10:
+            gc.collect()
+            before = rss()
+    gc.collect()
+    assert rss() - before < 2**22
+
+
+def test_rewind_ends_arrays():
+    tape = ad.Tape()
+    x = tape.parameter([1.0])
+    mark = tape.mark()
+    y = x * 2
+    tape.rewind(mark)
+    z = x * 3
+    with pytest.raises(IndexError, match="no longer on the tape"):
+        _ = y.value
+    with pytest.raises(IndexError, match="add: an operand is no longer on the tape"):
+        _ = x + y
+    assert z.value == 3
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("attempt", "error", "message"),
+    [
+        (lambda x, y: x + y, ValueError, r"add: shapes \(2, 3\) \+ \(4, 3\) cannot be broadcast"),
+        (lambda x, y: x @ y, ValueError, r"matmul: \(2, 3\) @ \(4, 3\): the inner extents differ"),
+        (lambda x, y: ad.sum(x) @ y, ValueError, "matmul: .* needs two matrices"),
+        (lambda x, y: x + np.ones(3), TypeError, "add: operands of different kinds"),
+        (lambda x, y: x.reshape(4, 2), ValueError, r"reshape: \(2, 3\) does not fit into \(4, 2\)"),
+        (lambda x, y: ad.sum(x, 2), ValueError, r"sum: \(2, 3\) has no such axis"),
+        (lambda x, y: ad.softmax(x, -3), ValueError, r"softmax: \(2, 3\) has no such axis"),
+        (lambda x, y: ad.concatenate([x, y], 1), ValueError, r"\(4, 3\) does not fit to \(2, 3\)"),
+        (lambda x, y: ad.transpose(x, (0, 0)), ValueError, "transpose: the order of axes"),
+        (lambda x, y: x[2], IndexError, "slice: index 2"),
+        (lambda x, y: x[0, 0, 0], IndexError, "slice: 3 indices"),
+        (lambda x, y: x[[2]], IndexError, "gather: a number outside"),
+        (lambda x, y: x[[0.5]], TypeError, "rows are a vector of integers"),
+        (lambda x, y: x["a"], TypeError, "an array is indexed by"),
+        (lambda x, y: x.backward(), ValueError, r"must be one number, it is \(2, 3\)"),
+        (lambda x, y: x.tape.constant(1.0).backward(), ValueError, "does not depend on any"),
+        (lambda x, y: x.tape.constant(np.ones((1,) * 5)), ValueError, "more than 4 axes"),
+        (lambda x, y: x.tape.constant("a"), TypeError, "needs numbers"),
+        (lambda x, y: x + ad.Tape().constant(1.0), ValueError, "different tapes"),
+        (lambda x, y: ad.Tape("int32"), TypeError, "needs float32 or float64"),
+    ],
+)
+def test_errors(attempt, error, message):
+    tape = ad.Tape()
+    x, y = tape.parameter(np.ones((2, 3), np.float32)), tape.parameter(np.ones((4, 3), np.float32))
+    with pytest.raises(error, match=message):
+        attempt(x, y)
+    # the tape goes on
+    ad.sum(x * x).backward()
+    np.testing.assert_array_equal(x.grad, 2 * np.ones((2, 3)))
+
+
+def test_values_can_be_set_on_leaves_only():
+    tape = ad.Tape()
+    x = tape.parameter([1.0, 2.0])
+    x.value = [3, 4]
+    np.testing.assert_array_equal(x.value, [3, 4])
+    with pytest.raises(ValueError, match="shape"):
+        x.value = [1.0]
+    with pytest.raises(ValueError, match="only parameters and constants"):
+        (x + 1).value = [1.0, 2.0]
+
+
+def test_numpy_takes_arrays():
+    tape = ad.Tape("float64")
+    x = tape.parameter([1.0, 4.0])
+    np.testing.assert_array_equal(np.asarray(x), [1, 4])
+    np.testing.assert_array_equal(np.asarray(x, np.float32), np.array([1, 4], np.float32))
+    assert isinstance(np.ones(2) + x, ad.Array)
+    assert isinstance(np.float64(2) * x, ad.Array)
+    assert len(x) == 2
+    assert [float(y) for y in x] == [1, 4]
+    assert float(ad.sum(x)) == 5
+    assert repr(x) == "Array(array([1., 4.]))"
+
+
+# ---- optimizers ----
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_adam_is_its_formula(rng, dtype, weight_decay):
+    tape = ad.Tape(dtype)
+    start, target = rng.normal(size=(3, 2)).astype(dtype), rng.normal(size=(3, 2)).astype(dtype)
+    x = tape.parameter(start)
+    adam = ad.Adam([x], lr=0.1, betas=(0.8, 0.95), eps=1e-6, weight_decay=weight_decay)
+    p, m, v = start.astype(np.float64), 0.0, 0.0
+    for k in range(1, 11):
+        adam.lr = 0.1 / k
+        with tape.step():
+            ad.sum((x - target) ** 4).backward()
+        adam.step()
+        g = 4 * (p - target) ** 3 + weight_decay * p
+        m, v = 0.8 * m + 0.2 * g, 0.95 * v + 0.05 * g * g
+        p = p - 0.1 / k * (m / (1 - 0.8**k)) / (np.sqrt(v / (1 - 0.95**k)) + 1e-6)
+    np.testing.assert_allclose(x.value, p, rtol=2e-5 if dtype == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_sgd_is_its_formula(rng, momentum):
+    tape = ad.Tape("float64")
+    start = rng.normal(size=4)
+    x = tape.parameter(start)
+    sgd = ad.SGD([x], lr=0.05, momentum=momentum)
+    p, s = start.copy(), 0.0
+    for _ in range(8):
+        with tape.step():
+            ad.sum(ad.cos(x)).backward()
+        sgd.step()
+        s = momentum * s - np.sin(p)
+        p = p - 0.05 * s
+    np.testing.assert_allclose(x.value, p, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda x: ad.Adam(x, lr=0.1), lambda x: ad.SGD(x, lr=0.1, momentum=0.9)]
+)
+def test_optimizers_go_on_from_their_state(make):
+    def run(optimizer, x, n):
+        for _ in range(n):
+            with x.tape.step():
+                ad.sum(x**4).backward()
+            optimizer.step()
+
+    x = ad.Tape("float64").parameter([1.0, 2.0])
+    whole = make([x])
+    run(whole, x, 10)
+    y = ad.Tape("float64").parameter([1.0, 2.0])
+    first = make([y])
+    run(first, y, 6)
+    z = ad.Tape("float64").parameter(y.value)
+    second = make([z])
+    second.load_state_dict(first.state_dict())
+    run(second, z, 4)
+    np.testing.assert_array_equal(x.value, z.value)
+    with pytest.raises(ValueError, match="has shape"):
+        make([ad.Tape().parameter([1.0])]).load_state_dict(first.state_dict())
+
+
+def test_optimizers_take_parameters_only():
+    tape = ad.Tape()
+    x = tape.parameter([1.0])
+    with pytest.raises(ValueError, match="not a parameter"):
+        ad.Adam([x * 2])
+    with pytest.raises(ValueError, match="not a parameter"):
+        ad.SGD([tape.constant([1.0])], lr=0.1)
+    with pytest.raises(ValueError, match="at least one"):
+        ad.Adam([])
