@@ -15,6 +15,13 @@ module gnograd
   use gnograd_autodiff_reduce, only: sum, mean, norm, softmax
   use gnograd_autodiff_shape, only: reshape, transpose, permute, slice, concatenate, gather
   use gnograd_autodiff_optimizer, only: adam_type, sgd_type
+  use gnograd_core_codes
+  use gnograd_kernels_gno, only: gno_forward, gno_vjp, gno_jvp, gno_hvp, gno_contract_forward, &
+    & gno_contract_vjp, gno_contract_jvp, gno_contract_hvp
+  use gnograd_kernels_gno_aggregate, only: gno_aggregate_forward, gno_aggregate_vjp, &
+    & gno_aggregate_jvp, gno_aggregate_hvp
+  use gnograd_kernels_gno_kernel, only: gno_kernel_forward, gno_kernel_vjp, gno_kernel_jvp, &
+    & gno_kernel_hvp
   implicit none
   public
 end module gnograd

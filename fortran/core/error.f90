@@ -2,10 +2,16 @@
 
 !> The error object: allocated when, and only when, something went wrong.
 module gnograd_core_error
+  use gnograd_core_kinds, only: int64
   implicit none
   private
+<<<<<<< HEAD
   public :: error_type, fail, check_allocation
   public :: code_value, code_index, code_memory, code_unsupported, code_type
+=======
+  public :: error_type, fail, check_allocation, check_shape
+  public :: code_value, code_index, code_memory, code_unsupported
+>>>>>>> 3378bad (gno_kernel and gno_aggregate with plain arrays for Fortran; one shape check for all kernels)
 
   !> Argument with a wrong shape, size or name
   integer, parameter :: code_value = 1
@@ -53,5 +59,20 @@ contains
 
     if (status /= 0) call fail(error, code_memory, where//": not enough memory")
   end subroutine check_allocation
+
+  !> Refuse an array of the wrong shape; an earlier error stays.
+  pure subroutine check_shape(where, name, got, needed, error)
+    !> Procedure and argument
+    character(len=*), intent(in) :: where, name
+    !> Shapes of the same rank
+    integer(int64), intent(in) :: got(:), needed(:)
+    type(error_type), allocatable, intent(inout) :: error
+    character(len=300) :: text
+
+    if (allocated(error) .or. all(got == needed)) return
+    write (text, "(4a, *(1x, i0))") where, ": ", name, " has shape", got
+    write (text, "(2a, *(1x, i0))") trim(text), ", needs", needed
+    call fail(error, code_value, trim(text))
+  end subroutine check_shape
 
 end module gnograd_core_error
