@@ -5,13 +5,8 @@ module gnograd_core_error
   use gnograd_core_kinds, only: int64
   implicit none
   private
-<<<<<<< HEAD
-  public :: error_type, fail, check_allocation
-  public :: code_value, code_index, code_memory, code_unsupported, code_type
-=======
   public :: error_type, fail, check_allocation, check_shape
-  public :: code_value, code_index, code_memory, code_unsupported
->>>>>>> 3378bad (gno_kernel and gno_aggregate with plain arrays for Fortran; one shape check for all kernels)
+  public :: code_value, code_index, code_memory, code_unsupported, code_type
 
   !> Argument with a wrong shape, size or name
   integer, parameter :: code_value = 1
