@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
-from conftest import Edges, power_law
+from conftest import GRAPHS, Edges, power_law
 from gnograd import _core
 from gnograd.backends.cpu import address
 from memory import needs_linux, temporary_bytes
@@ -298,7 +298,7 @@ def test_float32_is_as_good_as_the_plain_formula(variant, face, rng):
     Errors are relative, in the 2-norm of each array; below one unit in the last place they are
     as good as it gets.
     """
-    edges = power_law(30, 200)
+    edges = power_law(20, 100)
     single = to_single(variant.inputs(edges, rng, Sizes(3, 8, 4, 4)))
     tangents = like(single, rng)
     formula, static = variant.formula(edges), variant.arguments(edges)
@@ -352,6 +352,45 @@ def test_float32_hvp(variant, rng):
         cotangent.astype(np.float32), to_single(inputs), to_single(tangents), **static
     )
     assert np.all(error(actual, exact) < 1e-5)
+
+
+# ---- degenerate graphs (all faces run on every graph above) ----
+
+
+@pytest.mark.parametrize("variant", FEW[1:], ids=str)  # the kernel itself knows no nodes
+def test_nodes_without_edges(variant, rng):
+    """Zero comes out, zero goes back, and never NaN."""
+    edges = GRAPHS["isolated nodes"]
+    inputs, static = variant.inputs(edges, rng), variant.arguments(edges)
+    tangents = like(inputs, rng)
+    alone = np.bincount(edges.dst, minlength=edges.n_dst) == 0
+    out = variant.operator(*inputs, **static)
+    tangent = variant.operator.jvp(inputs, tangents, **static)
+    for array in (out, tangent):
+        assert np.all((array == 0).all(axis=1) == alone)
+    cotangent = np.where(alone[:, None], 1e300, 0.0) * np.ones_like(out)
+    for gradients in (
+        variant.operator.vjp(cotangent, inputs, **static),
+        variant.operator.hvp(cotangent, inputs, tangents, **static),
+    ):
+        assert all(np.all(g == 0) for g in gradients if g is not None)
+
+
+@few_variants
+def test_no_edges(variant, rng):
+    edges = GRAPHS["no edges"]
+    inputs, static = variant.inputs(edges, rng), variant.arguments(edges)
+    out = variant.operator(*inputs, **static)
+    assert np.all(out == 0)
+    for gradient in variant.operator.vjp(out, inputs, **static):
+        assert gradient is None or np.all(gradient == 0)
+
+
+def test_sizes_of_zero_are_refused(rng):
+    edges = power_law(5, 9)
+    inputs = Variant(gg.gno).inputs(edges, rng, Sizes(hidden=0))
+    with pytest.raises(ValueError, match="gno: sizes"):
+        gg.gno(*inputs, graph=edges.graph)
 
 
 # ---- errors ----
