@@ -18,4 +18,8 @@ module gnograd_core_codes
   !> Activations of attention scores
   integer, parameter :: score_leaky_relu = 0, score_elu = 1, score_linear = 2, score_relu = 3, &
     & score_scalar = 4, score_sigmoid = 5, score_tanh = 6
+
+  !> Triplets k -> j -> i with k = i that DimeNet leaves out: those that turn back on the same
+  !> edge, all, none
+  integer, parameter :: exclude_reverse_edge = 0, exclude_same_node = 1, exclude_none = 2
 end module gnograd_core_codes

@@ -808,6 +808,195 @@ int64_t gnograd_optimizer_steps(gnograd_optimizer *optimizer);
 void gnograd_optimizer_set_steps(gnograd_optimizer *optimizer, int64_t steps);
 int gnograd_optimizer_slot(
     gnograd_optimizer *optimizer, int slot, int64_t parameter, int write, void *data);
+/* ---- DimeNet++ ---- */
+
+/* rbf[e, n] = u(x) sin(w_n x)/x and sbf[e, l*n_radial + n] = u(x) N_ln j_l(z_ln x)/x for 0 < x < 1,
+ * else 0; u is the envelope of order exponent+1, z_ln the n-th zero of the spherical Bessel function
+ * j_l, N_ln = sqrt(2)/|j_l+1(z_ln)|. n_spherical <= 10, n_radial <= 16. */
+
+int gnograd_radial_basis_forward_r32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
+    const float *x,  /* [n_edges] distance over cutoff */
+    const float *w,  /* [n_radial] */
+    float *rbf,      /* [n_edges, n_radial] */
+    float *sbf);     /* [n_edges, n_spherical*n_radial] */
+
+int gnograd_radial_basis_vjp_r32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
+    const float *grad_rbf,  /* [n_edges, n_radial] or null */
+    const float *grad_sbf,  /* [n_edges, n_spherical*n_radial] or null */
+    const float *x,         /* [n_edges] distance over cutoff */
+    const float *w,         /* [n_radial] */
+    float *grad_x,          /* [n_edges] or null */
+    float *grad_w);         /* [n_radial] or null */
+
+int gnograd_radial_basis_jvp_r32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
+    const float *x,          /* [n_edges] distance over cutoff */
+    const float *w,          /* [n_radial] */
+    const float *x_tangent,  /* [n_edges] or null */
+    const float *w_tangent,  /* [n_radial] or null */
+    float *rbf_tangent,      /* [n_edges, n_radial] */
+    float *sbf_tangent);     /* [n_edges, n_spherical*n_radial] */
+
+int gnograd_radial_basis_hvp_r32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
+    const float *grad_rbf,   /* [n_edges, n_radial] or null */
+    const float *grad_sbf,   /* [n_edges, n_spherical*n_radial] or null */
+    const float *x,          /* [n_edges] distance over cutoff */
+    const float *w,          /* [n_radial] */
+    const float *x_tangent,  /* [n_edges] or null */
+    const float *w_tangent,  /* [n_radial] or null */
+    float *grad_x_tangent,   /* [n_edges] or null */
+    float *grad_w_tangent);  /* [n_radial] or null */
+
+int gnograd_radial_basis_forward_r64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
+    const double *x,  /* [n_edges] distance over cutoff */
+    const double *w,  /* [n_radial] */
+    double *rbf,      /* [n_edges, n_radial] */
+    double *sbf);     /* [n_edges, n_spherical*n_radial] */
+
+int gnograd_radial_basis_vjp_r64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
+    const double *grad_rbf,  /* [n_edges, n_radial] or null */
+    const double *grad_sbf,  /* [n_edges, n_spherical*n_radial] or null */
+    const double *x,         /* [n_edges] distance over cutoff */
+    const double *w,         /* [n_radial] */
+    double *grad_x,          /* [n_edges] or null */
+    double *grad_w);         /* [n_radial] or null */
+
+int gnograd_radial_basis_jvp_r64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
+    const double *x,          /* [n_edges] distance over cutoff */
+    const double *w,          /* [n_radial] */
+    const double *x_tangent,  /* [n_edges] or null */
+    const double *w_tangent,  /* [n_radial] or null */
+    double *rbf_tangent,      /* [n_edges, n_radial] */
+    double *sbf_tangent);     /* [n_edges, n_spherical*n_radial] */
+
+int gnograd_radial_basis_hvp_r64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
+    const double *grad_rbf,   /* [n_edges, n_radial] or null */
+    const double *grad_sbf,   /* [n_edges, n_spherical*n_radial] or null */
+    const double *x,          /* [n_edges] distance over cutoff */
+    const double *w,          /* [n_radial] */
+    const double *x_tangent,  /* [n_edges] or null */
+    const double *w_tangent,  /* [n_radial] or null */
+    double *grad_x_tangent,   /* [n_edges] or null */
+    double *grad_w_tangent);  /* [n_radial] or null */
+
+/* out[e] = sum over the edges e' = (k -> j) that end where e = (j -> i) starts of
+ * embedding[e'] o W2 . (W1^T (rbf[e'] o Y)), with Y_l = sqrt((2l+1)/(4 pi)) P_l(cos) of the angle
+ * between the vectors of e' and e, and weights = [W1; W2]. The graph's sources and destinations are
+ * the same nodes; edge arrays are in the order of its edge table. n_spherical <= 10,
+ * n_radial <= 16, n_mid <= 64, n_emb <= 512.
+ * exclude: 0 leaves out e' where it is e walked backwards, 1 every e' with k = i, 2 none. A vector
+ * without length has Y_0 only. */
+
+int gnograd_agg_edge_to_edge_forward_r32(
+    const gnograd_graph *graph,
+    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
+    const float *vector,     /* [n_edges, 3] */
+    const float *rbf,        /* [n_edges, n_spherical*n_radial] */
+    const float *embedding,  /* [n_edges, n_emb] */
+    const float *weights,    /* [n_spherical*n_radial + n_emb, n_mid] */
+    float *out);             /* [n_edges, n_emb] */
+
+int gnograd_agg_edge_to_edge_vjp_r32(
+    const gnograd_graph *graph,
+    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
+    const float *cotangent,  /* [n_edges, n_emb] */
+    const float *vector,     /* [n_edges, 3] */
+    const float *rbf,        /* [n_edges, n_spherical*n_radial] */
+    const float *embedding,  /* [n_edges, n_emb] */
+    const float *weights,    /* [n_spherical*n_radial + n_emb, n_mid] */
+    float *grad_vector,      /* or null */
+    float *grad_rbf,         /* or null */
+    float *grad_embedding,   /* or null */
+    float *grad_weights);    /* or null */
+
+int gnograd_agg_edge_to_edge_jvp_r32(
+    const gnograd_graph *graph,
+    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
+    const float *vector,             /* [n_edges, 3] */
+    const float *rbf,                /* [n_edges, n_spherical*n_radial] */
+    const float *embedding,          /* [n_edges, n_emb] */
+    const float *weights,            /* [n_spherical*n_radial + n_emb, n_mid] */
+    const float *vector_tangent,     /* or null */
+    const float *rbf_tangent,        /* or null */
+    const float *embedding_tangent,  /* or null */
+    const float *weights_tangent,    /* or null */
+    float *out_tangent);             /* [n_edges, n_emb] */
+
+int gnograd_agg_edge_to_edge_hvp_r32(
+    const gnograd_graph *graph,
+    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
+    const float *cotangent,          /* [n_edges, n_emb] */
+    const float *vector,             /* [n_edges, 3] */
+    const float *rbf,                /* [n_edges, n_spherical*n_radial] */
+    const float *embedding,          /* [n_edges, n_emb] */
+    const float *weights,            /* [n_spherical*n_radial + n_emb, n_mid] */
+    const float *vector_tangent,     /* or null */
+    const float *rbf_tangent,        /* or null */
+    const float *embedding_tangent,  /* or null */
+    const float *weights_tangent,    /* or null */
+    float *grad_vector_tangent,      /* or null */
+    float *grad_rbf_tangent,         /* or null */
+    float *grad_embedding_tangent,   /* or null */
+    float *grad_weights_tangent);    /* or null */
+
+int gnograd_agg_edge_to_edge_forward_r64(
+    const gnograd_graph *graph,
+    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
+    const double *vector,     /* [n_edges, 3] */
+    const double *rbf,        /* [n_edges, n_spherical*n_radial] */
+    const double *embedding,  /* [n_edges, n_emb] */
+    const double *weights,    /* [n_spherical*n_radial + n_emb, n_mid] */
+    double *out);             /* [n_edges, n_emb] */
+
+int gnograd_agg_edge_to_edge_vjp_r64(
+    const gnograd_graph *graph,
+    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
+    const double *cotangent,  /* [n_edges, n_emb] */
+    const double *vector,     /* [n_edges, 3] */
+    const double *rbf,        /* [n_edges, n_spherical*n_radial] */
+    const double *embedding,  /* [n_edges, n_emb] */
+    const double *weights,    /* [n_spherical*n_radial + n_emb, n_mid] */
+    double *grad_vector,      /* or null */
+    double *grad_rbf,         /* or null */
+    double *grad_embedding,   /* or null */
+    double *grad_weights);    /* or null */
+
+int gnograd_agg_edge_to_edge_jvp_r64(
+    const gnograd_graph *graph,
+    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
+    const double *vector,             /* [n_edges, 3] */
+    const double *rbf,                /* [n_edges, n_spherical*n_radial] */
+    const double *embedding,          /* [n_edges, n_emb] */
+    const double *weights,            /* [n_spherical*n_radial + n_emb, n_mid] */
+    const double *vector_tangent,     /* or null */
+    const double *rbf_tangent,        /* or null */
+    const double *embedding_tangent,  /* or null */
+    const double *weights_tangent,    /* or null */
+    double *out_tangent);             /* [n_edges, n_emb] */
+
+int gnograd_agg_edge_to_edge_hvp_r64(
+    const gnograd_graph *graph,
+    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
+    const double *cotangent,          /* [n_edges, n_emb] */
+    const double *vector,             /* [n_edges, 3] */
+    const double *rbf,                /* [n_edges, n_spherical*n_radial] */
+    const double *embedding,          /* [n_edges, n_emb] */
+    const double *weights,            /* [n_spherical*n_radial + n_emb, n_mid] */
+    const double *vector_tangent,     /* or null */
+    const double *rbf_tangent,        /* or null */
+    const double *embedding_tangent,  /* or null */
+    const double *weights_tangent,    /* or null */
+    double *grad_vector_tangent,      /* or null */
+    double *grad_rbf_tangent,         /* or null */
+    double *grad_embedding_tangent,   /* or null */
+    double *grad_weights_tangent);    /* or null */
 
 #ifdef __cplusplus
 }

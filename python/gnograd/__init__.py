@@ -3,6 +3,7 @@
 
 from importlib.metadata import version
 
+from gnograd.dimenet import agg_edge_to_edge, radial_basis
 from gnograd.gno import (
     gno,
     gno_aggregate,
@@ -26,6 +27,7 @@ __all__ = [
     "EdgesBySource",
     "Graph",
     "Operator",
+    "agg_edge_to_edge",
     "get_config",
     "get_include",
     "get_num_threads",
@@ -36,6 +38,7 @@ __all__ = [
     "gno_kernel",
     "gno_pack",
     "gno_unpack",
+    "radial_basis",
     "set_num_threads",
     "show_config",
 ]

@@ -1,0 +1,624 @@
+# SPDX-License-Identifier: MIT
+"""Radial basis and edge-to-edge aggregation of DimeNet++ against their formulas."""
+
+import mpmath
+import numpy as np
+import pytest
+
+import gnograd as gg
+from conftest import Edges, edges, power_law
+from reference import derivatives
+from reference import dimenet as reference
+
+EXCLUSIONS = ["reverse_edge", "same_node", "none"]
+SMALL = {"n_spherical": 4, "n_radial": 2}
+FREQUENCIES = np.pi * np.arange(1.0, 5.0)
+FREQUENCIES6 = np.pi * np.arange(1.0, 7.0)
+DISTANCES = np.array([*np.logspace(-6, -1, 6), *np.linspace(0.1, 0.999, 9), 0, 1, 1.3])[:, None]
+
+
+def arrays(rng, graph: Edges, n_spherical, n_radial, n_mid, n_emb, dtype=np.float64):
+    """Inputs; an edge and the next one back between the same nodes have opposite vectors."""
+    n, n_basis = graph.n_edges, n_spherical * n_radial
+    inputs = (
+        antisymmetric(graph, rng.normal(size=(n, 3))),
+        rng.normal(size=(n, n_basis)),
+        rng.normal(size=(n, n_emb)),
+        rng.normal(size=(n_basis + n_emb, n_mid)),
+    )
+    return tuple(array.astype(dtype) for array in inputs)
+
+
+def antisymmetric(graph: Edges, vector):
+    for e in range(graph.n_edges):
+        for f in range(e):
+            if (graph.src[e], graph.dst[e]) == (graph.dst[f], graph.src[f]):
+                vector[e] = -vector[f]
+    return vector
+
+
+def small(rng, graph: Edges, exclude="reverse_edge"):
+    """Inputs, tangents, static arguments and the reference of a small case."""
+    inputs = arrays(rng, graph, **SMALL, n_mid=3, n_emb=5)
+    tangents = arrays(rng, graph, **SMALL, n_mid=3, n_emb=5)
+    static = {"graph": graph.graph, "exclude": exclude, **SMALL}
+
+    def formula(*inputs):
+        return reference.agg_edge_to_edge(*inputs, graph.src, graph.dst, 4, 2, exclude)
+
+    return inputs, tangents, static, formula
+
+
+def compare(actual, expected, rtol):
+    """To rtol of the largest entry, or of 1, the size of what is summed."""
+    assert actual.shape == expected.shape
+    scale = np.max(np.abs(expected), initial=1)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * scale)
+
+
+@pytest.fixture(scope="module")
+def basis():
+    """Derivatives of the basis at DISTANCES and FREQUENCIES: rbf by x and w, sbf by x.
+
+    Keys are "", "x", "w", "xx", "xw", "ww"; arrays are (n_edges, 4) and (n_edges, 5, 4).
+    """
+    # at 0 and 1, where the basis has kinks, it counts as outside
+    points = [mpmath.mpf(x if 0 < x < 1 else 2) for x in DISTANCES[:, 0]]
+    frequencies = [mpmath.mpf(w) for w in FREQUENCIES]
+    plain = [
+        [reference.differences(lambda x, w: reference.rbf(x, w, 4), x, w) for w in frequencies]
+        for x in points
+    ]
+    spherical = [
+        [
+            [
+                reference.differences(lambda x, d=d, n=n: reference.sbf(x, d, n, 4), x)
+                for n in range(1, 5)
+            ]
+            for d in range(5)
+        ]
+        for x in points
+    ]
+    pick = {
+        "": lambda d: d[0],
+        "x": lambda d: d[1][0],
+        "w": lambda d: d[1][1],
+        "xx": lambda d: d[2][0][0],
+        "xw": lambda d: d[2][0][1],
+        "ww": lambda d: d[2][1][1],
+    }
+    return (
+        {k: np.array([[float(f(d)) for d in row] for row in plain]) for k, f in pick.items()},
+        {
+            k: np.array([[[float(pick[k](d)) for d in row] for row in e] for e in spherical])
+            for k in ("", "x", "xx")
+        },
+    )
+
+
+def compare_basis(actual, rbf, sbf):
+    """To 1e-11 of the largest of a degree, edge by edge: small distances count as large ones."""
+    blocks = zip(
+        np.split(np.concatenate(actual, axis=1), 6, axis=1),
+        [rbf, *np.moveaxis(sbf, 1, 0)],
+        strict=True,
+    )
+    for block, expected in blocks:
+        scale = np.max(np.abs(expected), axis=1, keepdims=True)
+        assert np.all(np.abs(block - expected) <= 1e-11 * scale)
+
+
+def compare_rows(actual, terms):
+    """Sums over rows to 1e-11 of their terms."""
+    assert actual.shape == (len(terms), 1)
+    bound = 1e-11 * np.sum(np.abs(terms), axis=1)
+    assert np.all(np.abs(actual[:, 0] - np.sum(terms, axis=1)) <= bound)
+
+
+@pytest.fixture
+def any_edges(any_graph):
+    """Irregular graphs whose sources and destinations are the same nodes."""
+    n = max(any_graph.n_src, any_graph.n_dst)
+    return Edges(any_graph.src, any_graph.dst, n, n)
+
+
+@pytest.fixture
+def molecule(rng):
+    """Positions, edges within the cutoff, and inputs of a chain from positions to energy."""
+    position = rng.random((9, 3)) * 2.2
+    graph = gg.Graph.radius(position, 1.5, include_self=False)
+    return position, graph, rng.normal(size=(4, 6)), rng.normal(size=(16 + 6, 3))
+
+
+def energy_inputs(position, graph, mix, weights):
+    vector = position[graph.dst] - position[graph.src]
+    length = np.linalg.norm(vector, axis=1, keepdims=True)
+    rbf, sbf = gg.radial_basis(length / 1.5, FREQUENCIES, n_spherical=4)
+    return vector, sbf, rbf @ mix, weights
+
+
+def energy(position, graph, mix, weights):
+    out = gg.agg_edge_to_edge(
+        *energy_inputs(position, graph, mix, weights), graph=graph, n_spherical=4, n_radial=4
+    )
+    return np.sum(out**2) / 2
+
+
+# ---- forward ----
+
+
+def test_radial_basis(basis):
+    actual = gg.radial_basis(DISTANCES, FREQUENCIES, n_spherical=5, exponent=4)
+    compare_basis(actual, basis[0][""], basis[1][""])
+
+
+def test_radial_basis_against_many_digits():
+    x = np.concatenate([np.logspace(-6, -0.7, 12), [0.4, 0.6, 0.8, 0.95, 0.999, 1 - 1e-9]])
+    w = np.pi * np.arange(1, 17)
+    rbf, sbf = gg.radial_basis(x[:, None], w, n_spherical=10)
+    sbf = sbf.reshape(-1, 10, 16)
+    for k, point in enumerate(map(mpmath.mpf, x)):
+        u = reference.envelope(point, 5)
+        for n in (1, 2, 8, 16):
+            wave = reference.rbf(point, mpmath.mpf(w[n - 1]))
+            assert abs(rbf[k, n - 1] - wave) <= 1e-12 * max(abs(wave), u)
+            for degree in range(10):
+                expected = reference.sbf(point, degree, n)
+                # beside a zero of j_l the rounding of z x alone is this much
+                t = reference.bessel_zero(degree, n) * point
+                amplitude = n * u / point if t > degree + 1 else 0
+                assert abs(sbf[k, degree, n - 1] - expected) <= 1e-12 * max(
+                    abs(expected), amplitude
+                )
+
+
+@pytest.mark.parametrize(
+    ("degree", "n", "zero"),
+    # Abramowitz and Stegun, table 10.6
+    [(1, 1, 4.493409), (1, 2, 7.725252), (2, 1, 5.763459), (3, 3, 13.698023), (6, 1, 10.512835)],
+)
+def test_zeros_are_those_of_the_tables(degree, n, zero):
+    x = zero / float(reference.bessel_zero(degree, n + 1))
+    column = degree * 6 + n
+    around = gg.radial_basis(np.array([[x * (1 - 1e-6)], [x * (1 + 1e-6)]]), FREQUENCIES6)[1]
+    assert around[0, column] * around[1, column] < 0
+
+
+def test_radial_basis_is_normalised():
+    # the sbf without the envelope are orthonormal with weight x^2 on [0, 1]
+    x, weight = np.polynomial.legendre.leggauss(200)
+    x, weight = (x[:, None] + 1) / 2, weight / 2
+    u = 1 - 28 * x**6 + 48 * x**7 - 21 * x**8
+    sbf = gg.radial_basis(x, FREQUENCIES)[1].reshape(-1, 7, 4) * (x / u)[:, :, None]
+    gram = np.einsum("eln,elm,e,e->lnm", sbf, sbf, weight, x[:, 0] ** 2)
+    np.testing.assert_allclose(gram, np.broadcast_to(np.eye(4), (7, 4, 4)), atol=1e-9)
+
+
+@pytest.mark.parametrize("exclude", EXCLUSIONS)
+def test_forward(rng, any_edges, exclude):
+    inputs, _, static, formula = small(rng, any_edges, exclude)
+    compare(gg.agg_edge_to_edge(*inputs, **static), formula(*inputs), 1e-13)
+
+
+@pytest.mark.parametrize(
+    "sizes", [(7, 6, 8, 64), (1, 1, 1, 1), (2, 3, 9, 17), (10, 16, 64, 33)], ids=str
+)
+def test_forward_of_any_size_and_degree(rng, sizes):
+    # more edges at a node than a tile holds
+    graph = power_law(30, 700)
+    n_spherical, n_radial, n_mid, n_emb = sizes
+    inputs = arrays(rng, graph, n_spherical, n_radial, n_mid, n_emb)
+    actual = gg.agg_edge_to_edge(
+        *inputs, graph=graph.graph, n_spherical=n_spherical, n_radial=n_radial, exclude="none"
+    )
+    expected = reference.gathered(*inputs, graph.src, graph.dst, n_spherical, n_radial)
+    compare(actual, expected, 1e-12)
+
+
+def test_forward_in_float32(rng):
+    graph = power_law(20, 200)
+    inputs = arrays(rng, graph, 7, 6, 8, 16)
+    exact = reference.gathered(*inputs, graph.src, graph.dst, 7, 6)
+    single = tuple(array.astype(np.float32) for array in inputs)
+    plain = reference.gathered(*single, graph.src, graph.dst, 7, 6)
+    actual = gg.agg_edge_to_edge(*single, graph=graph.graph, exclude="none")
+    assert actual.dtype == np.float32
+    assert np.max(np.abs(actual - exact)) <= 2 * np.max(np.abs(plain - exact))
+
+
+def test_edges_in_any_order(rng):
+    graph = power_law(15, 60)
+    inputs, _, static, _ = small(rng, graph)
+    order = rng.permutation(graph.n_edges)
+    shuffled = (*(array[order] for array in inputs[:3]), inputs[3])
+    out = gg.agg_edge_to_edge(*inputs, **static)
+    static.pop("graph")
+    again = gg.agg_edge_to_edge(
+        *shuffled, edges=(graph.src[order], graph.dst[order]), n_nodes=15, **static
+    )
+    compare(again, out[order], 1e-13)
+
+
+def test_periodic_images_of_one_node_are_neighbours(rng):
+    # one atom in a cell: edges to its own images, every one with a reverse
+    vector = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
+    graph = edges([(0, 0)] * 4, 1, 1)
+    inputs = (vector, *arrays(rng, graph, **SMALL, n_mid=3, n_emb=5)[1:])
+    for exclude, kept in (("reverse_edge", 3), ("same_node", 0), ("none", 4)):
+        # with Y_0 only and all else 1, the output counts triplets
+        ones = np.ones((4, 1)), np.ones((4, 1)), np.ones((2, 1))
+        static = {"graph": graph.graph, "exclude": exclude}
+        count = gg.agg_edge_to_edge(vector, *ones, n_spherical=1, n_radial=1, **static)
+        np.testing.assert_allclose(count, kept * np.sqrt(1 / (4 * np.pi)))
+        formula = reference.agg_edge_to_edge(*inputs, graph.src, graph.dst, 4, 2, exclude)
+        compare(gg.agg_edge_to_edge(*inputs, **static, **SMALL), formula, 1e-13)
+
+
+def test_reverse_edge_despite_rounding(rng):
+    cell = np.array([50.0, 60.0, 70.0])
+    position = rng.random((2, 3)).astype(np.float32) * cell.astype(np.float32)
+    there = (position[1] + cell - position[0]).astype(np.float32)
+    back = ((position[0] - cell) - position[1]).astype(np.float32) * np.float32(1 + 3e-7)
+    ones = [np.ones(shape, np.float32) for shape in ((2, 1), (2, 1), (2, 1))]
+    out = gg.agg_edge_to_edge(
+        np.stack([there, back]), *ones, edges=([0, 1], [1, 0]), n_spherical=1, n_radial=1
+    )
+    assert np.array_equal(out, np.zeros((2, 1)))
+
+
+# ---- vjp ----
+
+
+def test_radial_basis_vjp(rng, basis):
+    rbf, sbf = basis
+    cotangent = rng.normal(size=rbf[""].shape), rng.normal(size=(len(DISTANCES), 20))
+    to_sbf = cotangent[1].reshape(-1, 5, 4)
+    inputs, static = (DISTANCES, FREQUENCIES), {"n_spherical": 5, "exponent": 4}
+    to_x, to_w = gg.radial_basis.vjp(cotangent, inputs, **static)
+    terms = np.concatenate([cotangent[0] * rbf["x"], *np.moveaxis(to_sbf * sbf["x"], 1, 0)], axis=1)
+    compare_rows(to_x, terms)
+    compare_rows(to_w[:, None], (cotangent[0] * rbf["w"]).T)
+
+    only_rbf = gg.radial_basis.vjp((cotangent[0], None), inputs, **static)
+    only_sbf = gg.radial_basis.vjp((None, cotangent[1]), inputs, **static)
+    compare_rows(only_rbf[0], terms[:, :4])
+    compare_rows(only_sbf[0], terms[:, 4:])
+    assert np.array_equal(only_rbf[1], to_w)
+    assert np.array_equal(only_sbf[1], np.zeros(4))
+
+
+def test_vjp(rng, any_edges):
+    inputs, _, static, formula = small(rng, any_edges)
+    cotangent = rng.normal(size=inputs[2].shape)
+    actual = gg.agg_edge_to_edge.vjp(cotangent, inputs, **static)
+    for a, b in zip(actual, derivatives.vjp(formula, inputs, cotangent), strict=True):
+        compare(a, b, 1e-11)
+
+
+@pytest.mark.parametrize("name", gg.agg_edge_to_edge.inputs)
+def test_one_gradient_alone(rng, name):
+    inputs, tangents, static, _ = small(rng, power_law(12, 40))
+    every = gg.agg_edge_to_edge.vjp(inputs[2], inputs, **static)
+    every_dot = gg.agg_edge_to_edge.hvp(inputs[2], inputs, tangents, **static)
+    k = gg.agg_edge_to_edge.inputs.index(name)
+    one = gg.agg_edge_to_edge.vjp(inputs[2], inputs, wrt=name, **static)
+    one_dot = gg.agg_edge_to_edge.hvp(inputs[2], inputs, tangents, wrt=name, **static)
+    assert [g is None for g in one] == [g is None for g in one_dot] == [i != k for i in range(4)]
+    compare(one[k], every[k], 1e-14)
+    compare(one_dot[k], every_dot[k], 1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_vjp_and_jvp_are_adjoint(rng, dtype):
+    graph = power_law(30, 500)
+    sizes = (7, 6, 8, 24)
+    inputs, tangents = (arrays(rng, graph, *sizes, dtype) for _ in range(2))
+    cotangent = rng.normal(size=inputs[2].shape).astype(dtype)
+    gradients = gg.agg_edge_to_edge.vjp(cotangent, inputs, graph=graph.graph)
+    tangent = gg.agg_edge_to_edge.jvp(inputs, tangents, graph=graph.graph)
+    forward = np.sum(cotangent.astype(float) * tangent)
+    products = [np.sum(g.astype(float) * t) for g, t in zip(gradients, tangents, strict=True)]
+    tolerance = 1e3 * np.finfo(dtype).eps
+    assert abs(forward - sum(products)) <= tolerance * np.max(np.abs(products))
+
+
+# ---- jvp ----
+
+
+def test_radial_basis_jvp(rng, basis):
+    rbf, sbf = basis
+    x_dot, w_dot = rng.normal(size=DISTANCES.shape), rng.normal(size=4)
+    inputs, static = (DISTANCES, FREQUENCIES), {"n_spherical": 5, "exponent": 4}
+    compare_basis(
+        gg.radial_basis.jvp(inputs, (x_dot, w_dot), **static),
+        rbf["x"] * x_dot + rbf["w"] * w_dot,
+        sbf["x"] * x_dot[:, :, None],
+    )
+    compare_basis(
+        gg.radial_basis.jvp(inputs, (None, w_dot), **static), rbf["w"] * w_dot, 0 * sbf["x"]
+    )
+
+
+@pytest.mark.parametrize("exclude", EXCLUSIONS)
+def test_jvp(rng, any_edges, exclude):
+    inputs, tangents, static, formula = small(rng, any_edges, exclude)
+    actual = gg.agg_edge_to_edge.jvp(inputs, tangents, **static)
+    compare(actual, derivatives.jvp(formula, inputs, tangents), 1e-12)
+
+
+@pytest.mark.parametrize("absent", range(4))
+def test_absent_tangents_are_zero(rng, absent):
+    inputs, tangents, static, _ = small(rng, power_law(12, 40))
+    zero = list(tangents)
+    zero[absent] = np.zeros_like(tangents[absent])
+    none = list(tangents)
+    none[absent] = None
+    jvp, hvp = gg.agg_edge_to_edge.jvp, gg.agg_edge_to_edge.hvp
+    compare(jvp(inputs, none, **static), jvp(inputs, zero, **static), 1e-14)
+    pairs = zip(
+        hvp(inputs[2], inputs, none, **static), hvp(inputs[2], inputs, zero, **static), strict=True
+    )
+    for a, b in pairs:
+        compare(a, b, 1e-14)
+
+
+# ---- hvp ----
+
+
+def test_radial_basis_hvp(rng, basis):
+    rbf, sbf = basis
+    cotangent = rng.normal(size=rbf[""].shape), rng.normal(size=(len(DISTANCES), 20))
+    to_sbf = cotangent[1].reshape(-1, 5, 4)
+    x_dot, w_dot = rng.normal(size=DISTANCES.shape), rng.normal(size=4)
+    inputs, static = (DISTANCES, FREQUENCIES), {"n_spherical": 5, "exponent": 4}
+    to_x, to_w = gg.radial_basis.hvp(cotangent, inputs, (x_dot, w_dot), **static)
+    terms = [
+        cotangent[0] * rbf["xx"] * x_dot,
+        cotangent[0] * rbf["xw"] * w_dot,
+        *np.moveaxis(to_sbf * sbf["xx"] * x_dot[:, :, None], 1, 0),
+    ]
+    compare_rows(to_x, np.concatenate(terms, axis=1))
+    terms = [cotangent[0] * rbf["xw"] * x_dot, cotangent[0] * rbf["ww"] * w_dot]
+    compare_rows(to_w[:, None], np.concatenate(terms).T)
+
+
+def test_hvp(rng, any_edges):
+    inputs, tangents, static, formula = small(rng, any_edges)
+    cotangent = rng.normal(size=inputs[2].shape)
+    actual = gg.agg_edge_to_edge.hvp(cotangent, inputs, tangents, **static)
+    expected = derivatives.hvp(formula, inputs, cotangent, tangents)
+    for a, b in zip(actual, expected, strict=True):
+        compare(a, b, 1e-7)
+
+
+def test_hvp_is_symmetric(rng):
+    inputs, first, static, _ = small(rng, power_law(20, 120))
+    second = arrays(rng, power_law(20, 120), **SMALL, n_mid=3, n_emb=5)
+    hvp = gg.agg_edge_to_edge.hvp
+    products = [
+        sum(np.sum(g * t) for g, t in zip(hvp(inputs[2], inputs, a, **static), b, strict=True))
+        for a, b in ((first, second), (second, first))
+    ]
+    np.testing.assert_allclose(products[0], products[1], rtol=1e-11)
+
+
+def test_forces_are_differences_of_the_energy(molecule):
+    position, graph, mix, weights = molecule
+    inputs = energy_inputs(position, graph, mix, weights)
+    static = {"graph": graph, "n_spherical": 4, "n_radial": 4}
+    out = gg.agg_edge_to_edge(*inputs, **static)
+    to_vector, to_sbf, to_embedding, _ = gg.agg_edge_to_edge.vjp(out, inputs, **static)
+    length = np.linalg.norm(inputs[0], axis=1, keepdims=True)
+    to_x, _ = gg.radial_basis.vjp(
+        (to_embedding @ mix.T, to_sbf), (length / 1.5, FREQUENCIES), n_spherical=4
+    )
+    to_vector = to_vector + to_x / 1.5 * inputs[0] / length
+    gradient = np.zeros_like(position)
+    np.add.at(gradient, graph.dst, to_vector)
+    np.add.at(gradient, graph.src, -to_vector)
+
+    step = 1e-5
+    differences = np.zeros_like(position)
+    for entry in np.ndindex(position.shape):
+        move = np.zeros_like(position)
+        move[entry] = step
+        ahead, behind = (energy(position + s * move, graph, mix, weights) for s in (1, -1))
+        differences[entry] = (ahead - behind) / (2 * step)
+    compare(gradient, differences, 1e-7)
+
+
+def test_gradient_of_a_force_loss_to_the_weights(molecule, rng):
+    """d/dW <t, dE/dx> = d/ds dE/dW at x + s t: forward over reverse."""
+    position, graph, mix, weights = molecule
+    direction = rng.normal(size=position.shape)
+    inputs = energy_inputs(position, graph, mix, weights)
+    static = {"graph": graph, "n_spherical": 4, "n_radial": 4}
+    vector_dot = direction[graph.dst] - direction[graph.src]
+    length = np.linalg.norm(inputs[0], axis=1, keepdims=True)
+    length_dot = np.sum(inputs[0] * vector_dot, axis=1, keepdims=True) / length
+    rbf_dot, sbf_dot = gg.radial_basis.jvp(
+        (length / 1.5, FREQUENCIES), (length_dot / 1.5, None), n_spherical=4
+    )
+    tangents = vector_dot, sbf_dot, rbf_dot @ mix, None
+    op = gg.agg_edge_to_edge
+    out, out_dot = op(*inputs, **static), op.jvp(inputs, tangents, **static)
+    actual = (
+        op.hvp(out, inputs, tangents, wrt="weights", **static)[3]
+        + op.vjp(out_dot, inputs, wrt="weights", **static)[3]
+    )
+
+    def slope(weights):
+        step = 1e-5
+        ahead, behind = (
+            energy(position + s * step * direction, graph, mix, weights) for s in (1, -1)
+        )
+        return (ahead - behind) / (2 * step)
+
+    expected = np.zeros_like(weights)
+    for entry in np.ndindex(weights.shape):
+        move = np.zeros_like(weights)
+        move[entry] = 1e-3
+        expected[entry] = (slope(weights + move) - slope(weights - move)) / 2e-3
+    compare(actual, expected, 1e-6)
+
+
+# ---- degenerate input ----
+
+
+def test_edges_without_length(rng):
+    graph = edges([(0, 1), (1, 2), (1, 1), (2, 0)], 3, 3)
+    inputs, tangents, static, _ = small(rng, graph, "none")
+    inputs[0][2] = 0
+    out = gg.agg_edge_to_edge(*inputs, **static)
+    constant = gg.agg_edge_to_edge(
+        inputs[0],
+        *(inputs[1][:, :2].copy(), inputs[2], np.concatenate([inputs[3][:2], inputs[3][8:]])),
+        graph=graph.graph,
+        n_spherical=1,
+        n_radial=2,
+        exclude="none",
+    )
+    compare(out[2], constant[2], 1e-14)
+    for gradients in (
+        gg.agg_edge_to_edge.vjp(inputs[2], inputs, **static),
+        gg.agg_edge_to_edge.hvp(inputs[2], inputs, tangents, **static),
+    ):
+        assert np.array_equal(gradients[0][2], np.zeros(3))
+        assert all(np.isfinite(gradient).all() for gradient in gradients)
+
+
+@pytest.mark.parametrize("cosine", [1, -1])
+def test_straight_angles(cosine):
+    # P_l'(1) = l(l+1)/2 is finite, and so is every derivative by the vectors
+    rng = np.random.default_rng(3)
+    graph = edges([(0, 1), (1, 2)], 3, 3)
+    inputs, tangents, static, formula = small(rng, graph)
+    inputs[0][:] = [[0.3, -0.4, 0.5], [0.6 * cosine, -0.8 * cosine, 1.0 * cosine]]
+    cotangent = inputs[2]
+    compare(gg.agg_edge_to_edge(*inputs, **static), formula(*inputs), 1e-13)
+    for a, b in zip(
+        gg.agg_edge_to_edge.vjp(cotangent, inputs, **static),
+        derivatives.vjp(formula, inputs, cotangent),
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+    for a, b in zip(
+        gg.agg_edge_to_edge.hvp(cotangent, inputs, tangents, **static),
+        derivatives.hvp(formula, inputs, cotangent, tangents),
+        strict=True,
+    ):
+        compare(a, b, 1e-7)
+
+
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
+def test_only_directions_count(rng, scale):
+    inputs, _, static, _ = small(rng, power_law(12, 40), "none")
+    single = tuple(array.astype(np.float32) for array in inputs)
+    scaled = ((inputs[0] * scale).astype(np.float32), *single[1:])
+    compare(gg.agg_edge_to_edge(*scaled, **static), gg.agg_edge_to_edge(*single, **static), 1e-5)
+
+
+def test_what_is_not_a_number_stays_so(rng):
+    inputs, _, static, _ = small(rng, edges([(0, 1), (1, 2), (2, 3)], 4, 4))
+    inputs[0][0, 1] = np.nan
+    out = gg.agg_edge_to_edge(*inputs, **static)
+    assert np.isnan(out[1]).all()
+    assert np.isfinite(out[[0, 2]]).all()
+    rbf, sbf = gg.radial_basis(np.array([[np.nan]]), FREQUENCIES)
+    assert np.isnan(rbf).all()
+    assert np.isnan(sbf).all()
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("static", "shapes", "message"),
+    [
+        ({"exclude": "self"}, {}, "exclude is 'self', needs one of 'reverse_edge'"),
+        ({"n_radial": 3}, {}, r"rbf has shape \(3, 8\), needs \(n_edges=3, .*=12\)"),
+        ({}, {"vector": (3, 2)}, r"vector has shape \(3, 2\)"),
+        ({}, {"weights": (12, 3)}, r"weights has shape \(12, 3\)"),
+        ({}, {"embedding": (3, 513), "weights": (521, 3)}, "n_emb is 513, needs 1 to 512"),
+        ({}, {"weights": (13, 65)}, "n_mid is 65, needs 1 to 64"),
+        (
+            {"n_spherical": 11, "n_radial": 1},
+            {"rbf": (3, 11), "weights": (16, 3)},
+            "n_spherical is 11",
+        ),
+        (
+            {"n_spherical": 1, "n_radial": 17},
+            {"rbf": (3, 17), "weights": (22, 3)},
+            "n_radial is 17",
+        ),
+    ],
+)
+def test_errors(static, shapes, message):
+    sizes = {"vector": (3, 3), "rbf": (3, 8), "embedding": (3, 5), "weights": (13, 3), **shapes}
+    inputs = [np.ones(shape) for shape in sizes.values()]
+    with pytest.raises(ValueError, match="agg_edge_to_edge: .*" + message):
+        gg.agg_edge_to_edge(*inputs, edges=([0, 1, 2], [1, 2, 0]), **{**SMALL, **static})
+
+
+def test_errors_of_edges(rng):
+    graph = edges([(0, 1), (1, 2)], 3, 3)
+    inputs, _, static, _ = small(rng, graph)
+    pair = {"edges": (graph.src, graph.dst)}
+    with pytest.raises(TypeError, match="agg_edge_to_edge: graph and edges are both given"):
+        gg.agg_edge_to_edge(*inputs, **static, **pair)
+    with pytest.raises(TypeError, match="agg_edge_to_edge: graph is None"):
+        gg.agg_edge_to_edge(*inputs, **SMALL)
+    with pytest.raises(TypeError, match=r"edges needs the pair \(src, dst\)"):
+        gg.agg_edge_to_edge(*inputs, edges=graph.src, **SMALL)
+    with pytest.raises(IndexError, match=r"dst\[1\] is 2, not one of 2"):
+        gg.agg_edge_to_edge(*inputs, **pair, n_nodes=2, **SMALL)
+    with pytest.raises(ValueError, match=r"agg_edge_to_edge: .* as many sources as destinations"):
+        gg.agg_edge_to_edge(*inputs, **SMALL, graph=edges([(0, 1), (1, 2)], 2, 3).graph)
+
+
+@pytest.mark.parametrize(
+    ("static", "n_radial", "message"),
+    [
+        ({"n_spherical": 11}, 6, "n_spherical is 11, needs 1 to 10"),
+        ({"n_spherical": 0}, 6, "n_spherical is 0, needs 1 to 10"),
+        ({}, 17, "n_radial is 17, needs 1 to 16"),
+        ({"exponent": 0}, 6, "exponent is 0, needs 1 to 100"),
+    ],
+)
+def test_errors_of_the_basis(static, n_radial, message):
+    with pytest.raises(ValueError, match="radial_basis: " + message):
+        gg.radial_basis(np.ones((2, 1)), np.ones(n_radial), **static)
+
+
+# ---- determinism ----
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_bits_for_any_number_of_threads(rng, threads, dtype):
+    graph = power_law(200, 3000)
+    sizes = (7, 6, 8, 24)
+    inputs = arrays(rng, graph, *sizes, dtype)
+    tangents = tuple(rng.normal(size=array.shape).astype(dtype) for array in inputs)
+    x = np.abs(inputs[0][:, :1])
+    w = np.linspace(3, 20, 6).astype(dtype)
+
+    def everything():
+        op = gg.agg_edge_to_edge
+        static = {"graph": graph.graph}
+        rbf, sbf = gg.radial_basis(x, w)
+        return [
+            op(*inputs, **static),
+            op.jvp(inputs, tangents, **static),
+            *op.vjp(inputs[2], inputs, **static),
+            *op.hvp(inputs[2], inputs, tangents, **static),
+            *gg.radial_basis.vjp((rbf, sbf), (x, w)),
+            *gg.radial_basis.hvp((rbf, sbf), (x, w), (x, w)),
+        ]
+
+    results = []
+    for n in (1, 2, 3, 2):
+        threads(n)
+        results.append(everything())
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            assert np.array_equal(a, b)
