@@ -8,12 +8,17 @@ module gnograd_core_codes
   !> Activations of the GNO kernel network
   integer, parameter :: act_relu = 0, act_gelu = 1, act_silu = 2, act_tanh = 3, act_sin = 4, &
     & act_identity = 5
+  character(len=*), parameter :: act_names(0:5) = [character(len=8) :: "relu", "gelu", "silu", &
+    & "tanh", "sin", "identity"]
 
   !> Reductions over the edges of a destination
   integer, parameter :: reduce_sum = 0, reduce_mean = 1, reduce_min = 2, reduce_max = 3
+  character(len=*), parameter :: reduce_names(0:3) = [character(len=4) :: "sum", "mean", "min", &
+    & "max"]
 
   !> Forms of the GNO kernel: a matrix an edge, or a diagonal
   integer, parameter :: kernel_full = 0, kernel_diagonal = 1
+  character(len=*), parameter :: kernel_names(0:1) = [character(len=8) :: "full", "diagonal"]
 
   !> Activations of attention scores
   integer, parameter :: score_leaky_relu = 0, score_elu = 1, score_linear = 2, score_relu = 3, &
@@ -22,4 +27,17 @@ module gnograd_core_codes
   !> Triplets k -> j -> i with k = i that DimeNet leaves out: those that turn back on the same
   !> edge, all, none
   integer, parameter :: exclude_reverse_edge = 0, exclude_same_node = 1, exclude_none = 2
+
+contains
+
+  !> The code of a name, -1 if it is none of these; the first one if there is no name.
+  pure function code_of(names, name) result(code)
+    character(len=*), intent(in) :: names(0:)
+    character(len=*), intent(in), optional :: name
+    integer :: code
+
+    code = 0
+    if (present(name)) code = findloc(names == name, .true., dim=1) - 1
+  end function code_of
+
 end module gnograd_core_codes

@@ -784,6 +784,21 @@ int64_t gnograd_array_gather(
     int64_t n,
     const int64_t *rows); /* [n] */
 
+/* The graph neural operator and its parts. The graph must outlive the arrays made with it; h and
+ * edge_weight may be 0 (h for a diagonal kernel only). */
+int64_t gnograd_array_gno(
+    gnograd_tape *tape, const gnograd_graph *graph, int activation, int reduction, int kernel,
+    int64_t h, int64_t coords, int64_t U, int64_t b_u, int64_t V, int64_t b_v,
+    int64_t edge_weight);
+int64_t gnograd_array_gno_contract(
+    gnograd_tape *tape, const gnograd_graph *graph, int reduction, int kernel,
+    int64_t h, int64_t hid, int64_t V, int64_t b_v, int64_t edge_weight);
+int64_t gnograd_array_gno_kernel(
+    gnograd_tape *tape, int activation,
+    int64_t coords, int64_t U, int64_t b_u, int64_t V, int64_t b_v);
+int64_t gnograd_array_gno_aggregate(
+    gnograd_tape *tape, const gnograd_graph *graph, int reduction, int64_t h, int64_t kappa);
+
 /* Optimizers move parameters along the gradients of the last backward. Free before the tape. */
 typedef struct gnograd_optimizer gnograd_optimizer;
 

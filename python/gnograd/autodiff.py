@@ -40,6 +40,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gnograd import _core
 from gnograd.backends.cpu import address, check_status
+from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS
+from gnograd.graph import Graph
 
 __all__ = [
     "SGD",
@@ -50,6 +52,10 @@ __all__ = [
     "cos",
     "exp",
     "gelu",
+    "gno",
+    "gno_aggregate",
+    "gno_contract",
+    "gno_kernel",
     "grad",
     "log",
     "matmul",
@@ -608,6 +614,116 @@ def concatenate(arrays: Sequence[Operand], axis: int = 0) -> Array:
     return like.tape._wrap(
         _core.gnograd_array_concatenate(like.tape._handle, handles.size, address(handles), axis)
     )
+
+
+def gno(
+    h: Operand | None,
+    coords: Operand,
+    U: Operand,
+    b_u: Operand,
+    V: Operand,
+    b_v: Operand,
+    edge_weight: Operand | None = None,
+    *,
+    graph: Graph,
+    activation: str = "relu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> Array:
+    """Graph neural operator, as `gnograd.gno`; at least one of the inputs is on a tape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd as gg
+    >>> import gnograd.autodiff as ad
+    >>> graph = gg.Graph.from_edges(src=[0, 1, 2], dst=[1, 0, 1])
+    >>> tape = ad.Tape("float64")
+    >>> V = tape.parameter(np.ones((4, 2, 2)))
+    >>> h, coords = np.ones((3, 2)), np.ones((3, 1))
+    >>> y = ad.gno(h, coords, np.ones((1, 4)), np.zeros(4), V, np.zeros((2, 2)), graph=graph)
+    >>> y.value
+    array([[ 8.,  8.],
+           [16., 16.],
+           [ 0.,  0.]])
+    >>> ad.grad(ad.sum(y), [V])[0].value[0]
+    array([[3., 3.],
+           [3., 3.]])
+    """
+    return _on_graph(
+        _core.gnograd_array_gno, "gno", graph,
+        {"activation": activation, "reduction": reduction, "kernel": kernel},
+        (h, coords, U, b_u, V, b_v, edge_weight),
+    )  # fmt: skip
+
+
+def gno_contract(
+    h: Operand | None,
+    hid: Operand,
+    V: Operand,
+    b_v: Operand,
+    edge_weight: Operand | None = None,
+    *,
+    graph: Graph,
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> Array:
+    """Graph neural operator from the last hidden features, as `gnograd.gno_contract`.
+
+    At least one of the inputs is on a tape.
+    """
+    return _on_graph(
+        _core.gnograd_array_gno_contract, "gno_contract", graph,
+        {"reduction": reduction, "kernel": kernel}, (h, hid, V, b_v, edge_weight),
+    )  # fmt: skip
+
+
+def gno_kernel(
+    coords: Operand, U: Operand, b_u: Operand, V: Operand, b_v: Operand, *, activation: str = "relu"
+) -> Array:
+    """Kernel matrix of every edge, as `gnograd.gno_kernel`; one of the inputs is on a tape."""
+    return _on_graph(
+        _core.gnograd_array_gno_kernel, "gno_kernel", None, {"activation": activation},
+        (coords, U, b_u, V, b_v),
+    )  # fmt: skip
+
+
+def gno_aggregate(h: Operand, kappa: Operand, *, graph: Graph, reduction: str = "sum") -> Array:
+    """Sum with a kernel matrix an edge, as `gnograd.gno_aggregate`; an input is on a tape."""
+    return _on_graph(
+        _core.gnograd_array_gno_aggregate, "gno_aggregate", graph, {"reduction": reduction},
+        (h, kappa),
+    )  # fmt: skip
+
+
+_CHOICES = {"activation": ACTIVATIONS, "reduction": REDUCTIONS, "kernel": KERNEL_FORMS}
+
+
+def _on_graph(
+    function: Callable[..., int],
+    name: str,
+    graph: Graph | None,
+    static: Mapping[str, str],
+    inputs: Sequence[Operand | None],
+) -> Array:
+    """Call an operator: tape, graph, codes of the static arguments, arrays."""
+    like = next((array for array in inputs if isinstance(array, Array)), None)
+    if like is None:
+        raise TypeError(f"{name}: needs an Array among its inputs")
+    tape = like.tape
+    codes = []
+    for argument, choice in static.items():
+        if choice not in _CHOICES[argument]:
+            raise ValueError(
+                f"{name}: {argument} is {choice!r}, not one of {[*_CHOICES[argument]]}"
+            )
+        codes.append(_CHOICES[argument][choice])
+    handles = [0 if array is None else _operand(like, array) for array in inputs]
+    if graph is None:
+        return tape._wrap(function(tape._handle, *codes, *handles))
+    result = tape._wrap(function(tape._handle, graph.handle, *codes, *handles))
+    tape._kept.append((result._handle & (1 << _ID_BITS) - 1, graph))
+    return result
 
 
 def grad(loss: Array, arrays: Sequence[Array], create_graph: bool = False) -> tuple[Array, ...]:

@@ -1,0 +1,261 @@
+! SPDX-License-Identifier: MIT
+
+!> Operators with four faces (forward, vjp, jvp, hvp) on the tape.
+!>
+!> The gradients of y = f(x) are themselves operations on the tape: with the cotangent c of y,
+!> g = vjp(c, x). Given a cotangent v of g, c gets jvp(x, v), and x gets hvp(c, x, v). That is all
+!> the second order needs; a third one is refused.
+module gnograd_autodiff_four_faces
+  use gnograd_core_kinds, only: int64
+  use gnograd_core_error, only: error_type, code_memory, code_unsupported
+  use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, resolve, &
+    & emplace, emplace_constant, allocate_values, fail, max_rank, kind_r32
+  use gnograd_autodiff_shape, only: reshape_to, slice
+  implicit none
+  private
+  public :: four_face_operation, apply
+
+  !> An operator with its static arguments; families extend it by their kernels.
+  type, abstract, extends(operation_type) :: four_face_operation
+    !> For messages
+    character(len=16) :: name = ""
+  contains
+    procedure(evaluate_interface), deferred :: evaluate
+    procedure(reverse_interface), deferred :: reverse
+    procedure :: pullback => four_face_pullback
+  end type four_face_operation
+
+  abstract interface
+    !> The output of the inputs (forward), or with tangents its tangent (jvp). Null pointers are
+    !> absent inputs and tangents that are zero.
+    subroutine evaluate_interface(self, inputs, output, error, tangents)
+      import :: four_face_operation, node_ref, node_type, error_type
+      class(four_face_operation), intent(in) :: self
+      type(node_ref), intent(in) :: inputs(:)
+      type(node_type), intent(inout), target :: output
+      type(error_type), allocatable, intent(out) :: error
+      type(node_ref), intent(in), optional :: tangents(:)
+    end subroutine evaluate_interface
+
+    !> Gradients to the inputs (vjp), or with tangents their tangents (hvp). Null pointers are also
+    !> gradients that nobody wants.
+    subroutine reverse_interface(self, cotangent, inputs, gradients, error, tangents)
+      import :: four_face_operation, node_ref, node_type, error_type
+      class(four_face_operation), intent(in) :: self
+      type(node_type), intent(in), target :: cotangent
+      type(node_ref), intent(in) :: inputs(:)
+      type(node_ref), intent(in) :: gradients(:)
+      type(error_type), allocatable, intent(out) :: error
+      type(node_ref), intent(in), optional :: tangents(:)
+    end subroutine reverse_interface
+  end interface
+
+  !> All wanted gradients, one behind the other in one vector; operands are c and x.
+  type, extends(operation_type) :: vjp_operation
+    class(four_face_operation), allocatable :: face
+    !> Which inputs have a gradient in it
+    logical, allocatable :: wanted(:)
+  contains
+    procedure :: pullback => vjp_pullback
+  end type vjp_operation
+
+  !> Results of jvp and hvp.
+  type, extends(operation_type) :: last_operation
+    character(len=16) :: name = ""
+  contains
+    procedure :: pullback => last_pullback
+  end type last_operation
+
+contains
+
+  !> The output of a four-face operator as an array.
+  function apply(operator, inputs, absent, rank, shape) result(y)
+    class(four_face_operation), intent(in) :: operator
+    !> Checked by the operator
+    type(array_type), intent(in) :: inputs(:)
+    !> Inputs that may be absent
+    logical, intent(in) :: absent(:)
+    !> Of the output
+    integer, intent(in) :: rank
+    integer(int64), intent(in) :: shape(max_rank)
+    type(array_type) :: y
+    type(node_ref) :: x(size(inputs))
+    type(node_type), pointer :: z
+    type(error_type), allocatable :: error
+    logical :: ok
+    integer :: first
+
+    call resolve(trim(operator%name), inputs, x, ok, absent)
+    if (.not. ok) return
+    first = findloc(inputs%id > 0, .true., dim=1)
+    call emplace(inputs(first)%store, x(first)%node%kind, rank, shape, inputs, operator, y, z)
+    if (.not. associated(z)) return
+    call operator%evaluate(x, z, error)
+    if (.not. allocated(error)) return
+    call fail(inputs(first)%store, error%code, error%message)
+    y = array_type()
+  end function apply
+
+  subroutine four_face_pullback(self, operands, output, cotangent, wanted, gradients)
+    class(four_face_operation), intent(in) :: self
+    type(array_type), intent(in) :: operands(:), output, cotangent
+    logical, intent(in) :: wanted(:)
+    type(array_type), intent(inout) :: gradients(:)
+    type(node_ref) :: x(size(operands)), grad(size(operands))
+    type(node_type), pointer :: c
+    type(error_type), allocatable :: error
+    logical :: ok
+    integer :: k
+
+    if (output%store%recording) then
+      call record_vjp(self, operands, cotangent, wanted, gradients)
+      return
+    end if
+    call resolve(trim(self%name), cotangent, c)
+    call resolve(trim(self%name), operands, x, ok, operands%id == 0)
+    if (.not. (ok .and. associated(c))) return
+    do k = 1, size(operands)
+      if (.not. wanted(k)) cycle
+      call emplace_constant(output%store, c%kind, x(k)%node%rank, x(k)%node%shape, gradients(k), &
+        & grad(k)%node)
+      if (.not. associated(grad(k)%node)) return
+    end do
+    call self%reverse(c, x, grad, error)
+    if (allocated(error)) call fail(output%store, error%code, error%message)
+  end subroutine four_face_pullback
+
+  !> The gradients as an operation that can be pulled back in its turn.
+  subroutine record_vjp(self, operands, cotangent, wanted, gradients)
+    class(four_face_operation), intent(in) :: self
+    type(array_type), intent(in) :: operands(:), cotangent
+    logical, intent(in) :: wanted(:)
+    type(array_type), intent(inout) :: gradients(:)
+    type(node_ref) :: x(size(operands)), grad(size(operands))
+    type(node_type), target :: found(size(operands))
+    type(node_type), pointer :: c, z
+    type(array_type) :: packed
+    type(vjp_operation) :: operation
+    type(error_type), allocatable :: error
+    integer(int64) :: shape(max_rank), at
+    integer :: k
+    logical :: ok
+
+    call resolve(trim(self%name), cotangent, c)
+    call resolve(trim(self%name), operands, x, ok, operands%id == 0)
+    if (.not. (ok .and. associated(c))) return
+    shape = [0, 1, 1, 1]
+    do k = 1, size(operands)
+      if (.not. wanted(k)) cycle
+      found(k)%kind = c%kind
+      found(k)%rank = x(k)%node%rank
+      found(k)%shape = x(k)%node%shape
+      found(k)%size = x(k)%node%size
+      call allocate_values(found(k)%value, c%kind, found(k)%size, ok)
+      if (.not. ok) then
+        call fail(cotangent%store, code_memory, trim(self%name)//": not enough memory")
+        return
+      end if
+      grad(k)%node => found(k)
+      shape(1) = shape(1) + found(k)%size
+    end do
+    call self%reverse(c, x, grad, error)
+    if (allocated(error)) then
+      call fail(cotangent%store, error%code, error%message)
+      return
+    end if
+    allocate (operation%face, source=self)
+    operation%wanted = wanted
+    call emplace(cotangent%store, c%kind, 1, shape, [cotangent, operands], operation, packed, z)
+    if (.not. associated(z)) return
+    at = 0
+    do k = 1, size(operands)
+      if (.not. wanted(k)) cycle
+      if (z%kind == kind_r32) then
+        z%value%r32(at + 1:at + found(k)%size) = found(k)%value%r32
+      else
+        z%value%r64(at + 1:at + found(k)%size) = found(k)%value%r64
+      end if
+      at = at + found(k)%size
+    end do
+    call unpack_parts(packed, x, wanted, gradients)
+  end subroutine record_vjp
+
+  !> The parts of a vector as arrays of the shapes of x.
+  subroutine unpack_parts(packed, x, wanted, parts)
+    type(array_type), intent(in) :: packed
+    type(node_ref), intent(in) :: x(:)
+    logical, intent(in) :: wanted(:)
+    type(array_type), intent(inout) :: parts(:)
+    integer(int64) :: first
+    integer :: k
+
+    first = 1
+    do k = 1, size(x)
+      if (.not. wanted(k)) cycle
+      associate (like => x(k)%node)
+        parts(k) = reshape_to(slice(packed, [first], [like%size]), like%rank, like%shape)
+        first = first + like%size
+      end associate
+    end do
+  end subroutine unpack_parts
+
+  subroutine vjp_pullback(self, operands, output, cotangent, wanted, gradients)
+    class(vjp_operation), intent(in) :: self
+    type(array_type), intent(in) :: operands(:), output, cotangent
+    logical, intent(in) :: wanted(:)
+    type(array_type), intent(inout) :: gradients(:)
+    type(node_ref) :: x(size(operands) - 1), tangent(size(operands) - 1), grad(size(operands) - 1)
+    type(node_type), pointer :: c, t
+    type(array_type) :: direction(size(operands) - 1)
+    type(last_operation) :: last
+    type(error_type), allocatable :: error
+    logical :: ok
+    integer :: k
+
+    call resolve(trim(self%face%name), operands(1), c)
+    call resolve(trim(self%face%name), operands(2:), x, ok, operands(2:)%id == 0)
+    if (.not. (ok .and. associated(c))) return
+    call unpack_parts(cotangent, x, self%wanted, direction)
+    call resolve(trim(self%face%name), direction, tangent, ok, .not. self%wanted)
+    if (.not. ok) return
+
+    last%name = self%face%name
+    if (wanted(1)) then
+      call place(c, gradients(1), t)
+      if (.not. associated(t)) return
+      call self%face%evaluate(x, t, error, tangent)
+    end if
+    do k = 1, size(x)
+      if (.not. wanted(k + 1)) cycle
+      call place(x(k)%node, gradients(k + 1), grad(k)%node)
+      if (.not. associated(grad(k)%node)) return
+    end do
+    if (any(wanted(2:)) .and. .not. allocated(error)) &
+      & call self%face%reverse(c, x, grad, error, tangent)
+    if (allocated(error)) call fail(output%store, error%code, error%message)
+
+  contains
+
+    !> A node shaped like another one, which cannot be differentiated further.
+    subroutine place(like, made, node)
+      type(node_type), intent(in) :: like
+      type(array_type), intent(out) :: made
+      type(node_type), pointer, intent(out) :: node
+
+      call emplace(output%store, like%kind, like%rank, like%shape, [cotangent, operands], last, &
+        & made, node)
+    end subroutine place
+
+  end subroutine vjp_pullback
+
+  subroutine last_pullback(self, operands, output, cotangent, wanted, gradients)
+    class(last_operation), intent(in) :: self
+    type(array_type), intent(in) :: operands(:), output, cotangent
+    logical, intent(in) :: wanted(:)
+    type(array_type), intent(inout) :: gradients(:)
+
+    call fail(output%store, code_unsupported, trim(self%name)// &
+      & ": third derivatives are not available")
+  end subroutine last_pullback
+
+end module gnograd_autodiff_four_faces
