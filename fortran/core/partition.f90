@@ -40,7 +40,7 @@ contains
 
   !> Cut the rows of a graph.
   subroutine build_work(self, offsets, error)
-    class(work_type), intent(inout) :: self
+    class(work_type), intent(out) :: self
     !> First edge of every row, 0-based, [n_rows+1]
     integer(int64), intent(in) :: offsets(0:)
     !> Allocated if there is no memory

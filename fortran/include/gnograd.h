@@ -269,6 +269,250 @@ int gnograd_agg_concat_hvp_r64(
     double *grad_x_tangent, double *grad_w_tangent,         /* or null */
     double *grad_e_tangent, double *grad_own_tangent);      /* or null; all zeros */
 
+/* ---- graph attention ----
+ *
+ * Over the edges p = (j -> i) of a destination and for every head h, with H = n_heads,
+ * C = n_channels, D = H C, Ce = n_edge_channels:
+ *
+ *   mha_gat     z = a_src[h].x_src[j,h] + a_dst[h].x_dst[i,h] (+ a_edge[h].e[p,h]),  s = act(z);
+ *               a = [a_src | a_dst | a_edge], a_edge only with e; value x_src[j]
+ *   mha_gat_v2  s = a[h] . act(x_src[j] + x_dst[i] (+ e[p]))[h];                    value x_src[j]
+ *   mha_simple  s = q_i[h] . (k_j[h] + e_p[h]) (/ sqrt(C) if norm_by_dim);          value v_j + e_p
+ *
+ * out_i is the sum of softmax(s)_p times the values, heads side by side if concat_heads, else
+ * their mean: D_out = D or C. `activation` is one of enum gnograd_score_activation;
+ * negative_slope is the factor c of LeakyReLU (c z for z <= 0), ELU (c (exp(z) - 1) for z <= 0)
+ * and Scalar (c z).
+ *
+ * Saved by forward for vjp: lse, the logarithm of the sum of exp(s) (-infinity without
+ * edges); or softmax_scores, s and its softmax, edges by position in the
+ * destination-major order. A vjp that gets neither computes them.
+ */
+
+enum gnograd_score_activation {
+    GNOGRAD_SCORE_LEAKY_RELU = 0,
+    GNOGRAD_SCORE_ELU = 1,
+    GNOGRAD_SCORE_LINEAR = 2,
+    GNOGRAD_SCORE_RELU = 3,
+    GNOGRAD_SCORE_SCALAR = 4,
+    GNOGRAD_SCORE_SIGMOID = 5,
+    GNOGRAD_SCORE_TANH = 6
+};
+
+int gnograd_mha_gat_forward_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope,
+    const float *x_src,     /* [n_src, D] */
+    const float *x_dst,     /* [n_dst, D] */
+    const float *a,         /* [2 D + H Ce] */
+    const float *e,         /* [n_edges, H Ce] or null */
+    float *out,             /* [n_dst, D_out] */
+    float *lse,             /* [n_dst, H] or null */
+    float *softmax_scores); /* [2, H, n_edges] or null */
+int gnograd_mha_gat_vjp_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope,
+    const float *cotangent,  /* [n_dst, D_out] */
+    const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *lse,             /* saved, or null */
+    const float *softmax_scores,  /* saved, or null */
+    float *grad_x_src, float *grad_x_dst, float *grad_a, float *grad_e);  /* or null */
+int gnograd_mha_gat_jvp_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope,
+    const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *x_src_tangent, const float *x_dst_tangent,  /* or null */
+    const float *a_tangent, const float *e_tangent,          /* or null */
+    float *out_tangent);  /* [n_dst, D_out] */
+int gnograd_mha_gat_hvp_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope,
+    const float *cotangent,  /* [n_dst, D_out] */
+    const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *x_src_tangent, const float *x_dst_tangent,  /* or null */
+    const float *a_tangent, const float *e_tangent,          /* or null */
+    float *grad_x_src_tangent, float *grad_x_dst_tangent,    /* or null */
+    float *grad_a_tangent, float *grad_e_tangent);           /* or null */
+
+int gnograd_mha_gat_forward_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope,
+    const double *x_src,     /* [n_src, D] */
+    const double *x_dst,     /* [n_dst, D] */
+    const double *a,         /* [2 D + H Ce] */
+    const double *e,         /* [n_edges, H Ce] or null */
+    double *out,             /* [n_dst, D_out] */
+    double *lse,             /* [n_dst, H] or null */
+    double *softmax_scores); /* [2, H, n_edges] or null */
+int gnograd_mha_gat_vjp_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope,
+    const double *cotangent,  /* [n_dst, D_out] */
+    const double *x_src, const double *x_dst, const double *a, const double *e,
+    const double *lse,             /* saved, or null */
+    const double *softmax_scores,  /* saved, or null */
+    double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);  /* or null */
+int gnograd_mha_gat_jvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope,
+    const double *x_src, const double *x_dst, const double *a, const double *e,
+    const double *x_src_tangent, const double *x_dst_tangent,  /* or null */
+    const double *a_tangent, const double *e_tangent,          /* or null */
+    double *out_tangent);  /* [n_dst, D_out] */
+int gnograd_mha_gat_hvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope,
+    const double *cotangent,  /* [n_dst, D_out] */
+    const double *x_src, const double *x_dst, const double *a, const double *e,
+    const double *x_src_tangent, const double *x_dst_tangent,  /* or null */
+    const double *a_tangent, const double *e_tangent,          /* or null */
+    double *grad_x_src_tangent, double *grad_x_dst_tangent,    /* or null */
+    double *grad_a_tangent, double *grad_e_tangent);           /* or null */
+
+int gnograd_mha_gat_v2_forward_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int activation, double negative_slope,
+    const float *x_src,     /* [n_src, D] */
+    const float *x_dst,     /* [n_dst, D] */
+    const float *a,         /* [D] */
+    const float *e,         /* [n_edges, D] or null */
+    float *out,             /* [n_dst, D_out] */
+    float *lse,             /* [n_dst, H] or null */
+    float *softmax_scores,  /* [2, H, n_edges] or null */
+    float *activation_scores); /* t = act(x_src[j] + x_dst[i] + e[p]) by position [n_edges, D]
+                              * or null */
+int gnograd_mha_gat_v2_vjp_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int activation, double negative_slope,
+    const float *cotangent,  /* [n_dst, D_out] */
+    const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *lse,             /* saved, or null */
+    const float *softmax_scores,  /* saved, or null */
+    float *grad_x_src, float *grad_x_dst, float *grad_a, float *grad_e);  /* or null */
+int gnograd_mha_gat_v2_jvp_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int activation, double negative_slope,
+    const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *x_src_tangent, const float *x_dst_tangent,  /* or null */
+    const float *a_tangent, const float *e_tangent,          /* or null */
+    float *out_tangent);  /* [n_dst, D_out] */
+int gnograd_mha_gat_v2_hvp_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int activation, double negative_slope,
+    const float *cotangent,  /* [n_dst, D_out] */
+    const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *x_src_tangent, const float *x_dst_tangent,  /* or null */
+    const float *a_tangent, const float *e_tangent,          /* or null */
+    float *grad_x_src_tangent, float *grad_x_dst_tangent,    /* or null */
+    float *grad_a_tangent, float *grad_e_tangent);           /* or null */
+
+int gnograd_mha_gat_v2_forward_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int activation, double negative_slope,
+    const double *x_src,     /* [n_src, D] */
+    const double *x_dst,     /* [n_dst, D] */
+    const double *a,         /* [D] */
+    const double *e,         /* [n_edges, D] or null */
+    double *out,             /* [n_dst, D_out] */
+    double *lse,             /* [n_dst, H] or null */
+    double *softmax_scores,  /* [2, H, n_edges] or null */
+    double *activation_scores); /* t = act(x_src[j] + x_dst[i] + e[p]) by position [n_edges, D]
+                              * or null */
+int gnograd_mha_gat_v2_vjp_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int activation, double negative_slope,
+    const double *cotangent,  /* [n_dst, D_out] */
+    const double *x_src, const double *x_dst, const double *a, const double *e,
+    const double *lse,             /* saved, or null */
+    const double *softmax_scores,  /* saved, or null */
+    double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);  /* or null */
+int gnograd_mha_gat_v2_jvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int activation, double negative_slope,
+    const double *x_src, const double *x_dst, const double *a, const double *e,
+    const double *x_src_tangent, const double *x_dst_tangent,  /* or null */
+    const double *a_tangent, const double *e_tangent,          /* or null */
+    double *out_tangent);  /* [n_dst, D_out] */
+int gnograd_mha_gat_v2_hvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int activation, double negative_slope,
+    const double *cotangent,  /* [n_dst, D_out] */
+    const double *x_src, const double *x_dst, const double *a, const double *e,
+    const double *x_src_tangent, const double *x_dst_tangent,  /* or null */
+    const double *a_tangent, const double *e_tangent,          /* or null */
+    double *grad_x_src_tangent, double *grad_x_dst_tangent,    /* or null */
+    double *grad_a_tangent, double *grad_e_tangent);           /* or null */
+
+int gnograd_mha_simple_forward_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int norm_by_dim,
+    const float *q,         /* [n_dst, D] */
+    const float *k,         /* [n_src, D] */
+    const float *v,         /* [n_src, D] */
+    const float *e,         /* [n_edges, D] or null */
+    float *out,             /* [n_dst, D_out] */
+    float *lse,             /* [n_dst, H] or null */
+    float *softmax_scores); /* [2, H, n_edges] or null */
+int gnograd_mha_simple_vjp_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int norm_by_dim,
+    const float *cotangent,  /* [n_dst, D_out] */
+    const float *q, const float *k, const float *v, const float *e,
+    const float *lse,             /* saved, or null */
+    const float *softmax_scores,  /* saved, or null */
+    float *grad_q, float *grad_k, float *grad_v, float *grad_e);  /* or null */
+int gnograd_mha_simple_jvp_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int norm_by_dim,
+    const float *q, const float *k, const float *v, const float *e,
+    const float *q_tangent, const float *k_tangent,  /* or null */
+    const float *v_tangent, const float *e_tangent,  /* or null */
+    float *out_tangent);  /* [n_dst, D_out] */
+int gnograd_mha_simple_hvp_r32(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int norm_by_dim,
+    const float *cotangent,  /* [n_dst, D_out] */
+    const float *q, const float *k, const float *v, const float *e,
+    const float *q_tangent, const float *k_tangent,     /* or null */
+    const float *v_tangent, const float *e_tangent,     /* or null */
+    float *grad_q_tangent, float *grad_k_tangent,       /* or null */
+    float *grad_v_tangent, float *grad_e_tangent);      /* or null */
+
+int gnograd_mha_simple_forward_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int norm_by_dim,
+    const double *q,         /* [n_dst, D] */
+    const double *k,         /* [n_src, D] */
+    const double *v,         /* [n_src, D] */
+    const double *e,         /* [n_edges, D] or null */
+    double *out,             /* [n_dst, D_out] */
+    double *lse,             /* [n_dst, H] or null */
+    double *softmax_scores); /* [2, H, n_edges] or null */
+int gnograd_mha_simple_vjp_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int norm_by_dim,
+    const double *cotangent,  /* [n_dst, D_out] */
+    const double *q, const double *k, const double *v, const double *e,
+    const double *lse,             /* saved, or null */
+    const double *softmax_scores,  /* saved, or null */
+    double *grad_q, double *grad_k, double *grad_v, double *grad_e);  /* or null */
+int gnograd_mha_simple_jvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int norm_by_dim,
+    const double *q, const double *k, const double *v, const double *e,
+    const double *q_tangent, const double *k_tangent,  /* or null */
+    const double *v_tangent, const double *e_tangent,  /* or null */
+    double *out_tangent);  /* [n_dst, D_out] */
+int gnograd_mha_simple_hvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
+    int concat_heads, int norm_by_dim,
+    const double *cotangent,  /* [n_dst, D_out] */
+    const double *q, const double *k, const double *v, const double *e,
+    const double *q_tangent, const double *k_tangent,     /* or null */
+    const double *v_tangent, const double *e_tangent,     /* or null */
+    double *grad_q_tangent, double *grad_k_tangent,       /* or null */
+    double *grad_v_tangent, double *grad_e_tangent);      /* or null */
+
 /* ---- gno: the graph neural operator sum ----
  *
  *     hid_e   = act(U^T c_e + b_u)
