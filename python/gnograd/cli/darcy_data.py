@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from gnograd.cli import darcy_problem
 from gnograd.cli.files import atomic
+from gnograd.cli.random_streams import Stream, generator
 
 Array = npt.NDArray[Any]
 
@@ -87,8 +88,11 @@ def generate(
     coefficient = np.empty((train + test, grid, grid), np.float32)
     solution = np.empty_like(coefficient)
     for k in track(range(train + test)):
-        stream = (seed, 0, k) if k < train else (seed, 1, k - train)
-        a = darcy_problem.coefficient(np.random.default_rng(stream), grid)
+        if k < train:
+            rng = generator(seed, Stream.TRAINING_SAMPLE, k)
+        else:
+            rng = generator(seed, Stream.TEST_SAMPLE, k - train)
+        a = darcy_problem.coefficient(rng, grid)
         coefficient[k], solution[k] = a, darcy_problem.solve(a)
     with atomic(path) as file:
         np.savez(file, coefficient=coefficient, solution=solution)

@@ -14,11 +14,14 @@ from gnograd.cli.darcy_data import DarcyData
 
 Array = npt.NDArray[Any]
 
-SMOOTHING = 1 / 30
-"""Standard deviation of the Gaussian that smooths the coefficient, in sides of the square."""
+SMOOTHING = (1 / 40, 1 / 15, 2 / 15)
+"""Standard deviations of the Gaussians that smooth the coefficient, in sides of the square."""
 
-NODE_FEATURES = 6
-EDGE_FEATURES = 8
+SCALARS = 1 + len(SMOOTHING)
+"""Features of a point that do not turn with the square: the coefficient, plain and smoothed."""
+
+NODE_FEATURES = SCALARS + 4
+EDGE_FEATURES = 3 + 2 * SCALARS
 
 SYMMETRIES = tuple(
     np.array(matrix, np.float32)
@@ -37,10 +40,11 @@ class Batch:
     """
 
     nodes: Array
-    """Coefficient, smoothed coefficient and its gradient, position, (n_nodes, 6)."""
+    """Coefficient, plain and smoothed; gradient of the least smoothed; position:
+    (n_nodes, NODE_FEATURES)."""
     edges: Array
-    """Distance in radii, position of the destination, and coefficient and smoothed
-    coefficient at both ends, (n_edges, 8)."""
+    """From destination to source in radii, its length, and the coefficient, plain and
+    smoothed, at both ends: (n_edges, EDGE_FEATURES)."""
     graph: gg.Graph
     mean: Array
     """(n_nodes, 1)"""
@@ -91,7 +95,10 @@ class DarcyGraphs:
         return nodes.ravel()
 
     def batch(
-        self, samples: Sequence[int] | Array, nodes: Array, symmetries: Sequence[int] | None = None
+        self,
+        samples: Sequence[int] | Array,
+        nodes: Array,
+        symmetries: Sequence[int] | Array | None = None,
     ) -> Batch:
         """Make the graph of some samples.
 
@@ -111,23 +118,18 @@ class DarcyGraphs:
         if symmetries is not None:
             matrix = np.stack([SYMMETRIES[s] for s in symmetries])
             position = position @ matrix
-            features[..., 2:] = features[..., 2:] @ matrix
+            features[..., SCALARS:] = features[..., SCALARS:] @ matrix
         features, position = features.reshape(n * m, -1), position.reshape(n * m, 2)
         # Samples side by side, further apart than the radius, need one search for neighbours.
         apart = np.repeat(np.arange(n), m) * (2.0 + self.radius)
         graph = gg.Graph.radius(position + np.stack([apart, 0 * apart], axis=1), self.radius)
         src, dst = graph.src, graph.dst
-        destination = position[dst]
+        step = (position[src] - position[dst]) / self.radius
+        scalars = features[:, :SCALARS]
         return Batch(
             nodes=np.concatenate([features, 2.0 * position], axis=1),
             edges=np.concatenate(
-                [
-                    (position[src] - destination) / self.radius,
-                    2.0 * destination,
-                    features[dst, :2],
-                    features[src, :2],
-                ],
-                axis=1,
+                [step, np.linalg.norm(step, axis=1)[:, None], scalars[dst], scalars[src]], axis=1
             ),
             graph=graph,
             mean=self.mean[at[1:]].reshape(-1, 1),
@@ -154,14 +156,14 @@ def _symmetrised(field: Array) -> Array:
 
 
 def _features(coefficient: Array) -> Array:
-    """Coefficient, smoothed, and the gradient of the smoothed: (n_samples, grid, grid, 4)."""
-    grid = coefficient.shape[1]
-    features = np.empty((*coefficient.shape, 4), np.float32)
+    """Coefficient, plain and smoothed, and a gradient: (n_samples, grid, grid, SCALARS + 2)."""
+    cells = coefficient.shape[1] - 1
+    features = np.empty((*coefficient.shape, SCALARS + 2), np.float32)
     for feature, a in zip(features, coefficient, strict=True):
-        smooth = ndimage.gaussian_filter(a, SMOOTHING * (grid - 1), mode="nearest")
         feature[..., 0] = a
-        feature[..., 1] = smooth
-        feature[..., 2], feature[..., 3] = np.gradient(smooth)
+        for k, deviation in enumerate(SMOOTHING, start=1):
+            feature[..., k] = ndimage.gaussian_filter(a, deviation * cells, mode="nearest")
+        feature[..., SCALARS], feature[..., SCALARS + 1] = np.gradient(feature[..., 1])
     return features
 
 
@@ -170,10 +172,10 @@ def _normalise(features: Array, train: int) -> None:
 
     The gradient is only scaled, by one number, so that it stays a vector.
     """
-    scalar, vector = features[..., :2], features[..., 2:]
-    scalar -= scalar[:train].mean(axis=(0, 1, 2), dtype=np.float64).astype(np.float32)
-    scalar /= _scale(scalar[:train], (0, 1, 2))
-    vector /= _scale(vector[:train], None)
+    scalars, gradient = features[..., :SCALARS], features[..., SCALARS:]
+    scalars -= scalars[:train].mean(axis=(0, 1, 2), dtype=np.float64).astype(np.float32)
+    scalars /= _scale(scalars[:train], (0, 1, 2))
+    gradient /= _scale(gradient[:train], None)
 
 
 def _scale(values: Array, axis: tuple[int, ...] | None) -> Array:

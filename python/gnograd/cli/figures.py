@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
@@ -37,22 +36,8 @@ def darcy(
     """
     figure = Figure(figsize=(12, 7.2), layout="constrained")
     panels = figure.subplot_mosaic([["a", "u", "v"], ["e", "l", "l"]])
-    two_values = len(np.unique(coefficient)) == 2
-    _field(panels["a"], "coefficient a", coefficient, cmap="Greys" if not two_values else TWO_TONE)
-    low, high = min(truth.min(), prediction.min()), max(truth.max(), prediction.max())
-    _field(panels["u"], "solution u", truth, cmap="viridis", vmin=low, vmax=high)
-    _field(panels["v"], "prediction", prediction, cmap="viridis", vmin=low, vmax=high)
-    error = prediction - truth
-    relative = np.linalg.norm(error) / np.linalg.norm(truth)
-    worst = np.abs(error).max()
-    _field(
-        panels["e"],
-        f"prediction - solution, {relative:.1%} in L2",
-        error,
-        cmap="RdBu_r",
-        vmin=-worst,
-        vmax=worst,
-    )
+    _field(panels["a"], "coefficient a", coefficient, cmap="cividis")
+    _compare([panels[name] for name in "uve"], ("solution u", "prediction"), truth, prediction)
     _loss(panels["l"], "relative L2 error", history)
     _save(figure, path)
 
@@ -73,20 +58,7 @@ def green(
     """
     figure = Figure(figsize=(12, 7.2), layout="constrained")
     panels = figure.subplot_mosaic([["g", "k", "e"], ["s", "l", "l"]])
-    low, high = min(exact.min(), learned.min()), max(exact.max(), learned.max())
-    _field(panels["g"], "exact G(x, y)", exact, cmap="viridis", vmin=low, vmax=high)
-    _field(panels["k"], "learned kernel", learned, cmap="viridis", vmin=low, vmax=high)
-    error = learned - exact
-    relative = np.linalg.norm(error) / np.linalg.norm(exact)
-    worst = np.abs(error).max()
-    _field(
-        panels["e"],
-        f"learned - exact, {relative:.2%} in L2",
-        error,
-        cmap="RdBu_r",
-        vmin=-worst,
-        vmax=worst,
-    )
+    _compare([panels[name] for name in "gke"], ("exact G(x, y)", "learned kernel"), exact, learned)
     sections = panels["s"]
     for x in (0.25, 0.5, 0.75):
         row = int(np.abs(points - x).argmin())
@@ -99,19 +71,28 @@ def green(
     _save(figure, path)
 
 
-TWO_TONE = ListedColormap(["#f1ede4", "#5b7c99"])
-"""Low, high permeability."""
+def _compare(
+    axes: Sequence[Axes], titles: tuple[str, str], exact: Array, approximate: Array
+) -> None:
+    """Draw two fields on one scale, and their difference."""
+    low, high = min(exact.min(), approximate.min()), max(exact.max(), approximate.max())
+    for panel, title, field in zip(axes, titles, (exact, approximate), strict=False):
+        _field(panel, title, field, cmap="viridis", vmin=low, vmax=high)
+    error = approximate - exact
+    relative = np.linalg.norm(error) / np.linalg.norm(exact)
+    worst = np.abs(error).max()
+    _field(axes[2], f"error: {relative:.2%} in L2", error, cmap="RdBu_r", vmin=-worst, vmax=worst)
 
 
 def _field(axes: Axes, title: str, values: Array, **style: Any) -> None:
     image = axes.imshow(values.T, origin="lower", extent=(0, 1, 0, 1), **style)
-    axes.set_title(title)
+    axes.set_title(title, pad=14)
     axes.set_xticks([0, 0.5, 1])
     axes.set_yticks([0, 0.5, 1])
-    assert axes.figure is not None
     formatter = ScalarFormatter(useMathText=True)
     formatter.set_powerlimits((-2, 3))
-    axes.figure.colorbar(image, ax=axes, shrink=0.85, format=formatter)
+    assert axes.figure is not None
+    axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.04, format=formatter)
 
 
 def _loss(axes: Axes, label: str, history: Sequence[Epoch]) -> None:

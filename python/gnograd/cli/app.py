@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""Commands and their options."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import gnograd as gg
+from gnograd.cli import darcy, green
+from gnograd.cli.checkpoint import CHECKPOINT, CheckpointError
+from gnograd.cli.darcy import DarcyConfig
+from gnograd.cli.darcy_data import DataError
+from gnograd.cli.green import GreenConfig
+
+app = typer.Typer(
+    name="gnograd",
+    help="Differentiable message passing for neural-operator PDE codes.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+train = typer.Typer(help="Train a graph neural operator.", no_args_is_help=True)
+app.add_typer(train, name="train")
+
+console = Console(highlight=False)
+
+DARCY = DarcyConfig()
+GREEN = GreenConfig()
+
+Out = Annotated[
+    Path,
+    typer.Option(
+        file_okay=False,
+        help="Directory for checkpoint, history and picture; a run found there is continued.",
+    ),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start anew what --out holds.")]
+Threads = Annotated[
+    int, typer.Option(min=0, help="Threads; 0 leaves it to OpenMP. Results do not depend on it.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
+Epochs = Annotated[int, typer.Option(min=1, help="Length of the training.")]
+Rate = Annotated[float, typer.Option(help="Peak of the learning rate.")]
+
+
+@app.command()
+def info() -> None:
+    """Show version, compiler, BLAS, processor, threads and CUDA of this installation."""
+    gg.show_config()
+
+
+@train.command("darcy")
+def train_darcy(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False,
+            help="File .npz with arrays 'coefficient' and 'solution', both of shape "
+            "(n_samples, grid, grid), in place of generated samples.",
+        ),
+    ] = None,
+    out: Out = Path("runs/darcy"),
+    samples: Annotated[int, typer.Option(min=1, help="Training samples.")] = DARCY.samples,
+    test_samples: Annotated[int, typer.Option(min=1, help="Test samples.")] = DARCY.test_samples,
+    grid: Annotated[
+        int, typer.Option(min=8, help="Nodes per side of generated samples.")
+    ] = DARCY.grid,
+    nodes: Annotated[
+        int, typer.Option(min=1, help="Random points of each sample in training.")
+    ] = DARCY.nodes,
+    radius: Annotated[
+        float, typer.Option(help="Distance up to which points are neighbours.")
+    ] = DARCY.radius,
+    width: Annotated[int, typer.Option(min=1, help="Channels.")] = DARCY.width,
+    hidden: Annotated[
+        int, typer.Option(min=1, help="Hidden width of the kernel networks.")
+    ] = DARCY.hidden,
+    layers: Annotated[int, typer.Option(min=1, help="Operator layers.")] = DARCY.layers,
+    epochs: Epochs = DARCY.epochs,
+    batch: Annotated[int, typer.Option(min=1, help="Samples of a training step.")] = DARCY.batch,
+    learning_rate: Rate = DARCY.learning_rate,
+    symmetry: Annotated[
+        bool | None,
+        typer.Option(
+            help="Turn and reflect training samples at random.  [default: with generated samples]",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Seed = DARCY.seed,
+    threads: Threads = 0,
+    fresh: Fresh = False,
+) -> None:
+    """Train on Darcy flow: from a permeability to the pressure, on irregular points."""
+    config = DarcyConfig(
+        samples=samples,
+        test_samples=test_samples,
+        grid=grid,
+        nodes=nodes,
+        radius=radius,
+        width=width,
+        hidden=hidden,
+        layers=layers,
+        epochs=epochs,
+        batch=batch,
+        learning_rate=learning_rate,
+        symmetry=data is None if symmetry is None else symmetry,
+        seed=seed,
+    )
+    with _job(out, threads, fresh):
+        darcy.train(config, data, out, console)
+
+
+@train.command("green")
+def train_green(
+    out: Out = Path("runs/green"),
+    nodes: Annotated[int, typer.Option(min=2, help="Midpoints in (0, 1).")] = GREEN.nodes,
+    modes: Annotated[int, typer.Option(min=1, help="Sines in a right-hand side.")] = GREEN.modes,
+    hidden: Annotated[
+        int, typer.Option(min=1, help="Hidden width of the kernel network.")
+    ] = GREEN.hidden,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Right-hand sides of a training step.")
+    ] = GREEN.batch,
+    epochs: Epochs = GREEN.epochs,
+    learning_rate: Rate = GREEN.learning_rate,
+    seed: Seed = GREEN.seed,
+    threads: Threads = 0,
+    fresh: Fresh = False,
+) -> None:
+    """Learn the Green's function of -u'' = f on (0, 1) from pairs of f and u."""
+    config = GreenConfig(
+        nodes=nodes,
+        modes=modes,
+        hidden=hidden,
+        batch=batch,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        seed=seed,
+    )
+    with _job(out, threads, fresh):
+        green.train(config, out, console)
+
+
+@contextmanager
+def _job(out: Path, threads: int, fresh: bool) -> Iterator[None]:
+    """Prepare a job, and say in one line why it ends early."""
+    if fresh:
+        (out / CHECKPOINT).unlink(missing_ok=True)
+    gg.set_num_threads(threads)
+    try:
+        yield
+    except DataError as error:
+        raise _stop(str(error)) from error
+    except CheckpointError as error:
+        raise _stop(f"{error}\nChoose another --out, or start anew with --fresh.") from error
+    except KeyboardInterrupt as error:
+        console.print("\nStopped; the same command continues the run.")
+        raise typer.Exit(130) from error
+
+
+def _stop(message: str) -> typer.Exit:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"gnograd: {message}", markup=False)
+    return typer.Exit(1)

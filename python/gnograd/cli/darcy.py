@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""Job `gnograd train darcy`: from a permeability to the pressure, on irregular points."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import gnograd.autodiff as ad
+from gnograd.cli import darcy_data, figures
+from gnograd.cli.checkpoint import Epoch
+from gnograd.cli.darcy_data import DarcyData, DataError
+from gnograd.cli.darcy_graphs import EDGE_FEATURES, NODE_FEATURES, SYMMETRIES, Batch, DarcyGraphs
+from gnograd.cli.files import cache_directory
+from gnograd.cli.network import Network
+from gnograd.cli.random_streams import Stream, generator
+from gnograd.cli.training import fit, relative_error
+
+Array = npt.NDArray[Any]
+
+PICTURE = "darcy.png"
+
+MONITORED = 20
+"""Test samples that the held-out error during training is measured on."""
+
+UNSEEN_SIDES = (31, 61)
+"""Regular grids that the trained network is tested on; on data coarser than the finer of them,
+all of its grid and every second point."""
+
+FINE_SAMPLES = 20
+"""Test samples on the finer of them, which takes most of the time of testing."""
+
+
+@dataclass(frozen=True)
+class DarcyConfig:
+    """Settings that the result depends on."""
+
+    samples: int = 100
+    test_samples: int = 100
+    grid: int = 121
+    nodes: int = 200
+    radius: float = 0.2
+    width: int = 32
+    hidden: int = 32
+    layers: int = 4
+    epochs: int = 100
+    batch: int = 5
+    learning_rate: float = 6e-3
+    symmetry: bool = True
+    seed: int = 0
+
+
+def train(
+    config: DarcyConfig, data_file: Path | None, directory: Path, console: Console
+) -> dict[str, float]:
+    """Train a network, print its errors on samples it has not seen, and draw a picture.
+
+    Parameters
+    ----------
+    config : DarcyConfig
+    data_file : pathlib.Path, optional
+        Data to use in place of generated samples: the first `config.samples` are trained
+        on, the last `config.test_samples` tested on.
+    directory : pathlib.Path
+        For checkpoint, history and picture; a run found there is continued.
+    console : rich.console.Console
+
+    Returns
+    -------
+    dict of str to float
+        Mean relative L2 error over the test samples, by resolution.
+    """
+    data = _data(config, data_file, console)
+    graphs = DarcyGraphs(data, config.samples, config.radius, config.symmetry)
+    model = DarcyModel(config, graphs)
+    history = fit(
+        model,
+        epochs=config.epochs,
+        peak_rate=config.learning_rate,
+        seed=config.seed,
+        directory=directory,
+        config=asdict(config) | {"data": data.checksum()},
+        console=console,
+    )
+    results = _results(model, console)
+    _draw(model, history, directory / PICTURE)
+    console.print(f"picture: {directory / PICTURE}")
+    return results
+
+
+class DarcyModel:
+    """Network, its loss in training, and its errors afterwards."""
+
+    def __init__(self, config: DarcyConfig, graphs: DarcyGraphs) -> None:
+        self.config = config
+        self.graphs = graphs
+        self.tape = ad.Tape(dtype="float32")
+        self.network = Network(
+            self.tape,
+            NODE_FEATURES,
+            EDGE_FEATURES,
+            config.width,
+            config.hidden,
+            config.layers,
+            generator(config.seed, Stream.PARAMETERS),
+        )
+        self.parameters = self.network.parameters
+        self.steps = -(-config.samples // config.batch)
+        self.test_samples = range(len(graphs.data) - config.test_samples, len(graphs.data))
+
+    def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
+        """Every training sample once.
+
+        Each time at other random points, and turned by a random symmetry where
+        the problem has them.
+        """
+        config = self.config
+        order = rng.permutation(config.samples)
+        for start in range(0, config.samples, config.batch):
+            samples = order[start : start + config.batch]
+            nodes = self.graphs.random_nodes(rng, len(samples), config.nodes)
+            symmetries = rng.integers(len(SYMMETRIES), size=len(samples))
+            yield self.graphs.batch(samples, nodes, symmetries if config.symmetry else None)
+
+    def loss(self, batch: Batch) -> ad.Array:
+        """Mean relative L2 error of the samples of a batch."""
+        return relative_error(self._solution(batch), batch.truth.reshape(batch.n_samples, -1))
+
+    def held_out_error(self) -> float:
+        """Mean error over a few test samples, at as many points as in training."""
+        return self.mean_error(self.test_samples[:MONITORED], self.config.nodes)
+
+    def predict(self, batch: Batch) -> Array:
+        """Solution at the nodes of a batch, (n_nodes, 1)."""
+        with self.tape.step():
+            return self._solution(batch).value
+
+    def mean_error(self, samples: Iterable[int], nodes: int | Array) -> float:
+        """Mean relative L2 error over samples.
+
+        Parameters
+        ----------
+        samples : iterable of int
+        nodes : int or ndarray of int
+            Number of random grid points of each sample, or the same grid points for all.
+        """
+        errors = []
+        for sample in samples:
+            at = nodes
+            if isinstance(at, int):
+                rng = generator(self.config.seed, Stream.EVALUATION, sample)
+                at = self.graphs.random_nodes(rng, 1, at)
+            batch = self.graphs.batch([sample], at.reshape(1, -1))
+            error = self.predict(batch) - batch.truth
+            errors.append(np.linalg.norm(error) / np.linalg.norm(batch.truth))
+        return float(np.mean(errors))
+
+    def _solution(self, batch: Batch) -> ad.Array:
+        constant = self.tape.constant
+        output = self.network(constant(batch.nodes), constant(batch.edges), batch.graph)
+        return output * batch.std + batch.mean
+
+
+def _data(config: DarcyConfig, data_file: Path | None, console: Console) -> DarcyData:
+    needed = config.samples + config.test_samples
+    if data_file is None:
+        data = darcy_data.generate(
+            config.samples,
+            config.test_samples,
+            config.grid,
+            config.seed,
+            cache_directory(),
+            lambda samples: track(samples, "generating data", console=console),
+        )
+    else:
+        data = darcy_data.load(data_file)
+        if len(data) < needed:
+            raise DataError(
+                f"{data_file}: array 'coefficient' holds {len(data)} samples, but "
+                f"{config.samples} for training and {config.test_samples} for testing are asked for"
+            )
+    if config.nodes > data.grid**2:
+        raise DataError(f"{config.nodes} nodes are more than a {data.grid} x {data.grid} grid has")
+    return data
+
+
+def _results(model: DarcyModel, console: Console) -> dict[str, float]:
+    """Measure and print the errors on the test samples at three resolutions."""
+    random, samples = model.config.nodes, model.test_samples
+    coarse, fine = _unseen_sides(model.graphs.data.grid)
+    cases: list[tuple[str, int | Array, range]] = [
+        (f"{random} random points, as in training", random, samples),
+        *(
+            (f"{side} x {side} grid, never seen", model.graphs.regular_nodes(side), some)
+            for side, some in ((coarse, samples), (fine, samples[:FINE_SAMPLES]))
+        ),
+    ]
+    table = Table("resolution", "test samples", "mean relative L2 error")
+    results = {}
+    for resolution, nodes, samples in cases:
+        bar = track(samples, f"testing: {resolution}", console=console, transient=True)
+        results[resolution] = model.mean_error(bar, nodes)
+        table.add_row(resolution, f"{len(samples)}", f"{results[resolution]:.4f}")
+    console.print(table)
+    return results
+
+
+def _unseen_sides(grid: int) -> tuple[int, int]:
+    return UNSEEN_SIDES if grid >= UNSEEN_SIDES[-1] else ((grid + 1) // 2, grid)
+
+
+def _draw(model: DarcyModel, history: Sequence[Epoch], path: Path) -> None:
+    """Draw the first test sample on the finest of the regular grids."""
+    data = model.graphs.data
+    side = _unseen_sides(data.grid)[-1]
+    sample = model.test_samples[0]
+    nodes = model.graphs.regular_nodes(side)
+    batch = model.graphs.batch([sample], nodes[None])
+    figures.darcy(
+        path,
+        data.coefficient[sample].ravel()[nodes].reshape(side, side),
+        batch.truth.reshape(side, side),
+        model.predict(batch).reshape(side, side),
+        history,
+    )

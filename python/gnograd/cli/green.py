@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Job `gnograd train green`: a Green's function learnt from pairs of f and u.
+
+The solution of ``-u'' = f`` on (0, 1) with ``u(0) = u(1) = 0`` is an integral
+over ``f`` with the kernel ``G(x, y) = (x + y - |y - x|) / 2 - x y``. A single graph
+neural operator with one channel is such an integral, by the midpoint rule, and
+its kernel network has nothing else to become than ``G``.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+
+import gnograd as gg
+import gnograd.autodiff as ad
+from gnograd.cli import figures
+from gnograd.cli.random_streams import Stream, generator
+from gnograd.cli.training import fit, relative_error
+
+Array = npt.NDArray[Any]
+
+PICTURE = "green.png"
+
+STEPS = 50
+"""Training steps that count as one epoch: there is no end of right-hand sides."""
+
+TEST_FUNCTIONS = 100
+
+
+@dataclass(frozen=True)
+class GreenConfig:
+    """Settings that the result depends on."""
+
+    nodes: int = 64
+    modes: int = 32
+    hidden: int = 32
+    batch: int = 8
+    epochs: int = 60
+    learning_rate: float = 3e-2
+    seed: int = 0
+
+
+def exact_kernel(x: Array, y: Array) -> Array:
+    """Green's function of ``-u'' = f`` on (0, 1) with zero boundary values."""
+    kernel: Array = (x + y - np.abs(y - x)) / 2.0 - x * y
+    return kernel
+
+
+def train(config: GreenConfig, directory: Path, console: Console) -> float:
+    """Learn the kernel, print its relative error, and draw it beside the exact one.
+
+    Parameters
+    ----------
+    config : GreenConfig
+    directory : pathlib.Path
+        For checkpoint, history and picture; a run found there is continued.
+    console : rich.console.Console
+
+    Returns
+    -------
+    float
+        Relative L2 error of the kernel on the grid of midpoints.
+    """
+    model = GreenModel(config)
+    history = fit(
+        model,
+        epochs=config.epochs,
+        peak_rate=config.learning_rate,
+        seed=config.seed,
+        directory=directory,
+        config=asdict(config),
+        console=console,
+    )
+    exact = exact_kernel(model.points[:, None], model.points)
+    learned = model.kernel()
+    error = float(np.linalg.norm(learned - exact) / np.linalg.norm(exact))
+    console.print(f"relative L2 error of the learned kernel: {error:.2e}")
+    figures.green(directory / PICTURE, model.points, exact, learned, history)
+    console.print(f"picture: {directory / PICTURE}")
+    return error
+
+
+class GreenModel:
+    """One graph neural operator on the complete graph of the midpoints."""
+
+    def __init__(self, config: GreenConfig) -> None:
+        self.config = config
+        n = config.nodes
+        self.points = (np.arange(n) + 0.5) / n
+        self.steps = STEPS
+        self.tape = ad.Tape(dtype="float32")
+        rng = generator(config.seed, Stream.PARAMETERS)
+        scale = 1.0 / math.sqrt(config.hidden)
+        self.parameters = {
+            name: self.tape.parameter(rng.uniform(-bound, bound, shape).astype(np.float32))
+            for name, shape, bound in (
+                ("U", (3, config.hidden), 1.0 / math.sqrt(3.0)),
+                ("b_u", (config.hidden,), 1.0 / math.sqrt(3.0)),
+                ("V", (config.hidden, 1, 1), scale),
+                ("b_v", (1, 1), scale),
+            )
+        }
+        # One copy of the complete graph for every function of a batch.
+        first = n * np.arange(config.batch)[:, None]
+        self.graph = gg.Graph(
+            n * np.arange(n * config.batch + 1),
+            np.tile(first + np.arange(n), (1, n)).ravel(),
+        )
+        x, y = np.repeat(self.points, n), np.tile(self.points, n)
+        pairs = np.stack([2.0 * x - 1.0, 2.0 * y - 1.0, 2.0 * np.abs(x - y)], axis=1)
+        self.pairs = pairs.astype(np.float32)
+        self.edges = self.tape.constant(np.tile(self.pairs, (config.batch, 1)))
+
+    def functions(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Draw right-hand sides, and their exact solutions, at the midpoints.
+
+        ``f = sum_k c_k sqrt(2) sin(k pi x)`` with standard normal ``c_k``, so that the
+        mean square error of ``u`` is that of the kernel, on what the modes can see of it.
+
+        Returns
+        -------
+        f, u : ndarray, (batch, nodes)
+        """
+        wave = np.pi * np.arange(1, self.config.modes + 1)
+        sines = math.sqrt(2.0) * np.sin(wave[:, None] * self.points)
+        c = rng.standard_normal((self.config.batch, self.config.modes))
+        return (c @ sines).astype(np.float32), ((c / wave**2) @ sines).astype(np.float32)
+
+    def batches(self, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
+        """Fresh right-hand sides and their solutions."""
+        return (self.functions(rng) for _ in range(self.steps))
+
+    def loss(self, batch: tuple[Array, Array]) -> ad.Array:
+        """Mean relative L2 error of the solutions."""
+        f, u = batch
+        p = self.parameters
+        integral = ad.gno(
+            self.tape.constant(f.reshape(-1, 1)),
+            self.edges,
+            p["U"],
+            p["b_u"],
+            p["V"],
+            p["b_v"],
+            graph=self.graph,
+            activation="gelu",
+            reduction="mean",
+        )
+        return relative_error(integral, u)
+
+    def held_out_error(self) -> float:
+        """Mean error for right-hand sides that are not trained on."""
+        rng = generator(self.config.seed, Stream.EVALUATION)
+        errors = []
+        for _ in range(-(-TEST_FUNCTIONS // self.config.batch)):
+            with self.tape.step():
+                errors.append(float(self.loss(self.functions(rng))))
+        return float(np.mean(errors))
+
+    def kernel(self) -> Array:
+        """Learned kernel at all pairs of midpoints, (nodes, nodes)."""
+        n = self.config.nodes
+        values = {name: array.value for name, array in self.parameters.items()}
+        kappa = gg.gno_kernel(
+            self.pairs, values["U"], values["b_u"], values["V"], values["b_v"], activation="gelu"
+        )
+        return np.asarray(kappa, np.float64).reshape(n, n)

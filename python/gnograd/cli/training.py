@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""The training loop that both jobs share: schedule, progress, checkpoints."""
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+import gnograd.autodiff as ad
+from gnograd.cli.checkpoint import Epoch, State
+from gnograd.cli.files import remove_parts
+from gnograd.cli.random_streams import Stream, generator
+
+Array = npt.NDArray[Any]
+Batch = TypeVar("Batch")
+
+WARM_UP = 0.05
+"""Fraction of the steps over which the learning rate rises."""
+FINAL_RATE = 0.01
+"""Learning rate at the end, as a fraction of its peak."""
+MEASUREMENTS = 20
+"""Times in a run that the held-out error is measured."""
+
+MOMENTS = ("mean", "mean_square")
+"""Running averages of Adam."""
+
+
+def learning_rate(peak: float, progress: float) -> float:
+    """Linear warm-up, then half a cosine.
+
+    Parameters
+    ----------
+    peak : float
+    progress : float
+        Fraction of the run that is behind, 0 to 1.
+    """
+    if progress < WARM_UP:
+        return peak * (progress + 0.1 * WARM_UP) / (1.1 * WARM_UP)
+    decay = 0.5 * (1.0 + math.cos(math.pi * (progress - WARM_UP) / (1.0 - WARM_UP)))
+    return peak * (FINAL_RATE + (1.0 - FINAL_RATE) * decay)
+
+
+def relative_error(prediction: ad.Array, truth: Array) -> ad.Array:
+    """Mean over samples of the relative L2 error.
+
+    Parameters
+    ----------
+    prediction : gnograd.autodiff.Array
+        Any shape with as many elements as `truth`.
+    truth : ndarray, shape (n_samples, n)
+    """
+    constant = prediction.tape.constant
+    error = ad.reshape(prediction, truth.shape) - constant(truth)
+    return ad.mean(ad.norm(error, axis=1) / constant(np.linalg.norm(truth, axis=1)))
+
+
+class Job(Protocol[Batch]):
+    """What is trained."""
+
+    @property
+    def tape(self) -> ad.Tape:
+        """Holds the parameters; what a step adds to it is freed at its end."""
+
+    @property
+    def parameters(self) -> Mapping[str, ad.Array]:
+        """What the optimiser moves."""
+
+    @property
+    def steps(self) -> int:
+        """Batches of an epoch."""
+
+    def batches(self, rng: np.random.Generator) -> Iterable[Batch]:
+        """Training data of an epoch; `rng` is the only source of chance."""
+
+    def loss(self, batch: Batch) -> ad.Array:
+        """What is made small, one number."""
+
+    def held_out_error(self) -> float:
+        """Error on data that is not trained on."""
+
+
+def fit(
+    job: Job[Batch],
+    *,
+    epochs: int,
+    peak_rate: float,
+    seed: int,
+    directory: Path,
+    config: Mapping[str, Any],
+    console: Console,
+) -> list[Epoch]:
+    """Train with Adam; continue from the checkpoint in `directory` if there is one.
+
+    A run that was killed and continued ends with the same bits as one that was not.
+
+    Parameters
+    ----------
+    job : Job
+    epochs : int
+    peak_rate : float
+        Largest learning rate.
+    seed : int
+    directory : pathlib.Path
+        Where checkpoint and history are written after every epoch.
+    config : mapping
+        Settings of the run; a checkpoint made with others is refused.
+    console : rich.console.Console
+
+    Returns
+    -------
+    list of Epoch
+    """
+    remove_parts(directory)
+    optimiser = ad.Adam(list(job.parameters.values()), lr=peak_rate)
+    state = State.load(directory, config)
+    if state is None:
+        state = State({})
+    else:
+        _restore(job, optimiser, state.arrays)
+        console.print(f"continuing after epoch {state.history[-1].epoch} of {epochs}")
+    done = len(state.history)
+    before = state.history[-1].seconds if state.history else 0.0
+    started = time.monotonic()
+    with _progress(epochs, console) as bar:
+        task = bar.add_task("", total=epochs * job.steps, epoch=done, loss=math.nan)
+        bar.update(task, completed=done * job.steps)
+        for epoch in range(done, epochs):
+            total = 0.0
+            for step, batch in enumerate(job.batches(generator(seed, Stream.EPOCH, epoch))):
+                optimiser.lr = learning_rate(peak_rate, (epoch + step / job.steps) / epochs)
+                with job.tape.step():
+                    loss = job.loss(batch)
+                    loss.backward()
+                    total += float(loss)
+                optimiser.step()
+                bar.update(task, advance=1, epoch=epoch + 1, loss=total / (step + 1))
+            measured = (epoch + 1) % max(1, epochs // MEASUREMENTS) == 0 or epoch + 1 == epochs
+            row = Epoch(
+                epoch=epoch + 1,
+                learning_rate=optimiser.lr,
+                loss=total / job.steps,
+                held_out=job.held_out_error() if measured else math.nan,
+                seconds=before + time.monotonic() - started,
+            )
+            state.history.append(row)
+            state.arrays = _snapshot(job, optimiser)
+            state.save(directory, config)
+            if measured and not console.is_terminal:
+                console.print(
+                    f"epoch {row.epoch}/{epochs}  loss {row.loss:.4f}  "
+                    f"held out {row.held_out:.4f}  {row.seconds:.0f} s"
+                )
+    return state.history
+
+
+def _progress(epochs: int, console: Console) -> Progress:
+    """Bar of the training; a log file gets lines instead."""
+    return Progress(
+        TextColumn("training"),
+        BarColumn(),
+        TextColumn(f"epoch {{task.fields[epoch]}}/{epochs}"),
+        TextColumn("loss {task.fields[loss]:.4f}"),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+def _snapshot(job: Job[Any], optimiser: ad.Adam) -> dict[str, Array]:
+    arrays = {f"parameter/{name}": array.value for name, array in job.parameters.items()}
+    moments = optimiser.state_dict()
+    for moment in MOMENTS:
+        arrays |= {
+            f"{moment}/{name}": values
+            for name, values in zip(job.parameters, moments[moment], strict=True)
+        }
+    return arrays | {"steps": np.array(moments["steps"])}
+
+
+def _restore(job: Job[Any], optimiser: ad.Adam, arrays: Mapping[str, Array]) -> None:
+    for name, array in job.parameters.items():
+        array.value = arrays[f"parameter/{name}"]
+    moments = {m: [arrays[f"{m}/{name}"] for name in job.parameters] for m in MOMENTS}
+    optimiser.load_state_dict({"lr": optimiser.lr, "steps": arrays["steps"], **moments})

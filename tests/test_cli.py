@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT
+"""The command line: short runs end to end, continued runs, refusals."""
+
+import csv
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer", reason="needs gnograd[cli]")
+
+from typer.testing import CliRunner, Result
+
+from gnograd.cli import green
+from gnograd.cli.app import app
+from gnograd.cli.checkpoint import CHECKPOINT, HISTORY, CheckpointError, State
+from gnograd.cli.files import atomic
+from gnograd.cli.training import learning_rate
+
+DARCY = [
+    *("--samples=4", "--test-samples=2", "--grid=21", "--nodes=40", "--radius=0.3", "--batch=3"),
+    *("--width=6", "--hidden=5", "--layers=2", "--epochs=4"),
+]
+GREEN = ["--nodes=16", "--modes=8", "--hidden=8", "--batch=4", "--epochs=2"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GNOGRAD_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def gnograd(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def state(directory: Path) -> dict[str, np.ndarray]:
+    with np.load(directory / CHECKPOINT) as file:
+        return {name: file[name] for name in file.files if name.startswith("state/")}
+
+
+def same_bits(a: Path, b: Path) -> bool:
+    first, second = state(a), state(b)
+    return first.keys() == second.keys() and all(
+        first[name].tobytes() == second[name].tobytes() for name in first
+    )
+
+
+# ---- short runs ----
+
+
+def test_info() -> None:
+    result = gnograd("info")
+    assert result.exit_code == 0
+    assert "compiler" in result.output
+
+
+def test_darcy_leaves_what_it_promises(tmp_path: Path) -> None:
+    result = gnograd("train", "darcy", "--out", tmp_path, *DARCY)
+    assert result.exit_code == 0, result.output
+    for text in ("40 random points", "11 x 11", "21 x 21", "darcy.png"):
+        assert text in result.output
+    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, HISTORY, "darcy.png"}
+    assert (tmp_path / "darcy.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / HISTORY, newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["epoch"] for row in rows] == ["1", "2", "3", "4"]
+    assert all(0.0 < float(row["loss"]) < 10.0 for row in rows)
+
+
+def test_darcy_learns(tmp_path: Path) -> None:
+    result = gnograd(
+        *("train", "darcy", "--out", tmp_path, *DARCY),
+        *("--samples=20", "--epochs=30", "--width=16", "--hidden=16"),
+    )
+    assert result.exit_code == 0, result.output
+    with open(tmp_path / HISTORY, newline="") as stream:
+        loss = [float(row["loss"]) for row in csv.DictReader(stream)]
+    assert loss[-1] < 0.5 * loss[0]
+
+
+def test_green_leaves_what_it_promises(tmp_path: Path) -> None:
+    result = gnograd("train", "green", "--out", tmp_path, *GREEN)
+    assert result.exit_code == 0, result.output
+    assert "relative L2 error of the learned kernel" in result.output
+    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, HISTORY, "green.png"}
+
+
+def test_exact_kernel_solves_the_problem() -> None:
+    n = 2000
+    points = (np.arange(n) + 0.5) / n
+    f = np.sin(3 * np.pi * points)
+    u = green.exact_kernel(points[:, None], points) @ f / n
+    np.testing.assert_allclose(u, f / (3 * np.pi) ** 2, atol=1e-6)
+
+
+# ---- continued runs ----
+
+
+@pytest.mark.parametrize(("job", "options"), [("darcy", DARCY), ("green", GREEN)])
+def test_same_seed_same_bits_whatever_the_threads(
+    tmp_path: Path, job: str, options: list[str]
+) -> None:
+    for name, threads in (("one", 1), ("two", 2)):
+        result = gnograd("train", job, "--out", tmp_path / name, *options, f"--threads={threads}")
+        assert result.exit_code == 0, result.output
+    assert same_bits(tmp_path / "one", tmp_path / "two")
+
+
+@pytest.mark.parametrize(("job", "options"), [("darcy", DARCY), ("green", GREEN)])
+def test_killed_run_continues_with_the_same_bits(
+    tmp_path: Path, job: str, options: list[str]
+) -> None:
+    command = ["train", job, *options, "--epochs=25"]
+    whole = gnograd(*command, "--out", tmp_path / "whole")
+    assert whole.exit_code == 0, whole.output
+    program = [sys.executable, "-c", "from gnograd.cli import main; main()"]
+    process = subprocess.Popen(
+        [*program, *command, "--out", str(tmp_path / "killed")], stdout=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60.0
+    while not (tmp_path / "killed" / CHECKPOINT).exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    continued = gnograd(*command, "--out", tmp_path / "killed")
+    assert continued.exit_code == 0, continued.output
+    assert "continuing after epoch" in continued.output
+    assert same_bits(tmp_path / "whole", tmp_path / "killed")
+    assert not list((tmp_path / "killed").glob(".*"))
+
+
+def test_finished_run_is_only_evaluated(tmp_path: Path) -> None:
+    command = ("train", "darcy", "--out", tmp_path, *DARCY)
+    first = gnograd(*command)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    second = gnograd(*command)
+    assert second.exit_code == 0, second.output
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    table = first.output.index("resolution")
+    assert first.output[table:] in second.output
+
+
+def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+    command = ("train", "darcy", "--out", tmp_path, *DARCY)
+    assert gnograd(*command).exit_code == 0
+    refused = gnograd(*command, "--width=7", "--seed=3")
+    assert refused.exit_code == 1
+    assert "width is 7, was 6" in refused.output
+    assert "seed is 3, was 0" in refused.output
+    assert "epochs" not in refused.output
+    assert gnograd(*command, "--width=7", "--fresh").exit_code == 0
+
+
+def test_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    command = ("train", "green", "--out", tmp_path, *GREEN)
+    assert gnograd(*command).exit_code == 0
+    content = (tmp_path / CHECKPOINT).read_bytes()
+    (tmp_path / CHECKPOINT).write_bytes(content[:-100])
+    refused = gnograd(*command)
+    assert refused.exit_code == 1
+    assert "cannot be read" in refused.output
+
+
+def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(RuntimeError, match="half way"), atomic(path) as stream:
+        stream.write(b"new")
+        raise RuntimeError("half way")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_state_survives_the_disk(tmp_path: Path) -> None:
+    arrays = {"a": np.float32([1.5, np.pi]), "steps": np.array(3)}
+    State(arrays).save(tmp_path, {"width": 3})
+    loaded = State.load(tmp_path, {"width": 3})
+    assert loaded is not None
+    assert loaded.arrays["a"].tobytes() == arrays["a"].tobytes()
+    with pytest.raises(CheckpointError, match="depth is 1, was not set; width is 4, was 3"):
+        State.load(tmp_path, {"width": 4, "depth": 1})
+    assert State.load(tmp_path / "elsewhere", {}) is None
+
+
+# ---- the user's data ----
+
+
+def test_own_data_is_trained_on(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    a = 1.0 + rng.random((6, 21, 21))
+    np.savez(tmp_path / "data.npz", coefficient=a, solution=1.0 / a)
+    result = gnograd(
+        *("train", "darcy", "--out", tmp_path / "run", *DARCY),
+        *("--data", tmp_path / "data.npz"),
+    )
+    assert result.exit_code == 0, result.output
+
+
+def missing(arrays: dict[str, np.ndarray]) -> None:
+    del arrays["solution"]
+
+
+def not_finite(arrays: dict[str, np.ndarray]) -> None:
+    arrays["coefficient"][1, 2, 3] = np.inf
+
+
+def too_few(arrays: dict[str, np.ndarray]) -> None:
+    arrays.update({name: array[:5] for name, array in arrays.items()})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (missing, "array 'solution' is missing"),
+        (not_finite, "array 'coefficient' is not finite"),
+        (too_few, "array 'coefficient' holds 5 samples, but 4 for training and 2 for testing"),
+    ],
+)
+def test_bad_data_is_refused_in_one_line(
+    tmp_path: Path, spoil: Callable[[dict[str, np.ndarray]], None], message: str
+) -> None:
+    arrays = {name: np.ones((6, 21, 21)) for name in ("coefficient", "solution")}
+    spoil(arrays)
+    np.savez(tmp_path / "data.npz", **arrays)
+    result = gnograd(
+        *("train", "darcy", "--out", tmp_path / "run", *DARCY),
+        *("--data", tmp_path / "data.npz"),
+    )
+    assert result.exit_code == 1
+    assert message in result.output.replace("\n", " ")
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "run").exists()
+
+
+# ---- schedule ----
+
+
+def test_learning_rate_rises_then_falls() -> None:
+    rates = [learning_rate(1.0, t) for t in np.linspace(0.0, 1.0, 101)]
+    peak = int(np.argmax(rates))
+    assert rates[peak] == pytest.approx(1.0, abs=0.01)
+    assert np.all(np.diff(rates[: peak + 1]) > 0)
+    assert np.all(np.diff(rates[peak:]) < 0)
+    assert rates[-1] == pytest.approx(0.01)
