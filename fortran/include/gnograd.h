@@ -153,7 +153,7 @@ int gnograd_agg_concat_vjp_r32(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
     int64_t n_own_features, int aggregation,
     const float *cotangent,     /* [n_dst, D_out] */
-    const float *x, const float *w, const float *e,
+    const float *x, const float *w, const float *e, const float *own,
     const float *out,           /* saved, or null */
     const int64_t *location,  /* saved, or null */
     const float *degree,        /* saved, or null */
@@ -164,7 +164,7 @@ int gnograd_agg_concat_vjp_r32(
 int gnograd_agg_concat_jvp_r32(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
     int64_t n_own_features, int aggregation,
-    const float *x, const float *w, const float *e,
+    const float *x, const float *w, const float *e, const float *own,
     const float *x_tangent, const float *w_tangent,    /* or null */
     const float *e_tangent, const float *own_tangent,  /* or null */
     float *out_tangent);        /* [n_dst, D_out] */
@@ -172,8 +172,9 @@ int gnograd_agg_concat_hvp_r32(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
     int64_t n_own_features, int aggregation,
     const float *cotangent,     /* [n_dst, D_out] */
-    const float *x, const float *w,
+    const float *x, const float *w, const float *e, const float *own,
     const float *x_tangent, const float *w_tangent,       /* or null */
+    const float *e_tangent, const float *own_tangent,     /* or null */
     float *grad_x_tangent, float *grad_w_tangent,         /* or null */
     float *grad_e_tangent, float *grad_own_tangent);      /* or null; all zeros */
 
@@ -245,7 +246,7 @@ int gnograd_agg_concat_vjp_r64(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
     int64_t n_own_features, int aggregation,
     const double *cotangent,     /* [n_dst, D_out] */
-    const double *x, const double *w, const double *e,
+    const double *x, const double *w, const double *e, const double *own,
     const double *out,           /* saved, or null */
     const int64_t *location,  /* saved, or null */
     const double *degree,        /* saved, or null */
@@ -256,7 +257,7 @@ int gnograd_agg_concat_vjp_r64(
 int gnograd_agg_concat_jvp_r64(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
     int64_t n_own_features, int aggregation,
-    const double *x, const double *w, const double *e,
+    const double *x, const double *w, const double *e, const double *own,
     const double *x_tangent, const double *w_tangent,    /* or null */
     const double *e_tangent, const double *own_tangent,  /* or null */
     double *out_tangent);        /* [n_dst, D_out] */
@@ -264,8 +265,9 @@ int gnograd_agg_concat_hvp_r64(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
     int64_t n_own_features, int aggregation,
     const double *cotangent,     /* [n_dst, D_out] */
-    const double *x, const double *w,
+    const double *x, const double *w, const double *e, const double *own,
     const double *x_tangent, const double *w_tangent,       /* or null */
+    const double *e_tangent, const double *own_tangent,     /* or null */
     double *grad_x_tangent, double *grad_w_tangent,         /* or null */
     double *grad_e_tangent, double *grad_own_tangent);      /* or null; all zeros */
 

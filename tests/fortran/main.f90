@@ -3,6 +3,7 @@
 !> Runs the tests: gnograd_tester [SUITE [TEST]]
 program main
   use testing, only: run_suite
+  use test_core, only: core_tests
   use test_gno, only: gno_tests
   implicit none
   character(len=100) :: only_suite, only_test
@@ -12,6 +13,7 @@ program main
   n_failed = 0
   call get_command_argument(1, only_suite)
   call get_command_argument(2, only_test)
+  if (wanted("core")) call run_suite("core", core_tests(), trim(only_test), n_run, n_failed)
   if (wanted("gno")) call run_suite("gno", gno_tests(), trim(only_test), n_run, n_failed)
 
   if (n_run == 0) error stop "no such test"

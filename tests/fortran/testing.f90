@@ -18,7 +18,7 @@ module testing
 
   !> One named test.
   type :: test_type
-    character(len=:), allocatable :: name
+    character(len=60) :: name = ""
     procedure(test_interface), pointer, nopass :: run => null()
   end type test_type
 
@@ -50,9 +50,9 @@ contains
       n_run = n_run + 1
       if (allocated(error)) then
         n_failed = n_failed + 1
-        write (error_unit, "(6a)") "FAILED ", suite, ": ", tests(k)%name, ": ", error%message
+        write (error_unit, "(6a)") "FAILED ", suite, ": ", trim(tests(k)%name), ": ", error%message
       else
-        write (error_unit, "(4a)") "passed ", suite, ": ", tests(k)%name
+        write (error_unit, "(4a)") "passed ", suite, ": ", trim(tests(k)%name)
       end if
     end do
   end subroutine run_suite
