@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// The one place that knows which compiler reads the kernels: nvcc, or a host C++ compiler with the
+// SIMT runtime of tests/cuda, which runs the same sources without a GPU.
+#pragma once
+
+#ifdef __CUDACC__
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <utility>
+
+template <class... P, class... A>
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+            A&&... args) {
+  kernel<<<grid, block, shared, stream>>>(std::forward<A>(args)...);
+}
+
+#else
+#include "simt.h"
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace gnograd {
+
+constexpr int warp_lanes = 32;
+constexpr int block_threads = 128;
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Run `kernel` on at least n threads.
+template <class... P, class... A>
+void launch_threads(int64_t n, cudaStream_t stream, void (*kernel)(P...), A&&... args) {
+  if (n == 0) return;
+  launch(kernel, dim3(unsigned(ceil_div(n, block_threads))), dim3(block_threads), 0, stream,
+         std::forward<A>(args)...);
+}
+
+__device__ inline int64_t thread_number() {
+  return int64_t(blockIdx.x) * block_threads + threadIdx.x;
+}
+
+}  // namespace gnograd

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Walking the edges of a graph row by row, with work balanced by edges.
+//
+// Edges and row ends, merged in order (row 0's edges, its end, row 1's edges, ...), are cut into
+// units of equal length: few long rows and many short ones then load the machine alike (Merrill and
+// Garland, Merge-based parallel sparse matrix-vector multiplication, SC16). A row that one unit
+// begins and another ends leaves a partial result in each, and a second kernel adds these in the
+// order of the units. The cut depends on sizes alone, so results are the same bits in every run.
+#pragma once
+#include "../gnograd_cuda.h"
+#include "lanes.cuh"
+#include "workspace.cuh"
+
+namespace gnograd {
+
+// Edges grouped by the node at one end: a row per node.
+struct Csc {
+  int64_t n_rows, n_edges;
+  const int64_t* offsets;   // [n_rows+1]
+  const int32_t* indices;   // [n_edges] node at the other end
+  const int64_t* edge;      // [n_edges] row of the edge table, or null: k itself
+  const int64_t* position;  // [n_edges] place in the destination-major order, or null: as edge
+
+  __device__ int64_t edge_of(int64_t k) const { return edge ? edge[k] : k; }
+  __device__ int64_t position_of(int64_t k) const { return position ? position[k] : edge_of(k); }
+};
+
+inline Csc by_dst(const gnograd_cuda_graph& g) {
+  return {g.n_dst, g.n_edges, g.by_dst.offsets, g.by_dst.indices, g.by_dst.edge, nullptr};
+}
+inline Csc by_src(const gnograd_cuda_graph& g) {
+  return {g.n_src, g.n_edges, g.by_src.offsets, g.by_src.indices, g.by_src.edge, g.by_src.position};
+}
+
+// An edge as the operators see it, whichever end the rows are.
+struct Edge {
+  int64_t dst, src;
+  int64_t row;  // of the caller's edge table
+};
+
+struct Cut {
+  int64_t n_units, unit_length, total;
+  int32_t* rows;  // [n_units+1] row ends before each unit
+
+  __device__ int64_t first_edge(int64_t unit) const {
+    return min(unit * unit_length, total) - rows[unit];
+  }
+};
+
+// Enough units to fill any GPU, none of them too short to pay for its start.
+inline Cut cut_shape(const Csc& graph) {
+  const int64_t total = graph.n_rows + graph.n_edges;
+  const int64_t length = std::max<int64_t>(128, ceil_div(total, 1 << 14));
+  return {ceil_div(total, length), length, total, nullptr};
+}
+
+// The end of row r is number offsets[r + 1] + r of the merged order.
+static __global__ void __launch_bounds__(block_threads) find_cut(Csc graph, Cut cut) {
+  const int64_t unit = thread_number();
+  if (unit > cut.n_units) return;
+  const int64_t target = min(unit * cut.unit_length, cut.total);
+  int64_t low = 0, high = graph.n_rows;
+  while (low < high) {
+    const int64_t r = (low + high) / 2;
+    if (graph.offsets[r + 1] + r < target) low = r + 1;
+    else high = r;
+  }
+  cut.rows[unit] = int32_t(low);
+}
+
+inline void cut_rows(const Csc& graph, const Cut& cut, cudaStream_t stream) {
+  launch_threads(cut.n_units + 1, stream, find_cut, graph, cut);
+}
+
+inline Cut take_cut(const Csc& graph, Workspace& workspace) {
+  Cut cut = cut_shape(graph);
+  cut.rows = workspace.take<int32_t>(cut.n_units + 1);
+  return cut;
+}
+
+// An operation `Op` on the rows of op.graph, done by groups of op.heads.lanes lanes, each of them
+// one of op.tiles() tiles of one head:
+//   step, unroll         features of a lane, edges in flight
+//   Partial              what a row has come to so far; value-initialised for a row without edges
+//   Total                what a unit adds up over all its rows
+//   edge(partial, total, at, row, k)    take in edge k of a row
+//   merge(partial, more)                the same row's later edges
+//   finish(partial, at, row)            all edges are in
+//   leave(total, at, unit)              the unit is done
+struct Nothing {};
+
+// Of a divided row, unit u leaves what it passes on at number 2u + 1 and what it ends at 2u.
+__device__ inline int64_t slot(int64_t number, int part, int parts, const Group& group) {
+  return (number * parts + part) * group.size + group.lane;
+}
+
+template <class Op>
+__global__ void __launch_bounds__(block_threads)
+walk_rows(Op op, Cut cut, typename Op::Partial* split) {
+  const Group group(op.heads.lanes);
+  const int tiles = op.tiles(), parts = op.heads.heads * tiles;
+  const int64_t item = thread_number() / group.size, unit = item / parts;
+  if (unit >= cut.n_units) return;
+  const int part = int(item % parts);
+  const Place at{group, part / tiles, part % tiles, Op::step};
+
+  const int64_t row_end = cut.rows[unit + 1], last = cut.first_edge(unit + 1);
+  int64_t row = cut.rows[unit], k = cut.first_edge(unit);
+  bool continued = op.graph.offsets[row] < k;
+  typename Op::Total total{};
+  for (; row <= row_end; ++row) {
+    const bool ends = row < row_end;
+    const int64_t stop = ends ? op.graph.offsets[row + 1] : last;
+    const bool any = k < stop;
+    typename Op::Partial partial{};
+#pragma unroll Op::unroll
+    for (; k < stop; ++k) op.edge(partial, total, at, row, k);
+    if (ends && !continued) op.finish(partial, at, row);
+    else if (ends || any) split[slot(2 * unit + !ends, part, parts, group)] = partial;
+    continued = false;
+  }
+  op.leave(total, at, unit);
+}
+
+// The unit in which a divided row ends collects it.
+template <class Op>
+__global__ void __launch_bounds__(block_threads)
+join_rows(Op op, Cut cut, const typename Op::Partial* split) {
+  const Group group(op.heads.lanes);
+  const int tiles = op.tiles(), parts = op.heads.heads * tiles;
+  const int64_t item = thread_number() / group.size, unit = item / parts;
+  if (unit >= cut.n_units) return;
+  const int64_t row = cut.rows[unit], begin = op.graph.offsets[row];
+  if (row == cut.rows[unit + 1] || begin >= cut.first_edge(unit)) return;
+
+  const int part = int(item % parts);
+  int64_t u = (begin + row) / cut.unit_length;
+  typename Op::Partial partial = split[slot(2 * u + 1, part, parts, group)];
+  for (++u; u < unit; ++u) op.merge(partial, split[slot(2 * u + 1, part, parts, group)]);
+  op.merge(partial, split[slot(2 * unit, part, parts, group)]);
+  op.finish(partial, Place{group, part / tiles, part % tiles, Op::step}, row);
+}
+
+// Partial results of divided rows, in one buffer for all operations that run one after another.
+template <class Op>
+size_t split_bytes(const Cut& cut, const Heads& heads, int tiles) {
+  return 2 * cut.n_units * heads.heads * tiles * heads.lanes * sizeof(typename Op::Partial);
+}
+
+template <class Op>
+void for_rows(const Op& op, const Cut& cut, void* split, cudaStream_t stream) {
+  using Partial = typename Op::Partial;
+  const int64_t threads = cut.n_units * op.heads.heads * op.tiles() * op.heads.lanes;
+  launch_threads(threads, stream, walk_rows<Op>, op, cut, static_cast<Partial*>(split));
+  if constexpr (!std::is_same_v<Partial, Nothing>)
+    launch_threads(threads, stream, join_rows<Op>, op, cut, static_cast<const Partial*>(split));
+}
+
+}  // namespace gnograd

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Sums over all rows of a matrix, for the gradients of weights: 64 rows become one, again and
+// again. The order is fixed, and rounding grows with the logarithm of the number of rows.
+#pragma once
+#include "numbers.cuh"
+#include "workspace.cuh"
+
+namespace gnograd {
+
+constexpr int64_t folded = 64;
+
+// A matrix of S as it is.
+template <class S>
+struct Plain {
+  const S* x;  // [n_rows, n_columns]
+  int64_t n_columns;
+  __device__ S operator()(int64_t row, int64_t column) const { return x[row * n_columns + column]; }
+};
+
+// coefficient[row, head] * x[row, head, :]
+template <class T, class S>
+struct Weighted {
+  const S* coefficient;  // [n_rows, heads]
+  Input<T, S> x;         // [n_rows, heads, size]
+  int64_t heads, size;
+  __device__ S operator()(int64_t row, int64_t column) const {
+    return coefficient[row * heads + column / size] * x[row * heads * size + column];
+  }
+};
+
+template <class Matrix, class Out>
+__global__ void __launch_bounds__(block_threads)
+fold(Matrix matrix, int64_t n_rows, int64_t n_columns, Out* out) {
+  const int64_t block = thread_number() / n_columns, column = thread_number() % n_columns;
+  const int64_t first = block * folded, last = min(first + folded, n_rows);
+  if (block > 0 && first >= n_rows) return;
+  auto sum = decltype(matrix(0, 0))(0);
+  for (int64_t row = first; row < last; ++row) sum += matrix(row, column);
+  if constexpr (std::is_same_v<Out, decltype(sum)>) out[thread_number()] = sum;
+  else out[thread_number()] = Out(result(sum));
+}
+
+template <class Matrix, class Out>
+void fold_once(const Matrix& matrix, int64_t n_rows, int64_t n_columns, Out* out,
+               cudaStream_t stream) {
+  const int64_t blocks = std::max<int64_t>(1, ceil_div(n_rows, folded));
+  launch_threads(blocks * n_columns, stream, fold<Matrix, Out>, matrix, n_rows, n_columns, out);
+}
+
+// Room for the sums of a matrix of n_rows: two buffers used in turn.
+template <class S>
+struct FoldSpace {
+  S* buffers[2] = {};
+
+  FoldSpace() = default;
+  FoldSpace(int64_t n_rows, int64_t n_columns, Workspace& workspace) {
+    for (S*& buffer : buffers) {
+      n_rows = ceil_div(n_rows, folded);
+      buffer = workspace.take<S>(n_rows * n_columns);
+    }
+  }
+};
+
+// out[column] = sum over rows of matrix(row, column)
+template <class Matrix, class S, class T>
+void sum_rows(const Matrix& matrix, int64_t n_rows, int64_t n_columns, FoldSpace<S> space, T* out,
+              cudaStream_t stream) {
+  if (n_rows <= folded) return fold_once(matrix, n_rows, n_columns, out, stream);
+  fold_once(matrix, n_rows, n_columns, space.buffers[0], stream);
+  for (int64_t rows = ceil_div(n_rows, folded);; rows = ceil_div(rows, folded)) {
+    const Plain<S> sums{space.buffers[0], n_columns};
+    if (rows <= folded) return fold_once(sums, rows, n_columns, out, stream);
+    fold_once(sums, rows, n_columns, space.buffers[1], stream);
+    std::swap(space.buffers[0], space.buffers[1]);
+  }
+}
+
+}  // namespace gnograd

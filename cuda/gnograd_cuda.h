@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * gnograd on NVIDIA GPUs: the C ABI of libgnograd_cuda.so.
+ *
+ * Arrays are C-contiguous and lie in device memory; shapes stand behind each argument. T is the
+ * type in a function's suffix: f32 float, f64 double, f16 __half, bf16 __nv_bfloat16. `real` is
+ * double for f64 and float for the others. An array marked "or null" may be a null pointer: as an
+ * input it is absent (a tangent: zero), as an output it is not computed. Outputs are overwritten.
+ *
+ * Functions only put kernels on `stream` (a cudaStream_t): they neither allocate nor wait. Each
+ * works in `workspace`, device memory aligned to 256 bytes; how much is told by the function of the
+ * same name with `_workspace_bytes` before the suffix, for the same graph, sizes and codes.
+ * They return 0, a positive cudaError_t, or a negative gnograd_cuda_status;
+ * gnograd_cuda_error_string has the message.
+ *
+ * No kernel uses atomics: the same inputs give the same bits in every run on one kind of device.
+ */
+#ifndef GNOGRAD_CUDA_H
+#define GNOGRAD_CUDA_H
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GNOGRAD_CUDA_API __attribute__((visibility("default")))
+
+enum gnograd_cuda_status {
+  GNOGRAD_CUDA_WORKSPACE = -1, /* the workspace is too small */
+  GNOGRAD_CUDA_VALUE = -2      /* a size or code that means nothing */
+};
+
+/* The arrays of a graph, in device memory: what gnograd_graph holds on the host. This struct itself
+ * is host memory, and is read during the call only. */
+typedef struct {
+  const int64_t *offsets;  /* [n_rows+1] */
+  const int32_t *indices;  /* [n_edges] node at the other end */
+  const int64_t *edge;     /* [n_edges] row of the edge table; or null: the position itself */
+  const int64_t *position; /* [n_edges] place in by_dst (by_src only); or null: same as edge */
+} gnograd_cuda_csc;
+
+typedef struct {
+  int64_t n_src, n_dst, n_edges;
+  gnograd_cuda_csc by_dst; /* rows are destinations */
+  gnograd_cuda_csc by_src; /* rows are sources; used by vjp and hvp only */
+} gnograd_cuda_graph;
+
+/* ---- runtime ---- */
+
+GNOGRAD_CUDA_API int gnograd_cuda_abi_version(void);
+GNOGRAD_CUDA_API const char *gnograd_cuda_error_string(int status);
+
+/* Number of usable devices; 0, with the reason as status, where there is no driver. */
+GNOGRAD_CUDA_API int gnograd_cuda_device_count(int *n);
+GNOGRAD_CUDA_API int gnograd_cuda_device_name(int device, int64_t length, char *name /* [length] */);
+
+/* Memory in the order of a stream, for callers without an allocator of their own. */
+GNOGRAD_CUDA_API int gnograd_cuda_allocate(size_t bytes, void **memory, void *stream);
+GNOGRAD_CUDA_API int gnograd_cuda_free(void *memory, void *stream);
+/* Between host and device, or on the device. From or to pageable host memory this waits. */
+GNOGRAD_CUDA_API int gnograd_cuda_copy(void *to, const void *from, size_t bytes, void *stream);
+GNOGRAD_CUDA_API int gnograd_cuda_synchronize(void *stream);
+
+/* to[i] = from[i], for graphs and locations kept in the other integer type. */
+GNOGRAD_CUDA_API int gnograd_cuda_int32_to_int64(int64_t n, const int32_t *from, int64_t *to, void *stream);
+GNOGRAD_CUDA_API int gnograd_cuda_int64_to_int32(int64_t n, const int64_t *from, int32_t *to, void *stream);
+
+/* Every face of every operator is a pair of functions:
+ *   size_t gnograd_cuda_<name>_workspace_bytes_<type>(graph, sizes and codes)
+ *   int    gnograd_cuda_<name>_<type>(graph, sizes and codes, arrays, workspace, its bytes, stream) */
+#define GNOGRAD_CUDA_FACE(name, type, sizes, ...)                                              \
+  GNOGRAD_CUDA_API size_t gnograd_cuda_##name##_workspace_bytes_##type(                        \
+      const gnograd_cuda_graph *graph, GNOGRAD_CUDA_LIST sizes);                               \
+  GNOGRAD_CUDA_API int gnograd_cuda_##name##_##type(                                           \
+      const gnograd_cuda_graph *graph, GNOGRAD_CUDA_LIST sizes, __VA_ARGS__, void *workspace,  \
+      size_t workspace_bytes, void *stream);
+#define GNOGRAD_CUDA_LIST(...) __VA_ARGS__
+
+/* ---- aggregation: out_i = Agg over the edges p = (j -> i), feature by feature ----
+ *
+ * agg_weighted:  Agg w_p x_j                         out [n_dst, D]
+ * agg_simple:    [Agg x_j | Agg e_p]                 out [n_dst, D + De]
+ * agg_concat:    [Agg w_p x_j | Agg e_p | own_i]     out [n_dst, D + De + Do]
+ *
+ * aggregation is Sum 0, Mean 1, Min 2 or Max 3; D = n_features, De = n_edge_features,
+ * Do = n_own_features, 0 where there is no such input.
+ * x [n_src, D], w [n_edges] (agg_concat: or null, all 1), e [n_edges, De], own [n_dst, Do].
+ * Saved by forward, or null: location [n_dst, D + De] of Min and Max, the winner's position in by_dst,
+ * -1 without edges; degree real [n_dst] of Mean, the sum of w. vjp computes again what it needs and
+ * does not get; `out` is taken as on the CPU, but what is saved in 16 bits would cost accuracy, so it
+ * is not read. An input may be null where no gradient that is wanted depends on it. */
+#define GNOGRAD_CUDA_AGG_WEIGHTED (int64_t n_features, int aggregation)
+#define GNOGRAD_CUDA_AGG_SIMPLE (int64_t n_features, int64_t n_edge_features, int aggregation)
+#define GNOGRAD_CUDA_AGG_CONCAT                                                                \
+  (int64_t n_features, int64_t n_edge_features, int64_t n_own_features, int aggregation)
+
+#define GNOGRAD_CUDA_AGGREGATION(type)                                                         \
+  GNOGRAD_CUDA_FACE(agg_weighted_forward, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *x,      \
+                    const void *w, void *out, int64_t *location, void *degree)                 \
+  GNOGRAD_CUDA_FACE(agg_weighted_vjp, type, GNOGRAD_CUDA_AGG_WEIGHTED,                         \
+                    const void *cotangent, const void *x, const void *w, const void *out,      \
+                    const int64_t *location, const void *degree, void *grad_x, void *grad_w)   \
+  GNOGRAD_CUDA_FACE(agg_weighted_jvp, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *x,          \
+                    const void *w, const void *x_tangent, const void *w_tangent,               \
+                    void *out_tangent)                                                         \
+  GNOGRAD_CUDA_FACE(agg_weighted_hvp, type, GNOGRAD_CUDA_AGG_WEIGHTED,                         \
+                    const void *cotangent, const void *x, const void *w,                       \
+                    const void *x_tangent, const void *w_tangent, void *grad_x_tangent,        \
+                    void *grad_w_tangent)                                                      \
+  GNOGRAD_CUDA_FACE(agg_simple_forward, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *x,          \
+                    const void *e, void *out, int64_t *location)                               \
+  GNOGRAD_CUDA_FACE(agg_simple_vjp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *cotangent,      \
+                    const void *x, const void *e, const int64_t *location, void *grad_x,       \
+                    void *grad_e)                                                              \
+  GNOGRAD_CUDA_FACE(agg_simple_jvp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *x,              \
+                    const void *e, const void *x_tangent, const void *e_tangent,               \
+                    void *out_tangent)                                                         \
+  GNOGRAD_CUDA_FACE(agg_simple_hvp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *cotangent,      \
+                    const void *x, const void *e, const void *x_tangent,                       \
+                    const void *e_tangent, void *grad_x_tangent, void *grad_e_tangent)         \
+  GNOGRAD_CUDA_FACE(agg_concat_forward, type, GNOGRAD_CUDA_AGG_CONCAT, const void *x,          \
+                    const void *w, const void *e, const void *own, void *out,                  \
+                    int64_t *location, void *degree)                                           \
+  GNOGRAD_CUDA_FACE(agg_concat_vjp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *cotangent,      \
+                    const void *x, const void *w, const void *e, const void *out,              \
+                    const int64_t *location, const void *degree, void *grad_x,                 \
+                    void *grad_w, void *grad_e, void *grad_own)                                \
+  GNOGRAD_CUDA_FACE(agg_concat_jvp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *x,              \
+                    const void *w, const void *e, const void *x_tangent,                       \
+                    const void *w_tangent, const void *e_tangent, const void *own_tangent,     \
+                    void *out_tangent)                                                         \
+  GNOGRAD_CUDA_FACE(agg_concat_hvp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *cotangent,      \
+                    const void *x, const void *w, const void *x_tangent,                       \
+                    const void *w_tangent, void *grad_x_tangent, void *grad_w_tangent,         \
+                    void *grad_e_tangent, void *grad_own_tangent)
+GNOGRAD_CUDA_AGGREGATION(f32)
+GNOGRAD_CUDA_AGGREGATION(f64)
+GNOGRAD_CUDA_AGGREGATION(f16)
+GNOGRAD_CUDA_AGGREGATION(bf16)
+
+/* ---- graph attention: out_i = sum over p = (j -> i) of softmax(score)_p value_p, per head ----
+ *
+ * mha_gat:    score act(a_src . x_src_j + a_dst . x_dst_i (+ a_edge . e_p)), value x_src_j
+ * mha_gat_v2: score a . act(x_src_j + x_dst_i (+ e_p)),                      value x_src_j
+ * mha_simple: score q_i . (k_j + e_p) (/ sqrt(head_size) if norm_by_dim),    value v_j + e_p
+ *
+ * With D = n_heads head_size: x_src, k, v [n_src, D], x_dst, q [n_dst, D], e [n_edges, D] or null
+ * (mha_gat: [n_edges, n_heads edge_head_size], null where edge_head_size is 0),
+ * a [D], for mha_gat [a_src | a_dst | a_edge], 2 D + n_heads edge_head_size.
+ * out [n_dst, D], or the mean over heads [n_dst, head_size] unless concat_heads.
+ * activation: LeakyReLU 0, ELU 1, Linear 2, ReLU 3, Scalar 4, Sigmoid 5, Tanh 6; negative_slope is
+ * the slope of LeakyReLU, the alpha of ELU and the factor of Scalar.
+ * lse real [n_dst, n_heads]: log of the sum of exp(score), or null.
+ * softmax_scores real [2, n_heads, n_edges]: scores and their softmax by CSC position, or null.
+ * g is the cotangent of out; d<array> a tangent, or null; grad_<array>, dgrad_<array> or null. */
+#define GNOGRAD_CUDA_MHA_GAT                                                                   \
+  (int64_t n_heads, int64_t head_size, int64_t edge_head_size, int concat_heads,               \
+   int activation, double negative_slope)
+#define GNOGRAD_CUDA_MHA_GAT_V2                                                                \
+  (int64_t n_heads, int64_t head_size, int concat_heads, int activation, double negative_slope)
+#define GNOGRAD_CUDA_MHA_SIMPLE                                                                \
+  (int64_t n_heads, int64_t head_size, int concat_heads, int norm_by_dim)
+
+#define GNOGRAD_CUDA_ATTENTION(name, type, sizes, A, B, C, D)                                  \
+  GNOGRAD_CUDA_FACE(name##_forward, type, sizes, const void *A, const void *B, const void *C,  \
+                    const void *D, void *out, void *lse, void *softmax_scores)                 \
+  GNOGRAD_CUDA_FACE(name##_vjp, type, sizes, const void *g, const void *A, const void *B,      \
+                    const void *C, const void *D, void *grad_##A, void *grad_##B,              \
+                    void *grad_##C, void *grad_##D)                                            \
+  GNOGRAD_CUDA_FACE(name##_jvp, type, sizes, const void *A, const void *B, const void *C,      \
+                    const void *D, const void *d##A, const void *d##B, const void *d##C,       \
+                    const void *d##D, void *dout)                                              \
+  GNOGRAD_CUDA_FACE(name##_hvp, type, sizes, const void *g, const void *A, const void *B,      \
+                    const void *C, const void *D, const void *d##A, const void *d##B,          \
+                    const void *d##C, const void *d##D, void *dgrad_##A, void *dgrad_##B,      \
+                    void *dgrad_##C, void *dgrad_##D)
+#define GNOGRAD_CUDA_GRAPH_ATTENTION(type)                                                     \
+  GNOGRAD_CUDA_ATTENTION(mha_gat, type, GNOGRAD_CUDA_MHA_GAT, x_src, x_dst, a, e)              \
+  GNOGRAD_CUDA_ATTENTION(mha_gat_v2, type, GNOGRAD_CUDA_MHA_GAT_V2, x_src, x_dst, a, e)        \
+  GNOGRAD_CUDA_ATTENTION(mha_simple, type, GNOGRAD_CUDA_MHA_SIMPLE, q, k, v, e)
+GNOGRAD_CUDA_GRAPH_ATTENTION(f32)
+GNOGRAD_CUDA_GRAPH_ATTENTION(f64)
+GNOGRAD_CUDA_GRAPH_ATTENTION(f16)
+GNOGRAD_CUDA_GRAPH_ATTENTION(bf16)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

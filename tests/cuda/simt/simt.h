@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+// The device side of CUDA for a plain C++ compiler: every CUDA thread is a fiber (simt.cpp), so the
+// kernels of cuda/ run, and run under sanitizers, on a machine without a GPU. Types, vector types
+// and half/bfloat16 arithmetic are those of NVIDIA's own headers.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <source_location>
+#include <tuple>
+#include <type_traits>
+
+// Blocks run one after another, so that one copy serves them all; SharedMemory is checked more
+// closely.
+#undef __shared__
+#define __shared__ static
+#define __launch_bounds__(...)
+
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+inline constexpr int warpSize = 32;
+
+namespace simt {
+
+using Site = std::source_location;
+using Eval = void (*)(void* closure, const void* const* in);
+
+void run(dim3 grid, dim3 block, size_t smem, void (*body)(void*), void* closure);
+void* take_shared(unsigned index, size_t bytes);
+void barrier(Site at);
+void fence();
+void meet(unsigned mask, bool orders_memory, const void* in, Eval eval, void* closure, Site at);
+
+inline int thread_rank() {
+  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+inline int lane() { return thread_rank() % warpSize; }
+
+// What each lane of a warp brought to a collective; all ones (a NaN, a -1) where a GPU would read
+// an undefined value.
+alignas(16) extern const unsigned char undefined[256];
+template <class T>
+struct Lanes {
+  const void* const* in;
+  bool has(int lane) const { return in[lane]; }
+  const T& operator[](int lane) const {
+    return *static_cast<const T*>(in[lane] ? in[lane] : undefined);
+  }
+};
+
+// The one primitive under every warp intrinsic: the lanes of `mask` meet, then each gets f(what all
+// of them brought).
+template <class T, class F>
+auto collective(unsigned mask, const T& mine, F f, Site at, bool orders_memory = false) {
+  std::invoke_result_t<F, Lanes<T>> out;
+  auto eval = [&](const void* const* in) { out = f(Lanes<T>{in}); };
+  using E = decltype(eval);
+  meet(
+      mask, orders_memory, &mine, [](void* e, const void* const* in) { (*static_cast<E*>(e))(in); },
+      &eval, at);
+  return out;
+}
+
+template <class T, class F>
+T fold(unsigned mask, T mine, F f, Site at) {
+  return collective(
+      mask, mine,
+      [&](Lanes<T> in) {
+        T all = mine;
+        for (int l = 0, me = lane(); l < warpSize; ++l)
+          if (in.has(l) && l != me) all = f(all, in[l]);
+        return all;
+      },
+      at);
+}
+
+template <class To, class From>
+To bits(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(static_cast<void*>(&to), static_cast<const void*>(&from), sizeof to);
+  return to;
+}
+
+template <class T, class F>
+T atomic(T* p, F f) {
+  using Word = std::conditional_t<sizeof(T) == 2, uint16_t,
+                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+  Word* word = reinterpret_cast<Word*>(p);
+  Word old = __atomic_load_n(word, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(word, &old, bits<Word>(f(bits<T>(old))), false,
+                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return bits<T>(old);
+}
+
+}  // namespace simt
+
+template <class... P, class... A>
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t, A&&... args) {
+  std::tuple<P...> params(std::forward<A>(args)...);
+  auto body = [&] { std::apply(kernel, params); };
+  simt::run(grid, block, smem, [](void* b) { (*static_cast<decltype(body)*>(b))(); }, &body);
+}
+
+// What an array of n takes of a launch's shared memory.
+template <class T>
+constexpr size_t shared_bytes(size_t n) {
+  return (n * sizeof(T) + 15) / 16 * 16;
+}
+
+// Hands out the shared memory of a block, one array after another, each with its own bounds.
+class SharedMemory {
+  unsigned taken = 0;
+
+ public:
+  template <class T>
+  T* take(int n) {
+    return static_cast<T*>(simt::take_shared(taken++, n * sizeof(T)));
+  }
+};
+
+#define SIMT_AT simt::Site at = simt::Site::current()
+
+inline void __syncthreads(SIMT_AT) { simt::barrier(at); }
+inline void __syncwarp(unsigned mask = ~0u, SIMT_AT) {
+  simt::collective(mask, 0, [](auto) { return 0; }, at, true);
+}
+inline void __threadfence() { simt::fence(); }
+inline void __threadfence_block() { simt::fence(); }
+
+template <class T>
+T __shfl_sync(unsigned mask, T v, int src, int width = 32, SIMT_AT) {
+  const int from = (simt::lane() & -width) | (src & (width - 1));
+  return simt::collective(mask, v, [=](simt::Lanes<T> in) { return in[from]; }, at);
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T v, int x, int width = 32, SIMT_AT) {
+  const int me = simt::lane(), from = (me ^ x) > (me | (width - 1)) ? me : me ^ x;
+  return simt::collective(mask, v, [=](simt::Lanes<T> in) { return in[from]; }, at);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T v, unsigned d, int width = 32, SIMT_AT) {
+  const int me = simt::lane(), from = me - int(d) < (me & -width) ? me : me - int(d);
+  return simt::collective(mask, v, [=](simt::Lanes<T> in) { return in[from]; }, at);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T v, unsigned d, int width = 32, SIMT_AT) {
+  const int me = simt::lane(), from = me + int(d) > (me | (width - 1)) ? me : me + int(d);
+  return simt::collective(mask, v, [=](simt::Lanes<T> in) { return in[from]; }, at);
+}
+
+inline unsigned __ballot_sync(unsigned mask, int p, SIMT_AT) {
+  return simt::fold(
+      mask, p ? 1u << simt::lane() : 0u, [](unsigned a, unsigned b) { return a | b; }, at);
+}
+inline int __any_sync(unsigned mask, int p, SIMT_AT) { return __ballot_sync(mask, p, at) != 0; }
+inline int __all_sync(unsigned mask, int p, SIMT_AT) { return __ballot_sync(mask, !p, at) == 0; }
+template <class T>
+unsigned __match_any_sync(unsigned mask, T v, SIMT_AT) {
+  return simt::collective(
+      mask, v,
+      [=](simt::Lanes<T> in) {
+        unsigned same = 0;
+        for (int l = 0; l < warpSize; ++l)
+          if (in.has(l) && in[l] == v) same |= 1u << l;
+        return same;
+      },
+      at);
+}
+template <class T>
+T __reduce_add_sync(unsigned mask, T v, SIMT_AT) {
+  return simt::fold(mask, v, [](T a, T b) { return a + b; }, at);
+}
+template <class T>
+T __reduce_min_sync(unsigned mask, T v, SIMT_AT) {
+  return simt::fold(mask, v, [](T a, T b) { return a < b ? a : b; }, at);
+}
+template <class T>
+T __reduce_max_sync(unsigned mask, T v, SIMT_AT) {
+  return simt::fold(mask, v, [](T a, T b) { return a < b ? b : a; }, at);
+}
+template <class T>
+T __reduce_and_sync(unsigned mask, T v, SIMT_AT) {
+  return simt::fold(mask, v, [](T a, T b) { return a & b; }, at);
+}
+template <class T>
+T __reduce_or_sync(unsigned mask, T v, SIMT_AT) {
+  return simt::fold(mask, v, [](T a, T b) { return a | b; }, at);
+}
+template <class T>
+T __reduce_xor_sync(unsigned mask, T v, SIMT_AT) {
+  return simt::fold(mask, v, [](T a, T b) { return a ^ b; }, at);
+}
+
+template <class T>
+T atomicAdd(T* p, std::type_identity_t<T> v) {
+  return simt::atomic(p, [=](T o) { return T(o + v); });
+}
+template <class T>
+T atomicSub(T* p, std::type_identity_t<T> v) {
+  return simt::atomic(p, [=](T o) { return T(o - v); });
+}
+template <class T>
+T atomicMin(T* p, std::type_identity_t<T> v) {
+  return simt::atomic(p, [=](T o) { return v < o ? v : o; });
+}
+template <class T>
+T atomicMax(T* p, std::type_identity_t<T> v) {
+  return simt::atomic(p, [=](T o) { return o < v ? v : o; });
+}
+template <class T>
+T atomicAnd(T* p, std::type_identity_t<T> v) {
+  return simt::atomic(p, [=](T o) { return T(o & v); });
+}
+template <class T>
+T atomicOr(T* p, std::type_identity_t<T> v) {
+  return simt::atomic(p, [=](T o) { return T(o | v); });
+}
+template <class T>
+T atomicExch(T* p, std::type_identity_t<T> v) {
+  return simt::atomic(p, [=](T) { return v; });
+}
+template <class T>
+T atomicCAS(T* p, std::type_identity_t<T> expected, std::type_identity_t<T> v) {
+  return simt::atomic(p, [=](T o) { return o == expected ? v : o; });
+}
+
+template <class T>
+T __ldg(const T* p) {
+  assert(reinterpret_cast<uintptr_t>(p) % alignof(T) == 0);
+  return *p;
+}
+template <class T>
+T __ldcs(const T* p) {
+  return __ldg(p);
+}
+template <class T>
+T __ldcg(const T* p) {
+  return __ldg(p);
+}
+template <class T>
+void __stcs(T* p, std::type_identity_t<T> v) {
+  *p = v;
+}
+template <class T>
+void __stcg(T* p, std::type_identity_t<T> v) {
+  *p = v;
+}
+
+inline int __float_as_int(float x) { return simt::bits<int>(x); }
+inline unsigned __float_as_uint(float x) { return simt::bits<unsigned>(x); }
+inline float __int_as_float(int x) { return simt::bits<float>(x); }
+inline float __uint_as_float(unsigned x) { return simt::bits<float>(x); }
+inline int __popc(unsigned x) { return std::popcount(x); }
+inline int __popcll(unsigned long long x) { return std::popcount(x); }
+inline int __clz(int x) { return std::countl_zero(unsigned(x)); }
+inline int __ffs(int x) { return x ? std::countr_zero(unsigned(x)) + 1 : 0; }
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+inline float __expf(float x) { return std::exp(x); }
+inline float __logf(float x) { return std::log(x); }
+inline float __fdividef(float x, float y) { return x / y; }
+inline float __frcp_rn(float x) { return 1 / x; }
+using std::max;
+using std::min;

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+// What the CUDA tests share: device arrays, irregular graphs, and how results are judged.
+#pragma once
+#include "gnograd_cuda.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+inline void must(int status, const char* what) {
+  if (status == 0) return;
+  std::printf("%s: %s\n", what, gnograd_cuda_error_string(status));
+  std::exit(2);
+}
+#define MUST(call) must(int(call), #call)
+
+// An array in device memory, of exactly its size. Where nothing was written it reads as NaN.
+template <class T>
+class Device {
+  void* memory = nullptr;
+  size_t n;
+  size_t shift;  // elements that the array starts after an aligned address
+
+  void fill(const void* host) {
+    if (n) MUST(gnograd_cuda_copy(get(), host, n * sizeof(T), nullptr));
+  }
+
+ public:
+  explicit Device(size_t n, size_t shift = 0) : n(n), shift(shift) {
+    MUST(gnograd_cuda_allocate((n + shift) * sizeof(T), &memory, nullptr));
+    fill(std::vector<unsigned char>(n * sizeof(T), 0xff).data());
+  }
+  explicit Device(const std::vector<T>& host, size_t shift = 0) : Device(host.size(), shift) {
+    fill(host.data());
+  }
+  Device(Device&& other) noexcept : memory(other.memory), n(other.n), shift(other.shift) {
+    other.memory = nullptr;
+  }
+  Device(const Device&) = delete;
+  ~Device() {
+    if (memory) MUST(gnograd_cuda_free(memory, nullptr));
+  }
+
+  T* get() { return static_cast<T*>(memory) + shift; }
+  std::vector<T> host() {
+    std::vector<T> copy(n);
+    if (n) MUST(gnograd_cuda_copy(copy.data(), get(), n * sizeof(T), nullptr));
+    MUST(gnograd_cuda_synchronize(nullptr));
+    return copy;
+  }
+};
+
+// ---- graphs ----
+
+struct HostGraph {
+  std::string name;
+  int64_t n_src, n_dst;
+  std::vector<int64_t> offsets;
+  std::vector<int32_t> indices;
+  std::vector<int64_t> edge;  // empty: the position itself
+
+  int64_t n_edges() const { return int64_t(indices.size()); }
+  int64_t row(int64_t p) const { return edge.empty() ? p : edge[p]; }
+};
+
+// `degree` edges into every destination, from sources that `source` draws.
+template <class Degree, class Source>
+HostGraph make_graph(std::string name, int64_t n_src, int64_t n_dst, bool edge_ids, Degree degree,
+                     Source source) {
+  HostGraph g{std::move(name), n_src, n_dst, {0}, {}, {}};
+  for (int64_t i = 0; i < n_dst; ++i) {
+    for (int64_t d = degree(i); d > 0; --d) g.indices.push_back(int32_t(source(i)));
+    g.offsets.push_back(g.n_edges());
+  }
+  if (edge_ids) {
+    g.edge.resize(g.indices.size());
+    std::iota(g.edge.begin(), g.edge.end(), int64_t(0));
+    std::shuffle(g.edge.begin(), g.edge.end(), std::mt19937(5));
+  }
+  return g;
+}
+
+// Bipartite, with a destination and a source whose edges are divided among several units of work,
+// destinations without edges and repeated edges; its edge table is in another order.
+inline HostGraph power_law() {
+  auto random = std::make_shared<std::mt19937>(3);
+  return make_graph(
+      "power law", 37, 70, true,
+      [](int64_t i) { return i % 7 == 3 ? 0 : i == 20 ? 390 : 1 + 60 / (1 + i); },
+      [=](int64_t) {
+        const double u = double((*random)() % 1000) / 1000;
+        return int64_t(37 * u * u * u);
+      });
+}
+// Square, with self-loops.
+inline HostGraph small_square() {
+  auto random = std::make_shared<std::mt19937>(4);
+  return make_graph(
+      "square", 11, 11, false, [](int64_t i) { return i % 4; },
+      [=](int64_t i) { return (*random)() % 3 ? int64_t((*random)() % 11) : i; });
+}
+inline HostGraph without_edges(int64_t n_src, int64_t n_dst) {
+  return make_graph(
+      std::to_string(n_src) + " to " + std::to_string(n_dst) + " nodes, no edges", n_src, n_dst,
+      false, [](int64_t) { return 0; }, [](int64_t) { return 0; });
+}
+
+struct DeviceGraph {
+  Device<int64_t> offsets, edge, src_offsets, src_edge, src_position;
+  Device<int32_t> indices, src_indices;
+  gnograd_cuda_graph view;
+};
+
+inline DeviceGraph to_device(const HostGraph& g) {
+  std::vector<int64_t> order(g.indices.size()), offsets(g.n_src + 1), edge, row_of(order.size());
+  std::iota(order.begin(), order.end(), int64_t(0));
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return g.indices[a] < g.indices[b]; });
+  for (const int32_t j : g.indices) ++offsets[j + 1];
+  std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
+  for (int64_t i = 0; i < g.n_dst; ++i)
+    for (int64_t p = g.offsets[i]; p < g.offsets[i + 1]; ++p) row_of[p] = i;
+  std::vector<int32_t> destinations;
+  for (const int64_t p : order) {
+    destinations.push_back(int32_t(row_of[p]));
+    edge.push_back(g.row(p));
+  }
+  DeviceGraph d{Device<int64_t>(g.offsets), Device<int64_t>(g.edge), Device<int64_t>(offsets),
+                Device<int64_t>(edge),      Device<int64_t>(order),  Device<int32_t>(g.indices),
+                Device<int32_t>(destinations), {}};
+  const bool ids = !g.edge.empty();
+  d.view = {g.n_src, g.n_dst, g.n_edges(),
+            {d.offsets.get(), d.indices.get(), ids ? d.edge.get() : nullptr, nullptr},
+            {d.src_offsets.get(), d.src_indices.get(), d.src_edge.get(),
+             ids ? d.src_position.get() : nullptr}};
+  return d;
+}
+
+// ---- numbers ----
+
+template <class T>
+double to_double(T x) {
+  return double(float(x));
+}
+inline double to_double(double x) { return x; }
+
+template <class T>
+struct Type;
+template <>
+struct Type<float> {
+  static constexpr const char* name = "float32";
+  static constexpr double epsilon = 0x1p-23;
+};
+template <>
+struct Type<double> {
+  static constexpr const char* name = "float64";
+  static constexpr double epsilon = 0x1p-52;
+};
+template <>
+struct Type<__half> {
+  static constexpr const char* name = "float16";
+  static constexpr double epsilon = 0x1p-10;
+};
+template <>
+struct Type<__nv_bfloat16> {
+  static constexpr const char* name = "bfloat16";
+  static constexpr double epsilon = 0x1p-7;
+};
+
+// Values that T has exactly, so that the oracle starts from the same numbers.
+template <class T>
+std::vector<T> randoms(size_t n, std::mt19937& random, double scale = 1) {
+  std::uniform_int_distribution<int> steps(-16, 16);
+  std::vector<T> x(n);
+  for (T& v : x) v = T(float(scale * steps(random) / 16));
+  return x;
+}
+
+// The oracles are templates over the number: double is the truth, float the plain formula in single
+// precision, complex numbers with a tiny imaginary part carry a derivative to full precision.
+template <class N>
+struct RealPart {
+  using type = N;
+};
+template <class R>
+struct RealPart<std::complex<R>> {
+  using type = R;
+};
+template <class N>
+double real_part(N x) {
+  return double(std::real(x));
+}
+constexpr double tiny = 0x1p-60;
+
+template <class N, class T>
+std::vector<N> numbers(const std::vector<T>& x, const std::vector<T>* tangent = nullptr) {
+  using R = typename RealPart<N>::type;
+  std::vector<N> out(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    if constexpr (std::is_same_v<N, R>) {
+      out[i] = R(to_double(x[i]));
+    } else {
+      const double t = tangent && !tangent->empty() ? to_double((*tangent)[i]) : 0;
+      out[i] = N(R(to_double(x[i])), R(tiny * t));
+    }
+  }
+  return out;
+}
+// Values, or the derivatives that complex numbers carry.
+template <class N>
+std::vector<double> doubles(const std::vector<N>& x) {
+  std::vector<double> out(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    if constexpr (std::is_floating_point_v<N>) out[i] = double(x[i]);
+    else out[i] = double(x[i].imag()) / tiny;
+  }
+  return out;
+}
+
+// ---- judgement ----
+
+inline int passed = 0, failed = 0;
+
+inline void check(bool good, const std::string& what) {
+  (good ? passed : failed) += 1;
+  if (!good) std::printf("FAILED: %s\n", what.c_str());
+}
+
+inline double worst(const std::vector<double>& got, const std::vector<double>& want) {
+  double error = got.size() == want.size() ? 0 : INFINITY;
+  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    const double e = std::fabs(got[i] - want[i]);
+    error = e == e ? std::max(error, e) : INFINITY;
+  }
+  return error;
+}
+
+// A result may be off by twice the error of the plain formula in the kernel's precision (for double
+// a few roundings), and by the rounding to T.
+template <class T>
+void compare(const std::string& what, const std::vector<T>& got, const std::vector<double>& want,
+             const std::vector<double>& plain) {
+  std::vector<double> values(got.size());
+  std::transform(got.begin(), got.end(), values.begin(), [](T x) { return to_double(x); });
+  double size = 0;
+  for (const double w : want) size = std::max(size, std::fabs(w));
+  const double epsilon = Type<T>::epsilon, error = worst(values, want);
+  const double allowed = std::is_same_v<T, double>
+                             ? 1000 * epsilon * (1 + size)
+                             : 2 * worst(plain, want) + (sizeof(T) == 2 ? 1 : 32) * epsilon * (0.1 + size);
+  char text[200];
+  std::snprintf(text, sizeof text, "%s %s: error %.2e, allowed %.2e", Type<T>::name, what.c_str(),
+                error, allowed);
+  check(error <= allowed, text);
+}
+
+// Call an entry point with a workspace of exactly the size it asks for.
+template <class Entry, class Bytes, class... Sizes, class... Arrays>
+void run_entry(Entry entry, Bytes bytes, const gnograd_cuda_graph& graph, std::tuple<Sizes...> sizes,
+               Arrays... arrays) {
+  std::apply(
+      [&](auto... s) {
+        const size_t n = bytes(&graph, s...);
+        Device<char> workspace(n);
+        MUST(entry(&graph, s..., arrays..., workspace.get(), n, nullptr));
+        MUST(gnograd_cuda_synchronize(nullptr));
+        check(entry(&graph, s..., arrays..., workspace.get(), n - 1, nullptr) ==
+                  GNOGRAD_CUDA_WORKSPACE,
+              "a workspace that is too small is refused");
+      },
+      sizes);
+}
+
+// Says so and ends well where there is no device to run on.
+inline void require_device() {
+  int n = 0;
+  const int status = gnograd_cuda_device_count(&n);
+  if (n > 0) {
+    char name[100];
+    MUST(gnograd_cuda_device_name(0, sizeof name, name));
+    std::printf("on %s: ", name);
+    return;
+  }
+  std::printf("skipped: no CUDA device (%s)\n", gnograd_cuda_error_string(status));
+  std::exit(77);
+}
+
+inline int report() {
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed != 0;
+}
