@@ -372,6 +372,10 @@ struct Simple {
 
 // ---- the passes over the graph ----
 
+// Edges in flight: two where registers are left for them.
+template <class S, int step>
+constexpr int attention_unroll = ScalarTraits<S>::dual || step > 4 ? 1 : 2;
+
 // Online softmax: `sum` of exp(score - top), and whatever else is summed with these weights.
 template <class S, class More>
 struct SoftmaxSum {
@@ -409,7 +413,7 @@ template <class M>
 struct Attend {
   using T = typename M::T;
   using S = typename M::S;
-  static constexpr int step = width<T>, unroll = ScalarTraits<S>::dual ? 1 : 2;
+  static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
   using Partial = SoftmaxSum<S, Vector<S, step>>;
   using Total = Nothing;
 
@@ -449,7 +453,7 @@ template <class M>
 struct Statistics {
   using T = typename M::T;
   using S = typename M::S;
-  static constexpr int step = width<T>, unroll = ScalarTraits<S>::dual ? 1 : 2;
+  static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
   struct Sums {
     S ga = 0;
     typename M::RowSums row;
@@ -519,7 +523,7 @@ struct Softmax {
 template <class M>
 struct ByDestination {
   using S = typename M::S;
-  static constexpr int step = width<typename M::T>, unroll = ScalarTraits<S>::dual ? 1 : 2;
+  static constexpr int step = width<typename M::T>, unroll = attention_unroll<S, step>;
   using Partial = typename M::DestinationSum;
   using Total = typename M::UnitSum;
 
@@ -553,7 +557,7 @@ struct ByDestination {
 template <class M>
 struct BySource {
   using S = typename M::S;
-  static constexpr int step = width<typename M::T>, unroll = ScalarTraits<S>::dual ? 1 : 2;
+  static constexpr int step = width<typename M::T>, unroll = attention_unroll<S, step>;
   using Partial = typename M::SourceSum;
   using Total = Nothing;
 
@@ -581,7 +585,7 @@ template <class M>
 struct WriteSoftmax {
   using T = typename M::T;
   using S = typename M::S;
-  static constexpr int step = width<T>, unroll = ScalarTraits<S>::dual ? 1 : 2;
+  static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
   using Partial = Nothing;
   using Total = Nothing;
 
@@ -613,7 +617,7 @@ __global__ void __launch_bounds__(block_threads)
 row_scores(Features<T, S> x, Features<T, S> a, int64_t n_rows, S* out) {
   const Heads& heads = x.heads;
   const Group group(heads.lanes);
-  const int64_t item = thread_number() / group.size, row = item / heads.heads;
+  const int64_t item = thread_number() >> (__ffs(group.size) - 1), row = item / heads.heads;
   if (row >= n_rows) return;
   const Place at{group, int(item % heads.heads), 0, width<T>};
   const S sum = sum_over_head<S>(heads, at, [&](int c) {
@@ -930,27 +934,27 @@ using namespace gnograd;
        forward({{A, B, C, D}}, out, lse, softmax_scores), forward_bytes, const void* A,            \
        const void* B, const void* C, const void* D, void* out, void* lse, void* softmax_scores)    \
   FACE(name##_vjp, type, T, Setup, SIZES, shape,                                                   \
-       vjp(g, {{A, B, C, D}}, {grad_##A, grad_##B, grad_##C, grad_##D}), vjp_bytes,                \
-       const void* g, const void* A, const void* B, const void* C, const void* D, void* grad_##A,  \
-       void* grad_##B, void* grad_##C, void* grad_##D)                                             \
+       vjp(cotangent, {{A, B, C, D}}, {grad_##A, grad_##B, grad_##C, grad_##D}), vjp_bytes,        \
+       const void* cotangent, const void* A, const void* B, const void* C, const void* D,          \
+       const void*, const void*, void* grad_##A, void* grad_##B, void* grad_##C, void* grad_##D)   \
   FACE(name##_jvp, type, T, Setup, SIZES, shape,                                                   \
-       jvp({{A, B, C, D}}, {{d##A, d##B, d##C, d##D}}, dout), jvp_bytes, const void* A,            \
+       jvp({{A, B, C, D}}, {{d##A, d##B, d##C, d##D}}, out_tangent), jvp_bytes, const void* A,     \
        const void* B, const void* C, const void* D, const void* d##A, const void* d##B,            \
-       const void* d##C, const void* d##D, void* dout)                                             \
+       const void* d##C, const void* d##D, void* out_tangent)                                      \
   FACE(name##_hvp, type, T, Setup, SIZES, shape,                                                   \
-       hvp(g, {{A, B, C, D}}, {{d##A, d##B, d##C, d##D}},                                          \
-           {dgrad_##A, dgrad_##B, dgrad_##C, dgrad_##D}),                                          \
-       hvp_bytes, const void* g, const void* A, const void* B, const void* C, const void* D,       \
-       const void* d##A, const void* d##B, const void* d##C, const void* d##D, void* dgrad_##A,    \
-       void* dgrad_##B, void* dgrad_##C, void* dgrad_##D)
+       hvp(cotangent, {{A, B, C, D}}, {{d##A, d##B, d##C, d##D}},                                  \
+           {grad_##A, grad_##B, grad_##C, grad_##D}),                                              \
+       hvp_bytes, const void* cotangent, const void* A, const void* B, const void* C,              \
+       const void* D, const void* d##A, const void* d##B, const void* d##C, const void* d##D,      \
+       void* grad_##A, void* grad_##B, void* grad_##C, void* grad_##D)
 
 #define GAT_SHAPE                                                                                  \
-  (Shape{n_heads, head_size, edge_head_size, concat_heads != 0, activation, negative_slope})
+  (Shape{n_heads, n_channels, n_edge_channels, concat_heads != 0, activation, negative_slope})
 #define GAT_V2_SHAPE                                                                               \
-  (Shape{n_heads, head_size, 0, concat_heads != 0, activation, negative_slope})
+  (Shape{n_heads, n_channels, 0, concat_heads != 0, activation, negative_slope})
 #define SIMPLE_SHAPE                                                                               \
-  (Shape{n_heads, head_size, 0, concat_heads != 0, linear,                                         \
-         norm_by_dim ? 1 / sqrt(double(head_size)) : 1})
+  (Shape{n_heads, n_channels, 0, concat_heads != 0, linear,                                         \
+         norm_by_dim ? 1 / sqrt(double(n_channels)) : 1})
 
 #define GRAPH_ATTENTION(type, T)                                                                   \
   FOUR_FACES(mha_gat, type, T, GatSetup, GNOGRAD_CUDA_MHA_GAT, GAT_SHAPE, x_src, x_dst, a, e)      \

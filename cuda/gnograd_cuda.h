@@ -142,38 +142,39 @@ GNOGRAD_CUDA_AGGREGATION(bf16)
  *
  * mha_gat:    score act(a_src . x_src_j + a_dst . x_dst_i (+ a_edge . e_p)), value x_src_j
  * mha_gat_v2: score a . act(x_src_j + x_dst_i (+ e_p)),                      value x_src_j
- * mha_simple: score q_i . (k_j + e_p) (/ sqrt(head_size) if norm_by_dim),    value v_j + e_p
+ * mha_simple: score q_i . (k_j + e_p) (/ sqrt(n_channels) if norm_by_dim),   value v_j + e_p
  *
- * With D = n_heads head_size: x_src, k, v [n_src, D], x_dst, q [n_dst, D], e [n_edges, D] or null
- * (mha_gat: [n_edges, n_heads edge_head_size], null where edge_head_size is 0),
- * a [D], for mha_gat [a_src | a_dst | a_edge], 2 D + n_heads edge_head_size.
- * out [n_dst, D], or the mean over heads [n_dst, head_size] unless concat_heads.
+ * With D = n_heads n_channels: x_src, k, v [n_src, D], x_dst, q [n_dst, D], e [n_edges, D] or null
+ * (mha_gat: [n_edges, n_heads n_edge_channels], null where n_edge_channels is 0),
+ * a [D], for mha_gat [a_src | a_dst | a_edge], 2 D + n_heads n_edge_channels.
+ * out [n_dst, D], or the mean over heads [n_dst, n_channels] unless concat_heads.
  * activation: LeakyReLU 0, ELU 1, Linear 2, ReLU 3, Scalar 4, Sigmoid 5, Tanh 6; negative_slope is
- * the slope of LeakyReLU, the alpha of ELU and the factor of Scalar.
- * lse real [n_dst, n_heads]: log of the sum of exp(score), or null.
- * softmax_scores real [2, n_heads, n_edges]: scores and their softmax by CSC position, or null.
- * g is the cotangent of out; d<array> a tangent, or null; grad_<array>, dgrad_<array> or null. */
+ * the slope of LeakyReLU, the factor of ELU and of Scalar.
+ * Saved by forward, or null: lse real [n_dst, n_heads], log of the sum of exp(score);
+ * softmax_scores real [2, n_heads, n_edges], scores and their softmax by position in by_dst. vjp
+ * takes both as on the CPU and reads neither: the pass that would use them finds the maxima anyway. */
 #define GNOGRAD_CUDA_MHA_GAT                                                                   \
-  (int64_t n_heads, int64_t head_size, int64_t edge_head_size, int concat_heads,               \
+  (int64_t n_heads, int64_t n_channels, int64_t n_edge_channels, int concat_heads,             \
    int activation, double negative_slope)
 #define GNOGRAD_CUDA_MHA_GAT_V2                                                                \
-  (int64_t n_heads, int64_t head_size, int concat_heads, int activation, double negative_slope)
+  (int64_t n_heads, int64_t n_channels, int concat_heads, int activation, double negative_slope)
 #define GNOGRAD_CUDA_MHA_SIMPLE                                                                \
-  (int64_t n_heads, int64_t head_size, int concat_heads, int norm_by_dim)
+  (int64_t n_heads, int64_t n_channels, int concat_heads, int norm_by_dim)
 
 #define GNOGRAD_CUDA_ATTENTION(name, type, sizes, A, B, C, D)                                  \
   GNOGRAD_CUDA_FACE(name##_forward, type, sizes, const void *A, const void *B, const void *C,  \
                     const void *D, void *out, void *lse, void *softmax_scores)                 \
-  GNOGRAD_CUDA_FACE(name##_vjp, type, sizes, const void *g, const void *A, const void *B,      \
-                    const void *C, const void *D, void *grad_##A, void *grad_##B,              \
+  GNOGRAD_CUDA_FACE(name##_vjp, type, sizes, const void *cotangent, const void *A,             \
+                    const void *B, const void *C, const void *D, const void *lse,              \
+                    const void *softmax_scores, void *grad_##A, void *grad_##B,                \
                     void *grad_##C, void *grad_##D)                                            \
   GNOGRAD_CUDA_FACE(name##_jvp, type, sizes, const void *A, const void *B, const void *C,      \
                     const void *D, const void *d##A, const void *d##B, const void *d##C,       \
-                    const void *d##D, void *dout)                                              \
-  GNOGRAD_CUDA_FACE(name##_hvp, type, sizes, const void *g, const void *A, const void *B,      \
-                    const void *C, const void *D, const void *d##A, const void *d##B,          \
-                    const void *d##C, const void *d##D, void *dgrad_##A, void *dgrad_##B,      \
-                    void *dgrad_##C, void *dgrad_##D)
+                    const void *d##D, void *out_tangent)                                       \
+  GNOGRAD_CUDA_FACE(name##_hvp, type, sizes, const void *cotangent, const void *A,             \
+                    const void *B, const void *C, const void *D, const void *d##A,             \
+                    const void *d##B, const void *d##C, const void *d##D, void *grad_##A,      \
+                    void *grad_##B, void *grad_##C, void *grad_##D)
 #define GNOGRAD_CUDA_GRAPH_ATTENTION(type)                                                     \
   GNOGRAD_CUDA_ATTENTION(mha_gat, type, GNOGRAD_CUDA_MHA_GAT, x_src, x_dst, a, e)              \
   GNOGRAD_CUDA_ATTENTION(mha_gat_v2, type, GNOGRAD_CUDA_MHA_GAT_V2, x_src, x_dst, a, e)        \

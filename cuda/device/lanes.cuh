@@ -9,12 +9,14 @@ namespace gnograd {
 // through rows of different lengths, so a group meets under its own mask.
 struct Group {
   int size, lane;
+  int number;  // among all groups of the launch
   unsigned mask;
 
   __device__ explicit Group(int size)
       : size(size),
-        lane(int(threadIdx.x % unsigned(size))),
-        mask(~0u >> (warp_lanes - size) << (threadIdx.x % warp_lanes / unsigned(size) * size)) {}
+        lane(int(threadIdx.x & (size - 1))),
+        number(int(thread_number() >> (__ffs(size) - 1))),
+        mask(~0u >> (warp_lanes - size) << (threadIdx.x & (warp_lanes - 1) & -size)) {}
 };
 
 // Sum over the lanes of a group; a butterfly, so that all of them get the same bits.
@@ -67,6 +69,7 @@ struct Place {
 template <class S, class F>
 __device__ S sum_over_head(const Heads& heads, const Place& at, F f) {
   S sum = 0;
+#pragma unroll 1  // most heads are one tile
   for (int tile = 0; tile < heads.tiles; ++tile)
     if (const int c = at.column(tile); c < heads.size) sum += f(c);
   return group_sum(sum, at.group);

@@ -39,10 +39,11 @@ struct Edge {
 };
 
 struct Cut {
-  int64_t n_units, unit_length, total;
+  int n_units;
+  int64_t unit_length, total;
   int32_t* rows;  // [n_units+1] row ends before each unit
 
-  __device__ int64_t first_edge(int64_t unit) const {
+  __device__ int64_t first_edge(int unit) const {
     return min(unit * unit_length, total) - rows[unit];
   }
 };
@@ -51,12 +52,12 @@ struct Cut {
 inline Cut cut_shape(const Csc& graph) {
   const int64_t total = graph.n_rows + graph.n_edges;
   const int64_t length = std::max<int64_t>(128, ceil_div(total, 1 << 14));
-  return {ceil_div(total, length), length, total, nullptr};
+  return {int(ceil_div(total, length)), length, total, nullptr};
 }
 
 // The end of row r is number offsets[r + 1] + r of the merged order.
 static __global__ void __launch_bounds__(block_threads) find_cut(Csc graph, Cut cut) {
-  const int64_t unit = thread_number();
+  const int unit = int(thread_number());
   if (unit > cut.n_units) return;
   const int64_t target = min(unit * cut.unit_length, cut.total);
   int64_t low = 0, high = graph.n_rows;
@@ -90,8 +91,8 @@ inline Cut take_cut(const Csc& graph, Workspace& workspace) {
 struct Nothing {};
 
 // Of a divided row, unit u leaves what it passes on at number 2u + 1 and what it ends at 2u.
-__device__ inline int64_t slot(int64_t number, int part, int parts, const Group& group) {
-  return (number * parts + part) * group.size + group.lane;
+__device__ inline int64_t slot(int number, int part, int parts, const Group& group) {
+  return (int64_t(number) * parts + part) * group.size + group.lane;
 }
 
 template <class Op>
@@ -99,9 +100,8 @@ __global__ void __launch_bounds__(block_threads)
 walk_rows(Op op, Cut cut, typename Op::Partial* split) {
   const Group group(op.heads.lanes);
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
-  const int64_t item = thread_number() / group.size, unit = item / parts;
+  const int unit = group.number / parts, part = group.number % parts;
   if (unit >= cut.n_units) return;
-  const int part = int(item % parts);
   const Place at{group, part / tiles, part % tiles, Op::step};
 
   const int64_t row_end = cut.rows[unit + 1], last = cut.first_edge(unit + 1);
@@ -128,13 +128,12 @@ __global__ void __launch_bounds__(block_threads)
 join_rows(Op op, Cut cut, const typename Op::Partial* split) {
   const Group group(op.heads.lanes);
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
-  const int64_t item = thread_number() / group.size, unit = item / parts;
+  const int unit = group.number / parts, part = group.number % parts;
   if (unit >= cut.n_units) return;
   const int64_t row = cut.rows[unit], begin = op.graph.offsets[row];
   if (row == cut.rows[unit + 1] || begin >= cut.first_edge(unit)) return;
 
-  const int part = int(item % parts);
-  int64_t u = (begin + row) / cut.unit_length;
+  int u = int((begin + row) / cut.unit_length);
   typename Op::Partial partial = split[slot(2 * u + 1, part, parts, group)];
   for (++u; u < unit; ++u) op.merge(partial, split[slot(2 * u + 1, part, parts, group)]);
   op.merge(partial, split[slot(2 * unit, part, parts, group)]);
@@ -144,13 +143,13 @@ join_rows(Op op, Cut cut, const typename Op::Partial* split) {
 // Partial results of divided rows, in one buffer for all operations that run one after another.
 template <class Op>
 size_t split_bytes(const Cut& cut, const Heads& heads, int tiles) {
-  return 2 * cut.n_units * heads.heads * tiles * heads.lanes * sizeof(typename Op::Partial);
+  return size_t(2) * cut.n_units * heads.heads * tiles * heads.lanes * sizeof(typename Op::Partial);
 }
 
 template <class Op>
 void for_rows(const Op& op, const Cut& cut, void* split, cudaStream_t stream) {
   using Partial = typename Op::Partial;
-  const int64_t threads = cut.n_units * op.heads.heads * op.tiles() * op.heads.lanes;
+  const int64_t threads = int64_t(cut.n_units) * op.heads.heads * op.tiles() * op.heads.lanes;
   launch_threads(threads, stream, walk_rows<Op>, op, cut, static_cast<Partial*>(split));
   if constexpr (!std::is_same_v<Partial, Nothing>)
     launch_threads(threads, stream, join_rows<Op>, op, cut, static_cast<const Partial*>(split));

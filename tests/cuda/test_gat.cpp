@@ -333,8 +333,8 @@ struct Case {
       const auto wanted = [&](int a) -> T* {
         return (alone < 0 || alone == a) && (a < 3 || s.edges()) ? grad[a].get() : nullptr;
       };
-      CALL(vjp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), wanted(0),
-           wanted(1), wanted(2), wanted(3));
+      CALL(vjp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr, nullptr,
+           wanted(0), wanted(1), wanted(2), wanted(3));
       for (int a = 0; a < 4; ++a)
         if (wanted(a))
           compare(name("vjp") + " " + std::to_string(a) + (alone < 0 ? "" : " alone"),
@@ -384,8 +384,8 @@ struct Case {
     DeviceGraph d = to_device(graph);
     auto x = upload(in), dx = upload(tangents), grad = room(), dgrad = room();
     Device<T> cotangent(g);
-    CALL(vjp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), grad[0].get(),
-         grad[1].get(), grad[2].get(), edges(grad));
+    CALL(vjp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr,
+         nullptr, grad[0].get(), grad[1].get(), grad[2].get(), edges(grad));
     CALL(hvp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), dx[0].get(),
          dx[1].get(), dx[2].get(), edges(dx), dgrad[0].get(), dgrad[1].get(), dgrad[2].get(),
          edges(dgrad));
