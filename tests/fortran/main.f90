@@ -4,6 +4,7 @@
 program main
   use testing, only: run_suite
   use test_core, only: core_tests
+  use test_autodiff, only: autodiff_tests
   use test_gno, only: gno_tests
   implicit none
   character(len=100) :: only_suite, only_test
@@ -14,6 +15,8 @@ program main
   call get_command_argument(1, only_suite)
   call get_command_argument(2, only_test)
   if (wanted("core")) call run_suite("core", core_tests(), trim(only_test), n_run, n_failed)
+  if (wanted("autodiff")) call run_suite("autodiff", autodiff_tests(), trim(only_test), n_run, &
+    & n_failed)
   if (wanted("gno")) call run_suite("gno", gno_tests(), trim(only_test), n_run, n_failed)
 
   if (n_run == 0) error stop "no such test"
