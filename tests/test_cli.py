@@ -111,11 +111,13 @@ def test_same_seed_same_bits_whatever_the_threads(
     assert same_bits(tmp_path / "one", tmp_path / "two")
 
 
-@pytest.mark.parametrize(("job", "options"), [("darcy", DARCY), ("green", GREEN)])
+@pytest.mark.parametrize(
+    ("job", "options"), [("darcy", [*DARCY, "--epochs=25"]), ("green", [*GREEN, "--epochs=6"])]
+)
 def test_killed_run_continues_with_the_same_bits(
     tmp_path: Path, job: str, options: list[str]
 ) -> None:
-    command = ["train", job, *options, "--epochs=25"]
+    command = ["train", job, *options]
     whole = gnograd(*command, "--out", tmp_path / "whole")
     assert whole.exit_code == 0, whole.output
     program = [sys.executable, "-c", "from gnograd.cli import main; main()"]
@@ -166,6 +168,13 @@ def test_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     refused = gnograd(*command)
     assert refused.exit_code == 1
     assert "cannot be read" in refused.output
+
+
+def test_diverging_training_says_what_to_change(tmp_path: Path) -> None:
+    result = gnograd("train", "green", "--out", tmp_path, *GREEN, "--learning-rate=1e30")
+    assert result.exit_code == 1
+    assert "the loss is not finite in epoch 1" in result.output
+    assert "Traceback" not in result.output
 
 
 def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:

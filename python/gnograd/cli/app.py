@@ -15,6 +15,7 @@ from gnograd.cli.checkpoint import CHECKPOINT, CheckpointError
 from gnograd.cli.darcy import DarcyConfig
 from gnograd.cli.darcy_data import DataError
 from gnograd.cli.green import GreenConfig
+from gnograd.cli.training import TrainingError
 
 app = typer.Typer(
     name="gnograd",
@@ -152,7 +153,7 @@ def _job(out: Path, threads: int, fresh: bool) -> Iterator[None]:
     gg.set_num_threads(threads)
     try:
         yield
-    except DataError as error:
+    except (DataError, TrainingError) as error:
         raise _stop(str(error)) from error
     except CheckpointError as error:
         raise _stop(f"{error}\nChoose another --out, or start anew with --fresh.") from error

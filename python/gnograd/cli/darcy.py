@@ -49,7 +49,7 @@ class DarcyConfig:
     width: int = 32
     hidden: int = 32
     layers: int = 4
-    epochs: int = 100
+    epochs: int = 300
     batch: int = 5
     learning_rate: float = 6e-3
     symmetry: bool = True

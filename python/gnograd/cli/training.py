@@ -31,6 +31,10 @@ MOMENTS = ("mean", "mean_square")
 """Running averages of Adam."""
 
 
+class TrainingError(RuntimeError):
+    """A training that cannot go on."""
+
+
 def learning_rate(peak: float, progress: float) -> float:
     """Linear warm-up, then half a cosine.
 
@@ -115,6 +119,13 @@ def fit(
     Returns
     -------
     list of Epoch
+
+    Raises
+    ------
+    CheckpointError
+        The checkpoint cannot be continued with these settings.
+    TrainingError
+        The loss is not finite. The checkpoint is that of the epoch before.
     """
     remove_parts(directory)
     optimiser = ad.Adam(list(job.parameters.values()), lr=peak_rate)
@@ -138,6 +149,11 @@ def fit(
                     loss = job.loss(batch)
                     loss.backward()
                     total += float(loss)
+                if not math.isfinite(total):
+                    raise TrainingError(
+                        f"the loss is not finite in epoch {epoch + 1}, "
+                        "a smaller --learning-rate may help"
+                    )
                 optimiser.step()
                 bar.update(task, advance=1, epoch=epoch + 1, loss=total / (step + 1))
             measured = (epoch + 1) % max(1, epochs // MEASUREMENTS) == 0 or epoch + 1 == epochs
