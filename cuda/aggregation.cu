@@ -4,9 +4,9 @@
 //     out_i = AggOp over the edges p = (j -> i) of  w_p x_j   or of  e_p
 //
 // Lanes of a group go over features, groups over units of edges (device/rows.cuh).
-#include "device/rows.cuh"
-
 #include <initializer_list>
+
+#include "device/rows.cuh"
 
 namespace gnograd {
 namespace {
@@ -34,7 +34,7 @@ struct Part {
 // A matrix with one row per destination that the blocks of columns share.
 template <class X>
 struct Table {
-  X* x;        // [n_dst, stride], or null
+  X* x;  // [n_dst, stride], or null
   int64_t stride;
 
   explicit __host__ __device__ operator bool() const { return x; }
@@ -66,8 +66,7 @@ struct SumEdges {
   __device__ void edge(Partial& partial, Total&, const Place& at, int64_t, int64_t k) const {
     const S w = part.weight(graph, k);
     partial.degree += w;
-    if (const int c = at.column(); c < heads.size)
-      partial.sum.add(w, part.features(graph, k, c));
+    if (const int c = at.column(); c < heads.size) partial.sum.add(w, part.features(graph, k, c));
   }
   __device__ void merge(Partial& partial, const Partial& more) const {
     partial.degree += more.degree;
@@ -178,9 +177,7 @@ struct NodeGradient {
     const S weight = w ? w[graph.edge_of(k)] : S(1);
     partial.add(cotangent.divide(weight, i), cotangent.load(i, graph.position_of(k), c));
   }
-  __device__ void merge(Partial& partial, const Partial& more) const {
-    partial.add(more);
-  }
+  __device__ void merge(Partial& partial, const Partial& more) const { partial.add(more); }
   __device__ void finish(const Partial& partial, const Place& at, int64_t row) const {
     if (const int c = at.column(); c < heads.size)
       store_vector(grad + row * heads.size + c, partial, heads.size - c, heads.wide);
@@ -284,11 +281,10 @@ struct MeanWeightGradient {
 // to[:, c] = from[:, c], for the destinations' own features; zeros where `from` is null.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-copy_columns(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t n_rows,
-             int64_t n_columns) {
+    copy_columns(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t n_rows,
+                 int64_t n_columns) {
   const int64_t row = thread_number() / n_columns, column = thread_number() % n_columns;
-  if (row < n_rows)
-    to[row * to_stride + column] = from ? from[row * from_stride + column] : T(0);
+  if (row < n_rows) to[row * to_stride + column] = from ? from[row * from_stride + column] : T(0);
 }
 
 // ---- launchers ----
@@ -323,15 +319,15 @@ struct Family {
 
   bool extremum() const { return aggregation == agg_min || aggregation == agg_max; }
   bool valid() const {
-    return aggregation >= agg_sum && aggregation <= agg_max && sizes.node >= 0 &&
-           sizes.edge >= 0 && sizes.own >= 0;
+    return aggregation >= agg_sum && aggregation <= agg_max && sizes.node >= 0 && sizes.edge >= 0 &&
+           sizes.own >= 0;
   }
   // `table` is what is read or written a row per destination, `others` are what goes with it.
   template <class... P>
   Heads heads(int64_t size, const void* table, int64_t column, P... others) const {
-    return make_heads<T>(1, size,
-                         aligned<T>(sizes.row(), table) && aligned<T>(column) &&
-                             aligned<T>(size, others...));
+    return make_heads<T>(
+        1, size,
+        aligned<T>(sizes.row(), table) && aligned<T>(column) && aligned<T>(size, others...));
   }
   template <class... P>
   Part<T, S> node_part(const void* table, P... others) const {
@@ -339,7 +335,10 @@ struct Family {
   }
   template <class... P>
   Part<T, S> edge_part(const void* table, P... others) const {
-    return {in.e, {}, true, heads(sizes.edge, table, sizes.node, in.e.v, in.e.d, others...),
+    return {in.e,
+            {},
+            true,
+            heads(sizes.edge, table, sizes.node, in.e.v, in.e.d, others...),
             sizes.node};
   }
 
@@ -347,14 +346,18 @@ struct Family {
                  real<T>* node_degree) const {
     const Csc rows = by_dst(graph);
     if (extremum())
-      for_rows(ExtremumOfEdges<T, S>{rows, part, part.heads,
+      for_rows(ExtremumOfEdges<T, S>{rows,
+                                     part,
+                                     part.heads,
                                      real<T>(aggregation == agg_max ? 1 : -1),
-                                     {out, sizes.row()}, {location, sizes.aggregated()}},
+                                     {out, sizes.row()},
+                                     {location, sizes.aggregated()}},
                cut, split, stream);
     else
-      for_rows(SumEdges<T, S>{rows, part, part.heads, aggregation == agg_mean,
-                              {out, sizes.row()}, node_degree},
-               cut, split, stream);
+      for_rows(
+          SumEdges<T, S>{
+              rows, part, part.heads, aggregation == agg_mean, {out, sizes.row()}, node_degree},
+          cut, split, stream);
   }
 
   // Room for the divided rows of all operations here: what is largest.
@@ -386,8 +389,8 @@ struct Family {
     if (sizes.node) aggregate(node_part(out), cut, split, out, location, node_degree);
     if (sizes.edge) aggregate(edge_part(out), cut, split, out, location, nullptr);
     launch_threads(graph.n_dst * sizes.own, stream, copy_columns<T>,
-                   ScalarTraits<S>::dual ? in.own.d : in.own.v, sizes.own,
-                   out + sizes.aggregated(), sizes.row(), graph.n_dst, sizes.own);
+                   ScalarTraits<S>::dual ? in.own.d : in.own.v, sizes.own, out + sizes.aggregated(),
+                   sizes.row(), graph.n_dst, sizes.own);
     return cudaGetLastError();
   }
 
@@ -414,20 +417,25 @@ struct Family {
       location = found;
     }
     const auto cotangent = [&](const Part<T, S>& part) {
-      return Cotangent<T, S>{g, sizes.row(), part.column, part.heads,
-                             {extremum() ? location : nullptr, sizes.aggregated()}, mean,
-                             nullptr, graph.by_dst.offsets};
+      return Cotangent<T, S>{g,
+                             sizes.row(),
+                             part.column,
+                             part.heads,
+                             {extremum() ? location : nullptr, sizes.aggregated()},
+                             mean,
+                             nullptr,
+                             graph.by_dst.offsets};
     };
     if (grad.x || grad.w) {
       const auto part = node_part(g, grad.x);
       auto nodes = cotangent(part);
       const bool weighted_mean = mean && in.w;
       if (grad.w || (weighted_mean && !node_degree)) {
-        for_rows(WeightGradient<T, S>{rows, part, nodes, part.heads, grad.w, d, degree, delta},
-                 cut, split, stream);
+        for_rows(WeightGradient<T, S>{rows, part, nodes, part.heads, grad.w, d, degree, delta}, cut,
+                 split, stream);
         if (mean && grad.w)
-          for_rows(MeanWeightGradient<T, S>{rows, part.heads, d, degree, delta, grad.w}, cut,
-                   split, stream);
+          for_rows(MeanWeightGradient<T, S>{rows, part.heads, d, degree, delta, grad.w}, cut, split,
+                   stream);
         node_degree = degree;
       }
       if (weighted_mean) nodes.degree = node_degree;
@@ -517,25 +525,25 @@ Gradients<T> gradients(void* x, void* w, void* e = nullptr, void* own = nullptr)
 using namespace gnograd;
 
 // One face: the function that counts, and the one that runs.
-#define FACE(name, type, T, SIZES, sizes, call, count, ...)                                        \
-  size_t gnograd_cuda_##name##_workspace_bytes_##type(                                             \
-      const gnograd_cuda_graph* graph, GNOGRAD_CUDA_LIST SIZES) {                                  \
-    return Faces<T>{graph, sizes, aggregation, {}}.count();                                        \
-  }                                                                                                \
-  int gnograd_cuda_##name##_##type(                                                                \
-      const gnograd_cuda_graph* graph, GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace,      \
-      size_t workspace_bytes, void* stream) {                                                      \
-    return Faces<T>{graph, sizes, aggregation, {workspace, workspace_bytes}, stream}.call;         \
+#define FACE(name, type, T, SIZES, sizes, call, count, ...)                                  \
+  size_t gnograd_cuda_##name##_workspace_bytes_##type(const gnograd_cuda_graph* graph,       \
+                                                      GNOGRAD_CUDA_LIST SIZES) {             \
+    return Faces<T>{graph, sizes, aggregation, {}}.count();                                  \
+  }                                                                                          \
+  int gnograd_cuda_##name##_##type(const gnograd_cuda_graph* graph, GNOGRAD_CUDA_LIST SIZES, \
+                                   __VA_ARGS__, void* workspace, size_t workspace_bytes,     \
+                                   void* stream) {                                           \
+    return Faces<T>{graph, sizes, aggregation, {workspace, workspace_bytes}, stream}.call;   \
   }
 
-#define AGG_WEIGHTED(face, type, T, call, ...)                                                     \
-  FACE(agg_weighted_##face, type, T, GNOGRAD_CUDA_AGG_WEIGHTED, (Sizes{n_features, 0, 0}), call,   \
+#define AGG_WEIGHTED(face, type, T, call, ...)                                                   \
+  FACE(agg_weighted_##face, type, T, GNOGRAD_CUDA_AGG_WEIGHTED, (Sizes{n_features, 0, 0}), call, \
        face##_bytes, __VA_ARGS__)
-#define AGG_SIMPLE(face, type, T, call, ...)                                                       \
-  FACE(agg_simple_##face, type, T, GNOGRAD_CUDA_AGG_SIMPLE,                                        \
+#define AGG_SIMPLE(face, type, T, call, ...)                \
+  FACE(agg_simple_##face, type, T, GNOGRAD_CUDA_AGG_SIMPLE, \
        (Sizes{n_features, n_edge_features, 0}), call, face##_bytes, __VA_ARGS__)
-#define AGG_CONCAT(face, type, T, call, ...)                                                       \
-  FACE(agg_concat_##face, type, T, GNOGRAD_CUDA_AGG_CONCAT,                                        \
+#define AGG_CONCAT(face, type, T, call, ...)                \
+  FACE(agg_concat_##face, type, T, GNOGRAD_CUDA_AGG_CONCAT, \
        (Sizes{n_features, n_edge_features, n_own_features}), call, face##_bytes, __VA_ARGS__)
 
 #define AGGREGATION(type, T)                                                                       \
@@ -554,14 +562,14 @@ using namespace gnograd;
                const void* w_tangent, void* grad_x_tangent, void* grad_w_tangent)                  \
   AGG_SIMPLE(forward, type, T, forward({x, nullptr, e}, out, location, nullptr), const void* x,    \
              const void* e, void* out, int64_t* location)                                          \
-  AGG_SIMPLE(vjp, type, T,                                                                         \
-             vjp(cotangent, {x, nullptr, e}, location, nullptr,                                    \
-                 gradients<T>(grad_x, nullptr, grad_e)),                                           \
-             const void* cotangent, const void* x, const void* e, const int64_t* location,         \
-             void* grad_x, void* grad_e)                                                           \
-  AGG_SIMPLE(jvp, type, T,                                                                         \
-             jvp({x, nullptr, e}, {x_tangent, nullptr, e_tangent}, out_tangent), const void* x,    \
-             const void* e, const void* x_tangent, const void* e_tangent, void* out_tangent)       \
+  AGG_SIMPLE(                                                                                      \
+      vjp, type, T,                                                                                \
+      vjp(cotangent, {x, nullptr, e}, location, nullptr, gradients<T>(grad_x, nullptr, grad_e)),   \
+      const void* cotangent, const void* x, const void* e, const int64_t* location, void* grad_x,  \
+      void* grad_e)                                                                                \
+  AGG_SIMPLE(jvp, type, T, jvp({x, nullptr, e}, {x_tangent, nullptr, e_tangent}, out_tangent),     \
+             const void* x, const void* e, const void* x_tangent, const void* e_tangent,           \
+             void* out_tangent)                                                                    \
   AGG_SIMPLE(hvp, type, T,                                                                         \
              hvp(cotangent, {x, nullptr, e}, {x_tangent, nullptr, e_tangent},                      \
                  gradients<T>(grad_x_tangent, nullptr, grad_e_tangent)),                           \
@@ -570,21 +578,19 @@ using namespace gnograd;
   AGG_CONCAT(forward, type, T, forward({x, w, e, own}, out, location, degree), const void* x,      \
              const void* w, const void* e, const void* own, void* out, int64_t* location,          \
              void* degree)                                                                         \
-  AGG_CONCAT(vjp, type, T,                                                                         \
-             vjp(cotangent, {x, w, e}, location, degree,                                           \
-                 gradients<T>(grad_x, grad_w, grad_e, grad_own)),                                  \
-             const void* cotangent, const void* x, const void* w, const void* e, const void*,      \
-             const int64_t* location, const void* degree, void* grad_x, void* grad_w,              \
-             void* grad_e, void* grad_own)                                                         \
-  AGG_CONCAT(jvp, type, T,                                                                         \
-             jvp({x, w, e}, {x_tangent, w_tangent, e_tangent, own_tangent}, out_tangent),          \
-             const void* x, const void* w, const void* e, const void* x_tangent,                   \
-             const void* w_tangent, const void* e_tangent, const void* own_tangent,                \
-             void* out_tangent)                                                                    \
+  AGG_CONCAT(                                                                                      \
+      vjp, type, T,                                                                                \
+      vjp(cotangent, {x, w, e}, location, degree, gradients<T>(grad_x, grad_w, grad_e, grad_own)), \
+      const void* cotangent, const void* x, const void* w, const void* e, const void*,             \
+      const int64_t* location, const void* degree, void* grad_x, void* grad_w, void* grad_e,       \
+      void* grad_own)                                                                              \
+  AGG_CONCAT(                                                                                      \
+      jvp, type, T, jvp({x, w, e}, {x_tangent, w_tangent, e_tangent, own_tangent}, out_tangent),   \
+      const void* x, const void* w, const void* e, const void* x_tangent, const void* w_tangent,   \
+      const void* e_tangent, const void* own_tangent, void* out_tangent)                           \
   AGG_CONCAT(hvp, type, T,                                                                         \
              hvp(cotangent, {x, w}, {x_tangent, w_tangent},                                        \
-                 gradients<T>(grad_x_tangent, grad_w_tangent, grad_e_tangent,                      \
-                              grad_own_tangent)),                                                  \
+                 gradients<T>(grad_x_tangent, grad_w_tangent, grad_e_tangent, grad_own_tangent)),  \
              const void* cotangent, const void* x, const void* w, const void* x_tangent,           \
              const void* w_tangent, void* grad_x_tangent, void* grad_w_tangent,                    \
              void* grad_e_tangent, void* grad_own_tangent)

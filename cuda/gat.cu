@@ -45,8 +45,8 @@ __device__ __attribute__((noinline)) S smooth_derivative(int code, A alpha, S x)
 template <class A>
 struct Activation {
   int code;
-  A alpha;            // ELU: limit at minus infinity
-  A above, below;     // the others, where smooth is false: slopes above and below zero
+  A alpha;         // ELU: limit at minus infinity
+  A above, below;  // the others, where smooth is false: slopes above and below zero
   bool smooth;
 
   template <class S>
@@ -125,10 +125,10 @@ struct Gat {
   using S = S_;
   using Row = Vector<S, width<T>>;
 
-  Features<T, S> x;              // sources
-  const S *ss, *sd, *se;         // [n_src, heads], [n_dst, heads], [n_edges, heads] or null
-  Features<T, S> a_src, a_dst;   // [1, heads, size]
-  Features<T, S> e, a_edge;      // [n_edges, heads, edge size], [1, heads, edge size]
+  Features<T, S> x;             // sources
+  const S *ss, *sd, *se;        // [n_src, heads], [n_dst, heads], [n_edges, heads] or null
+  Features<T, S> a_src, a_dst;  // [1, heads, size]
+  Features<T, S> e, a_edge;     // [n_edges, heads, edge size], [1, heads, edge size]
   Activation<real<T>> act;
   Gradient<T> grad_src = {}, grad_dst = {}, grad_e = {};
   T* grad_a = nullptr;
@@ -204,8 +204,8 @@ struct Gat {
       gz += more.gz;
     }
   };
-  __device__ void to_source(SourceSum& sum, const Edge& p, const Place& at, const Score& z,
-                            S alpha, S gs, const Cotangent<T>& g) const {
+  __device__ void to_source(SourceSum& sum, const Edge& p, const Place& at, const Score& z, S alpha,
+                            S gs, const Cotangent<T>& g) const {
     if (const int c = at.column(); c < x.heads.size) sum.x.add(alpha, g.load(p.dst, at.head, c));
     sum.gz += gs * z.slope;
   }
@@ -289,8 +289,8 @@ struct GatV2 {
     Row x;
     __device__ void merge(const SourceSum& more) { x.add(more.x); }
   };
-  __device__ void to_source(SourceSum& sum_j, const Edge& p, const Place& at, const Score&,
-                            S alpha, S gs, const Cotangent<T>& g) const {
+  __device__ void to_source(SourceSum& sum_j, const Edge& p, const Place& at, const Score&, S alpha,
+                            S gs, const Cotangent<T>& g) const {
     const int c = at.column();
     if (c >= x.heads.size) return;
     sum_j.x.add(alpha, g.load(p.dst, at.head, c));
@@ -322,8 +322,8 @@ struct Simple {
   }
   __device__ Score score(const Edge& p, const Place& at) const {
     return {scale * sum_over_head<S>(q.heads, at, [&](int c) {
-      return inner<S>(q.load(p.dst, at.head, c), with_edge(k, p, at, c));
-    })};
+              return inner<S>(q.load(p.dst, at.head, c), with_edge(k, p, at, c));
+            })};
   }
   __device__ Row value(const Edge& p, const Place& at, int c) const {
     return with_edge(v, p, at, c);
@@ -335,8 +335,8 @@ struct Simple {
   __host__ __device__ const Heads& edge_heads() const { return q.heads; }
   using DestinationSum = Row;
   using UnitSum = Nothing;
-  __device__ void to_destination(Row& sum_i, Nothing&, const Edge& p, const Place& at,
-                                 const Score&, S alpha, S gs, const Cotangent<T>& g) const {
+  __device__ void to_destination(Row& sum_i, Nothing&, const Edge& p, const Place& at, const Score&,
+                                 S alpha, S gs, const Cotangent<T>& g) const {
     const int c = at.column();
     if (c >= q.heads.size) return;
     sum_i.add(scale * gs, with_edge(k, p, at, c));
@@ -357,8 +357,8 @@ struct Simple {
       v.add(more.v);
     }
   };
-  __device__ void to_source(SourceSum& sum_j, const Edge& p, const Place& at, const Score&,
-                            S alpha, S gs, const Cotangent<T>& g) const {
+  __device__ void to_source(SourceSum& sum_j, const Edge& p, const Place& at, const Score&, S alpha,
+                            S gs, const Cotangent<T>& g) const {
     const int c = at.column();
     if (c >= q.heads.size) return;
     sum_j.k.add(scale * gs, q.load(p.dst, at.head, c));
@@ -420,9 +420,9 @@ struct Attend {
   Csc graph;
   Heads heads;
   M model;
-  T* out;                // [n_dst, heads, size], or null
-  real<T>* head_out;     // the same, if out is to be the mean over heads
-  real<T>* lse;          // [n_dst, heads] log of the sum of exp(score), or null
+  T* out;                  // [n_dst, heads, size], or null
+  real<T>* head_out;       // the same, if out is to be the mean over heads
+  real<T>* lse;            // [n_dst, heads] log of the sum of exp(score), or null
   SoftmaxRow<S>* softmax;  // [n_dst, heads], or null
 
   __host__ __device__ int tiles() const { return heads.tiles; }
@@ -480,9 +480,8 @@ struct Statistics {
   __device__ void edge(Partial& partial, Total&, const Place& at, int64_t i, int64_t k) const {
     const Edge p{i, graph.indices[k], graph.edge_of(k)};
     const auto score = model.score(p, at);
-    const S ga = sum_over_head<S>(heads, at, [&](int c) {
-      return inner<S>(g.load(i, at.head, c), model.value(p, at, c));
-    });
+    const S ga = sum_over_head<S>(
+        heads, at, [&](int c) { return inner<S>(g.load(i, at.head, c), model.value(p, at, c)); });
     const S weight = partial.take(score.s);
     partial.more.ga += weight * ga;
     partial.more.row.add(weight, ga, score);
@@ -614,22 +613,21 @@ struct WriteSoftmax {
 // out[n, h] = a[h] . x[n, h]; a group per row and head.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-row_scores(Features<T, S> x, Features<T, S> a, int64_t n_rows, S* out) {
+    row_scores(Features<T, S> x, Features<T, S> a, int64_t n_rows, S* out) {
   const Heads& heads = x.heads;
   const Group group(heads.lanes);
   const int64_t item = thread_number() >> (__ffs(group.size) - 1), row = item / heads.heads;
   if (row >= n_rows) return;
   const Place at{group, int(item % heads.heads), 0, width<T>};
-  const S sum = sum_over_head<S>(heads, at, [&](int c) {
-    return inner<S>(a.load(0, at.head, c), x.load(row, at.head, c));
-  });
+  const S sum = sum_over_head<S>(
+      heads, at, [&](int c) { return inner<S>(a.load(0, at.head, c), x.load(row, at.head, c)); });
   if (group.lane == 0) out[item] = sum;
 }
 
 // out[n, c] = mean over h of x[n, h, c]
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-mean_over_heads(const real<T>* x, int64_t n_rows, int heads, int size, T* out) {
+    mean_over_heads(const real<T>* x, int64_t n_rows, int heads, int size, T* out) {
   const int64_t row = thread_number() / size, c = thread_number() % size;
   if (row >= n_rows) return;
   real<T> sum = 0;
@@ -713,8 +711,15 @@ struct GatSetup {
     sd = workspace.take<S>(n_dst * n);
     se = d_edge ? workspace.take<S>(call.graph.n_edges * n) : nullptr;
     x_dst = {destination, heads};
-    model = {{source, heads}, ss, sd, se, {a, heads}, {a + d, heads}, {e, edge_heads},
-             {a + 2 * d, edge_heads}, call.activation()};
+    model = {{source, heads},
+             ss,
+             sd,
+             se,
+             {a, heads},
+             {a + d, heads},
+             {e, edge_heads},
+             {a + 2 * d, edge_heads},
+             call.activation()};
     if (!gradients) return;
     model.gz_src = workspace.take<S>(n_src * n);
     model.gz_dst = workspace.take<S>(n_dst * n);
@@ -742,8 +747,8 @@ struct GatSetup {
     const int64_t d = h.row();
     sum_rows(Weighted<T, S>{model.gz_src, model.x.x, h.heads, h.size}, call.graph.n_src, d,
              folds[0], model.grad_a, call.stream);
-    sum_rows(Weighted<T, S>{model.gz_dst, x_dst.x, h.heads, h.size}, call.graph.n_dst, d,
-             folds[1], model.grad_a + d, call.stream);
+    sum_rows(Weighted<T, S>{model.gz_dst, x_dst.x, h.heads, h.size}, call.graph.n_dst, d, folds[1],
+             model.grad_a + d, call.stream);
     sum_rows(Plain<S>{model.unit_sums, h_edge.row()}, n_units, h_edge.row(), folds[2],
              model.grad_a + 2 * d, call.stream);
   }
@@ -821,8 +826,8 @@ int forward(Call<T, S> call) {
                      call.lse, call.softmax_scores ? softmax : nullptr},
            cut, split, call.stream);
   if (!call.shape.concat)
-    launch_threads(rows.n_rows * heads.size, call.stream, mean_over_heads<T>, head_out,
-                   rows.n_rows, heads.heads, heads.size, call.out);
+    launch_threads(rows.n_rows * heads.size, call.stream, mean_over_heads<T>, head_out, rows.n_rows,
+                   heads.heads, heads.size, call.out);
   if (call.softmax_scores)
     for_rows(WriteSoftmax<M>{rows, heads, setup.model, softmax, call.softmax_scores}, cut, split,
              call.stream);
@@ -919,47 +924,47 @@ struct Faces {
 using namespace gnograd;
 
 // One face: the function that counts, and the one that runs.
-#define FACE(name, type, T, Setup, SIZES, shape, call, count, ...)                                 \
-  size_t gnograd_cuda_##name##_workspace_bytes_##type(const gnograd_cuda_graph* graph, GNOGRAD_CUDA_LIST SIZES) {    \
-    return Faces<Setup, T>{graph, shape, {}}.count();                                              \
-  }                                                                                                \
-  int gnograd_cuda_##name##_##type(                                                                \
-      const gnograd_cuda_graph* graph, GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace,      \
-      size_t workspace_bytes, void* stream) {                                                      \
-    return Faces<Setup, T>{graph, shape, {workspace, workspace_bytes}, stream}.call;               \
+#define FACE(name, type, T, Setup, SIZES, shape, call, count, ...)                           \
+  size_t gnograd_cuda_##name##_workspace_bytes_##type(const gnograd_cuda_graph* graph,       \
+                                                      GNOGRAD_CUDA_LIST SIZES) {             \
+    return Faces<Setup, T>{graph, shape, {}}.count();                                        \
+  }                                                                                          \
+  int gnograd_cuda_##name##_##type(const gnograd_cuda_graph* graph, GNOGRAD_CUDA_LIST SIZES, \
+                                   __VA_ARGS__, void* workspace, size_t workspace_bytes,     \
+                                   void* stream) {                                           \
+    return Faces<Setup, T>{graph, shape, {workspace, workspace_bytes}, stream}.call;         \
   }
 
-#define FOUR_FACES(name, type, T, Setup, SIZES, shape, A, B, C, D)                                 \
-  FACE(name##_forward, type, T, Setup, SIZES, shape,                                               \
-       forward({{A, B, C, D}}, out, lse, softmax_scores), forward_bytes, const void* A,            \
-       const void* B, const void* C, const void* D, void* out, void* lse, void* softmax_scores)    \
-  FACE(name##_vjp, type, T, Setup, SIZES, shape,                                                   \
-       vjp(cotangent, {{A, B, C, D}}, {grad_##A, grad_##B, grad_##C, grad_##D}), vjp_bytes,        \
-       const void* cotangent, const void* A, const void* B, const void* C, const void* D,          \
-       const void*, const void*, void* grad_##A, void* grad_##B, void* grad_##C, void* grad_##D)   \
-  FACE(name##_jvp, type, T, Setup, SIZES, shape,                                                   \
-       jvp({{A, B, C, D}}, {{d##A, d##B, d##C, d##D}}, out_tangent), jvp_bytes, const void* A,     \
-       const void* B, const void* C, const void* D, const void* d##A, const void* d##B,            \
-       const void* d##C, const void* d##D, void* out_tangent)                                      \
-  FACE(name##_hvp, type, T, Setup, SIZES, shape,                                                   \
-       hvp(cotangent, {{A, B, C, D}}, {{d##A, d##B, d##C, d##D}},                                  \
-           {grad_##A, grad_##B, grad_##C, grad_##D}),                                              \
-       hvp_bytes, const void* cotangent, const void* A, const void* B, const void* C,              \
-       const void* D, const void* d##A, const void* d##B, const void* d##C, const void* d##D,      \
+#define FOUR_FACES(name, type, T, Setup, SIZES, shape, A, B, C, D)                               \
+  FACE(name##_forward, type, T, Setup, SIZES, shape,                                             \
+       forward({{A, B, C, D}}, out, lse, softmax_scores), forward_bytes, const void* A,          \
+       const void* B, const void* C, const void* D, void* out, void* lse, void* softmax_scores)  \
+  FACE(name##_vjp, type, T, Setup, SIZES, shape,                                                 \
+       vjp(cotangent, {{A, B, C, D}}, {grad_##A, grad_##B, grad_##C, grad_##D}), vjp_bytes,      \
+       const void* cotangent, const void* A, const void* B, const void* C, const void* D,        \
+       const void*, const void*, void* grad_##A, void* grad_##B, void* grad_##C, void* grad_##D) \
+  FACE(name##_jvp, type, T, Setup, SIZES, shape,                                                 \
+       jvp({{A, B, C, D}}, {{d##A, d##B, d##C, d##D}}, out_tangent), jvp_bytes, const void* A,   \
+       const void* B, const void* C, const void* D, const void* d##A, const void* d##B,          \
+       const void* d##C, const void* d##D, void* out_tangent)                                    \
+  FACE(name##_hvp, type, T, Setup, SIZES, shape,                                                 \
+       hvp(cotangent, {{A, B, C, D}}, {{d##A, d##B, d##C, d##D}},                                \
+           {grad_##A, grad_##B, grad_##C, grad_##D}),                                            \
+       hvp_bytes, const void* cotangent, const void* A, const void* B, const void* C,            \
+       const void* D, const void* d##A, const void* d##B, const void* d##C, const void* d##D,    \
        void* grad_##A, void* grad_##B, void* grad_##C, void* grad_##D)
 
-#define GAT_SHAPE                                                                                  \
+#define GAT_SHAPE \
   (Shape{n_heads, n_channels, n_edge_channels, concat_heads != 0, activation, negative_slope})
-#define GAT_V2_SHAPE                                                                               \
-  (Shape{n_heads, n_channels, 0, concat_heads != 0, activation, negative_slope})
-#define SIMPLE_SHAPE                                                                               \
-  (Shape{n_heads, n_channels, 0, concat_heads != 0, linear,                                         \
+#define GAT_V2_SHAPE (Shape{n_heads, n_channels, 0, concat_heads != 0, activation, negative_slope})
+#define SIMPLE_SHAPE                                        \
+  (Shape{n_heads, n_channels, 0, concat_heads != 0, linear, \
          norm_by_dim ? 1 / sqrt(double(n_channels)) : 1})
 
 #define GRAPH_ATTENTION(type, T)                                                                   \
   FOUR_FACES(mha_gat, type, T, GatSetup, GNOGRAD_CUDA_MHA_GAT, GAT_SHAPE, x_src, x_dst, a, e)      \
-  FOUR_FACES(mha_gat_v2, type, T, GatV2Setup, GNOGRAD_CUDA_MHA_GAT_V2, GAT_V2_SHAPE, x_src,        \
-             x_dst, a, e)                                                                          \
+  FOUR_FACES(mha_gat_v2, type, T, GatV2Setup, GNOGRAD_CUDA_MHA_GAT_V2, GAT_V2_SHAPE, x_src, x_dst, \
+             a, e)                                                                                 \
   FOUR_FACES(mha_simple, type, T, SimpleSetup, GNOGRAD_CUDA_MHA_SIMPLE, SIMPLE_SHAPE, q, k, v, e)
 GRAPH_ATTENTION(f32, float)
 GRAPH_ATTENTION(f64, double)

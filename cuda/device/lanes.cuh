@@ -40,7 +40,9 @@ struct Heads {
 };
 
 template <class T>
-bool aligned(int64_t size) { return size % width<T> == 0; }
+bool aligned(int64_t size) {
+  return size % width<T> == 0;
+}
 template <class T, class... P>
 bool aligned(int64_t size, const void* p, P... others) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0 && aligned<T>(size, others...);

@@ -4,9 +4,9 @@
 // operator or its gradient, with S = Dual<real<T>> every number carries its derivative along the
 // given tangents, and the same kernel is the jvp or the hvp.
 #pragma once
-#include "platform.cuh"
-
 #include <cmath>
+
+#include "platform.cuh"
 
 namespace gnograd {
 
@@ -42,7 +42,9 @@ struct Dual {
   }
   __device__ Dual& operator+=(Dual b) { return *this = *this + b; }
   template <class B>
-  __device__ Dual& operator*=(B b) { return *this = *this * b; }
+  __device__ Dual& operator*=(B b) {
+    return *this = *this * b;
+  }
 };
 
 template <class S>

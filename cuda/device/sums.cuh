@@ -30,7 +30,7 @@ struct Weighted {
 
 template <class Matrix, class Out>
 __global__ void __launch_bounds__(block_threads)
-fold(Matrix matrix, int64_t n_rows, int64_t n_columns, Out* out) {
+    fold(Matrix matrix, int64_t n_rows, int64_t n_columns, Out* out) {
   const int64_t block = thread_number() / n_columns, column = thread_number() % n_columns;
   const int64_t first = block * folded, last = min(first + folded, n_rows);
   if (block > 0 && first >= n_rows) return;

@@ -25,9 +25,7 @@ struct Oracle {
   Sizes n;
   int op;
 
-  N weight(const Arrays<N>& in, int64_t p) const {
-    return in[1].empty() ? N(1) : in[1][g.row(p)];
-  }
+  N weight(const Arrays<N>& in, int64_t p) const { return in[1].empty() ? N(1) : in[1][g.row(p)]; }
   // What edge p brings to column c of the aggregated part.
   N message(const Arrays<N>& in, int64_t p, int64_t c) const {
     if (c >= n.node) return in[2][g.row(p) * n.edge + c - n.node];
@@ -102,23 +100,21 @@ struct Oracle {
 
 template <class T>
 struct Abi;
-#define ABI(T, type)                                                                     \
-  template <>                                                                            \
-  struct Abi<T> {                                                                        \
-    static constexpr auto forward = gnograd_cuda_agg_concat_forward_##type;              \
-    static constexpr auto vjp = gnograd_cuda_agg_concat_vjp_##type;                      \
-    static constexpr auto jvp = gnograd_cuda_agg_concat_jvp_##type;                      \
-    static constexpr auto hvp = gnograd_cuda_agg_concat_hvp_##type;                      \
-    static constexpr auto forward_bytes =                                                \
-        gnograd_cuda_agg_concat_forward_workspace_bytes_##type;                          \
-    static constexpr auto vjp_bytes = gnograd_cuda_agg_concat_vjp_workspace_bytes_##type; \
-    static constexpr auto jvp_bytes = gnograd_cuda_agg_concat_jvp_workspace_bytes_##type; \
-    static constexpr auto hvp_bytes = gnograd_cuda_agg_concat_hvp_workspace_bytes_##type; \
-    static constexpr auto weighted = gnograd_cuda_agg_weighted_vjp_##type;               \
-    static constexpr auto weighted_bytes =                                               \
-        gnograd_cuda_agg_weighted_vjp_workspace_bytes_##type;                            \
-    static constexpr auto simple = gnograd_cuda_agg_simple_hvp_##type;                   \
-    static constexpr auto simple_bytes = gnograd_cuda_agg_simple_hvp_workspace_bytes_##type; \
+#define ABI(T, type)                                                                              \
+  template <>                                                                                     \
+  struct Abi<T> {                                                                                 \
+    static constexpr auto forward = gnograd_cuda_agg_concat_forward_##type;                       \
+    static constexpr auto vjp = gnograd_cuda_agg_concat_vjp_##type;                               \
+    static constexpr auto jvp = gnograd_cuda_agg_concat_jvp_##type;                               \
+    static constexpr auto hvp = gnograd_cuda_agg_concat_hvp_##type;                               \
+    static constexpr auto forward_bytes = gnograd_cuda_agg_concat_forward_workspace_bytes_##type; \
+    static constexpr auto vjp_bytes = gnograd_cuda_agg_concat_vjp_workspace_bytes_##type;         \
+    static constexpr auto jvp_bytes = gnograd_cuda_agg_concat_jvp_workspace_bytes_##type;         \
+    static constexpr auto hvp_bytes = gnograd_cuda_agg_concat_hvp_workspace_bytes_##type;         \
+    static constexpr auto weighted = gnograd_cuda_agg_weighted_vjp_##type;                        \
+    static constexpr auto weighted_bytes = gnograd_cuda_agg_weighted_vjp_workspace_bytes_##type;  \
+    static constexpr auto simple = gnograd_cuda_agg_simple_hvp_##type;                            \
+    static constexpr auto simple_bytes = gnograd_cuda_agg_simple_hvp_workspace_bytes_##type;      \
   };
 ABI(float, f32)
 ABI(double, f64)
@@ -223,8 +219,7 @@ struct Case {
     for (const bool saved : {true, false}) {
       auto grad = room();
       run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, d.view, sizes, cotangent.get(), x[0].get(),
-                weights(x), x[2].get(), nullptr,
-                saved && extremum ? location.get() : nullptr,
+                weights(x), x[2].get(), nullptr, saved && extremum ? location.get() : nullptr,
                 saved && op == mean ? degree.get() : nullptr, grad[0].get(), weights(grad),
                 grad[2].get(), grad[3].get());
       for (int a = 0; a < 4; ++a)
@@ -236,8 +231,8 @@ struct Case {
       auto grad = room();
       const auto wanted = [&](int b) -> T* { return a == b ? grad[b].get() : nullptr; };
       run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, d.view, sizes, cotangent.get(), x[0].get(),
-                weights(x), x[2].get(), nullptr, nullptr, nullptr, wanted(0), wanted(1),
-                wanted(2), wanted(3));
+                weights(x), x[2].get(), nullptr, nullptr, nullptr, wanted(0), wanted(1), wanted(2),
+                wanted(3));
       compare(name("vjp, alone") + " " + "xweo"[a], grad[a].host(), doubles(want[a]),
               doubles(plain_vjp[a]));
     }
@@ -257,7 +252,8 @@ struct Case {
     // hvp
     auto grad = room();
     run_entry(Abi<T>::hvp, Abi<T>::hvp_bytes, d.view, sizes, cotangent.get(), x[0].get(),
-              weights(x), dx[0].get(), weights(dx), grad[0].get(), weights(grad), grad[2].get(), grad[3].get());
+              weights(x), dx[0].get(), weights(dx), grad[0].get(), weights(grad), grad[2].get(),
+              grad[3].get());
     const auto want_hvp = truth_derivative.vjp(numbers<Complex>(g), along64);
     const auto plain_hvp = plain_derivative.vjp(numbers<ComplexFloat>(g), along32);
     for (int a = 0; a < 4; ++a)
@@ -296,7 +292,8 @@ void test_names(const HostGraph& graph) {
     auto x = c.upload(c.in), grad = c.room();
     Device<T> g(c.g);
     run_entry(Abi<T>::weighted, Abi<T>::weighted_bytes, d.view, std::tuple(int64_t(5), int(mean)),
-              g.get(), x[0].get(), x[1].get(), nullptr, nullptr, nullptr, grad[0].get(), grad[1].get());
+              g.get(), x[0].get(), x[1].get(), nullptr, nullptr, nullptr, grad[0].get(),
+              grad[1].get());
     Arrays<double> in;
     Arrays<float> in32;
     for (int a = 0; a < 4; ++a) in[a] = numbers<double>(c.in[a]), in32[a] = numbers<float>(c.in[a]);
@@ -350,9 +347,9 @@ void test_determinism(const HostGraph& graph) {
 
 int main() {
   require_device();
-  const std::vector<HostGraph> graphs{power_law(), small_square(), without_edges(3, 5),
-                                      without_edges(0, 2), without_edges(4, 0),
-                                      without_edges(0, 0)};
+  const std::vector<HostGraph> graphs{power_law(),         small_square(),
+                                      without_edges(3, 5), without_edges(0, 2),
+                                      without_edges(4, 0), without_edges(0, 0)};
   test_type<float>(graphs);
   test_type<double>(graphs);
   test_type<__half>(graphs);

@@ -87,10 +87,8 @@ struct Oracle {
     if (s.op == gat) return act(gat_z(in, i, p, h));
     N sum = 0;
     for (int64_t c = 0; c < s.size; ++c)
-      if (s.op == gat_v2)
-        sum += in[2][h * s.size + c] * act(v2_u(in, i, p, h, c));
-      else
-        sum += node(in[0], i, h)[c] * (node(in[1], g.indices[p], h)[c] + edge(in, p, h, c));
+      if (s.op == gat_v2) sum += in[2][h * s.size + c] * act(v2_u(in, i, p, h, c));
+      else sum += node(in[0], i, h)[c] * (node(in[1], g.indices[p], h)[c] + edge(in, p, h, c));
     return s.op == simple ? scale() * sum : sum;
   }
   N value(const Arrays<N>& in, int64_t p, int64_t h, int64_t c) const {
@@ -142,8 +140,7 @@ struct Oracle {
         std::vector<N> ga(alpha.size());
         N delta = 0;
         for (size_t k = 0; k < alpha.size(); ++k) {
-          for (int64_t c = 0; c < s.size; ++c)
-            ga[k] += gh(c) * value(in, g.offsets[i] + k, h, c);
+          for (int64_t c = 0; c < s.size; ++c) ga[k] += gh(c) * value(in, g.offsets[i] + k, h, c);
           delta += alpha[k] * ga[k];
         }
         for (size_t k = 0; k < alpha.size(); ++k) {
@@ -188,22 +185,22 @@ struct Oracle {
 
 template <class T>
 struct Abi;
-#define OPERATOR(name, type)                                                              \
-  static constexpr auto name##_forward = gnograd_cuda_##name##_forward_##type;            \
-  static constexpr auto name##_vjp = gnograd_cuda_##name##_vjp_##type;                    \
-  static constexpr auto name##_jvp = gnograd_cuda_##name##_jvp_##type;                    \
-  static constexpr auto name##_hvp = gnograd_cuda_##name##_hvp_##type;                    \
-  static constexpr auto name##_forward_bytes =                                            \
-      gnograd_cuda_##name##_forward_workspace_bytes_##type;                               \
+#define OPERATOR(name, type)                                                                 \
+  static constexpr auto name##_forward = gnograd_cuda_##name##_forward_##type;               \
+  static constexpr auto name##_vjp = gnograd_cuda_##name##_vjp_##type;                       \
+  static constexpr auto name##_jvp = gnograd_cuda_##name##_jvp_##type;                       \
+  static constexpr auto name##_hvp = gnograd_cuda_##name##_hvp_##type;                       \
+  static constexpr auto name##_forward_bytes =                                               \
+      gnograd_cuda_##name##_forward_workspace_bytes_##type;                                  \
   static constexpr auto name##_vjp_bytes = gnograd_cuda_##name##_vjp_workspace_bytes_##type; \
   static constexpr auto name##_jvp_bytes = gnograd_cuda_##name##_jvp_workspace_bytes_##type; \
   static constexpr auto name##_hvp_bytes = gnograd_cuda_##name##_hvp_workspace_bytes_##type;
-#define ABI(T, type)                                                    \
-  template <>                                                           \
-  struct Abi<T> {                                                       \
-    OPERATOR(mha_gat, type)                                             \
-    OPERATOR(mha_gat_v2, type)                                          \
-    OPERATOR(mha_simple, type)                                          \
+#define ABI(T, type)           \
+  template <>                  \
+  struct Abi<T> {              \
+    OPERATOR(mha_gat, type)    \
+    OPERATOR(mha_gat_v2, type) \
+    OPERATOR(mha_simple, type) \
   };
 ABI(float, f32)
 ABI(double, f64)
@@ -211,19 +208,18 @@ ABI(__half, f16)
 ABI(__nv_bfloat16, bf16)
 
 // Call one face of the operator of a setting.
-#define CALL(face, ...)                                                                        \
-  do {                                                                                         \
-    if (s.op == gat)                                                                           \
-      run_entry(Abi<T>::mha_gat_##face, Abi<T>::mha_gat_##face##_bytes, d.view,                \
-                std::tuple(s.heads, s.size, s.edge_size, int(s.concat), s.activation, s.slope), \
-                __VA_ARGS__);                                                                  \
-    else if (s.op == gat_v2)                                                                   \
-      run_entry(Abi<T>::mha_gat_v2_##face, Abi<T>::mha_gat_v2_##face##_bytes, d.view,          \
-                std::tuple(s.heads, s.size, int(s.concat), s.activation, s.slope),             \
-                __VA_ARGS__);                                                                  \
-    else                                                                                       \
-      run_entry(Abi<T>::mha_simple_##face, Abi<T>::mha_simple_##face##_bytes, d.view,          \
-                std::tuple(s.heads, s.size, int(s.concat), s.activation), __VA_ARGS__);        \
+#define CALL(face, ...)                                                                          \
+  do {                                                                                           \
+    if (s.op == gat)                                                                             \
+      run_entry(Abi<T>::mha_gat_##face, Abi<T>::mha_gat_##face##_bytes, d.view,                  \
+                std::tuple(s.heads, s.size, s.edge_size, int(s.concat), s.activation, s.slope),  \
+                __VA_ARGS__);                                                                    \
+    else if (s.op == gat_v2)                                                                     \
+      run_entry(Abi<T>::mha_gat_v2_##face, Abi<T>::mha_gat_v2_##face##_bytes, d.view,            \
+                std::tuple(s.heads, s.size, int(s.concat), s.activation, s.slope), __VA_ARGS__); \
+    else                                                                                         \
+      run_entry(Abi<T>::mha_simple_##face, Abi<T>::mha_simple_##face##_bytes, d.view,            \
+                std::tuple(s.heads, s.size, int(s.concat), s.activation), __VA_ARGS__);          \
   } while (false)
 
 template <class T>
@@ -295,8 +291,7 @@ struct Case {
     const auto along32 = values(ComplexFloat(), &tangents);
 
     // forward, with what it saves
-    CALL(forward, x[0].get(), x[1].get(), x[2].get(), edges(x), out.get(), lse.get(),
-         scores.get());
+    CALL(forward, x[0].get(), x[1].get(), x[2].get(), edges(x), out.get(), lse.get(), scores.get());
     compare(name("forward"), out.host(), truth.forward(in64), doubles(plain.forward(in32)));
     std::vector<double> want_scores(2 * s.heads * graph.n_edges()), want_lse;
     for (int64_t i = 0; i < graph.n_dst; ++i)
@@ -342,8 +337,8 @@ struct Case {
     }
 
     // jvp, which also proves the oracle's vjp: <g, jvp(t)> = <vjp(g), t>
-    CALL(jvp, x[0].get(), x[1].get(), x[2].get(), edges(x), dx[0].get(), dx[1].get(),
-         dx[2].get(), edges(dx), dout.get());
+    CALL(jvp, x[0].get(), x[1].get(), x[2].get(), edges(x), dx[0].get(), dx[1].get(), dx[2].get(),
+         edges(dx), dout.get());
     const auto tangent = doubles(truth_derivative.forward(along64));
     compare(name("jvp"), dout.host(), tangent, doubles(plain_derivative.forward(along32)));
     double left = 0, right = 0, sum = 1;
@@ -361,8 +356,7 @@ struct Case {
       Arrays<T> t;
       for (int a = 0; a < 4; ++a)
         if (alone < 0 || alone == a) t[a] = tangents[a];
-      const auto want_hvp =
-          truth_derivative.vjp(numbers<Complex>(g), values(Complex(), &t));
+      const auto want_hvp = truth_derivative.vjp(numbers<Complex>(g), values(Complex(), &t));
       const auto plain_hvp =
           plain_derivative.vjp(numbers<ComplexFloat>(g), values(ComplexFloat(), &t));
       const auto along = [&](int a) -> T* {
@@ -384,8 +378,8 @@ struct Case {
     DeviceGraph d = to_device(graph);
     auto x = upload(in), dx = upload(tangents), grad = room(), dgrad = room();
     Device<T> cotangent(g);
-    CALL(vjp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr,
-         nullptr, grad[0].get(), grad[1].get(), grad[2].get(), edges(grad));
+    CALL(vjp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr, nullptr,
+         grad[0].get(), grad[1].get(), grad[2].get(), edges(grad));
     CALL(hvp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), dx[0].get(),
          dx[1].get(), dx[2].get(), edges(dx), dgrad[0].get(), dgrad[1].get(), dgrad[2].get(),
          edges(dgrad));
@@ -435,13 +429,15 @@ void test_determinism(const HostGraph& graph) {
 
 int main() {
   require_device();
-  const std::vector<HostGraph> graphs{power_law(), small_square(), without_edges(3, 5),
-                                      without_edges(0, 2), without_edges(4, 0),
-                                      without_edges(0, 0)};
+  const std::vector<HostGraph> graphs{power_law(),         small_square(),
+                                      without_edges(3, 5), without_edges(0, 2),
+                                      without_edges(4, 0), without_edges(0, 0)};
   test_type<float>(graphs);
   test_type<double>(graphs);
   test_type<__half>(graphs);
   test_type<__nv_bfloat16>(graphs);
+  const HostGraph many = many_nodes();
+  for (const Operator op : {gat, gat_v2, simple}) Case<float>(many, {op, 1, 2, 2, true, 0}).test();
   test_determinism(graphs[0]);
   return report();
 }

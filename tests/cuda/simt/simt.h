@@ -69,19 +69,6 @@ auto collective(unsigned mask, const T& mine, F f, Site at, bool orders_memory =
   return out;
 }
 
-template <class T, class F>
-T fold(unsigned mask, T mine, F f, Site at) {
-  return collective(
-      mask, mine,
-      [&](Lanes<T> in) {
-        T all = mine;
-        for (int l = 0, me = lane(); l < warpSize; ++l)
-          if (in.has(l) && l != me) all = f(all, in[l]);
-        return all;
-      },
-      at);
-}
-
 template <class To, class From>
 To bits(const From& from) {
   static_assert(sizeof(To) == sizeof(From));
@@ -159,79 +146,22 @@ T __shfl_down_sync(unsigned mask, T v, unsigned d, int width = 32, SIMT_AT) {
 }
 
 inline unsigned __ballot_sync(unsigned mask, int p, SIMT_AT) {
-  return simt::fold(
-      mask, p ? 1u << simt::lane() : 0u, [](unsigned a, unsigned b) { return a | b; }, at);
-}
-inline int __any_sync(unsigned mask, int p, SIMT_AT) { return __ballot_sync(mask, p, at) != 0; }
-inline int __all_sync(unsigned mask, int p, SIMT_AT) { return __ballot_sync(mask, !p, at) == 0; }
-template <class T>
-unsigned __match_any_sync(unsigned mask, T v, SIMT_AT) {
   return simt::collective(
-      mask, v,
-      [=](simt::Lanes<T> in) {
-        unsigned same = 0;
+      mask, p,
+      [](simt::Lanes<int> in) {
+        unsigned all = 0;
         for (int l = 0; l < warpSize; ++l)
-          if (in.has(l) && in[l] == v) same |= 1u << l;
-        return same;
+          if (in.has(l) && in[l]) all |= 1u << l;
+        return all;
       },
       at);
 }
-template <class T>
-T __reduce_add_sync(unsigned mask, T v, SIMT_AT) {
-  return simt::fold(mask, v, [](T a, T b) { return a + b; }, at);
-}
-template <class T>
-T __reduce_min_sync(unsigned mask, T v, SIMT_AT) {
-  return simt::fold(mask, v, [](T a, T b) { return a < b ? a : b; }, at);
-}
-template <class T>
-T __reduce_max_sync(unsigned mask, T v, SIMT_AT) {
-  return simt::fold(mask, v, [](T a, T b) { return a < b ? b : a; }, at);
-}
-template <class T>
-T __reduce_and_sync(unsigned mask, T v, SIMT_AT) {
-  return simt::fold(mask, v, [](T a, T b) { return a & b; }, at);
-}
-template <class T>
-T __reduce_or_sync(unsigned mask, T v, SIMT_AT) {
-  return simt::fold(mask, v, [](T a, T b) { return a | b; }, at);
-}
-template <class T>
-T __reduce_xor_sync(unsigned mask, T v, SIMT_AT) {
-  return simt::fold(mask, v, [](T a, T b) { return a ^ b; }, at);
-}
+inline int __any_sync(unsigned mask, int p, SIMT_AT) { return __ballot_sync(mask, p, at) != 0; }
+inline int __all_sync(unsigned mask, int p, SIMT_AT) { return __ballot_sync(mask, !p, at) == 0; }
 
 template <class T>
 T atomicAdd(T* p, std::type_identity_t<T> v) {
   return simt::atomic(p, [=](T o) { return T(o + v); });
-}
-template <class T>
-T atomicSub(T* p, std::type_identity_t<T> v) {
-  return simt::atomic(p, [=](T o) { return T(o - v); });
-}
-template <class T>
-T atomicMin(T* p, std::type_identity_t<T> v) {
-  return simt::atomic(p, [=](T o) { return v < o ? v : o; });
-}
-template <class T>
-T atomicMax(T* p, std::type_identity_t<T> v) {
-  return simt::atomic(p, [=](T o) { return o < v ? v : o; });
-}
-template <class T>
-T atomicAnd(T* p, std::type_identity_t<T> v) {
-  return simt::atomic(p, [=](T o) { return T(o & v); });
-}
-template <class T>
-T atomicOr(T* p, std::type_identity_t<T> v) {
-  return simt::atomic(p, [=](T o) { return T(o | v); });
-}
-template <class T>
-T atomicExch(T* p, std::type_identity_t<T> v) {
-  return simt::atomic(p, [=](T) { return v; });
-}
-template <class T>
-T atomicCAS(T* p, std::type_identity_t<T> expected, std::type_identity_t<T> v) {
-  return simt::atomic(p, [=](T o) { return o == expected ? v : o; });
 }
 
 template <class T>
@@ -239,36 +169,8 @@ T __ldg(const T* p) {
   assert(reinterpret_cast<uintptr_t>(p) % alignof(T) == 0);
   return *p;
 }
-template <class T>
-T __ldcs(const T* p) {
-  return __ldg(p);
-}
-template <class T>
-T __ldcg(const T* p) {
-  return __ldg(p);
-}
-template <class T>
-void __stcs(T* p, std::type_identity_t<T> v) {
-  *p = v;
-}
-template <class T>
-void __stcg(T* p, std::type_identity_t<T> v) {
-  *p = v;
-}
 
-inline int __float_as_int(float x) { return simt::bits<int>(x); }
-inline unsigned __float_as_uint(float x) { return simt::bits<unsigned>(x); }
-inline float __int_as_float(int x) { return simt::bits<float>(x); }
-inline float __uint_as_float(unsigned x) { return simt::bits<float>(x); }
 inline int __popc(unsigned x) { return std::popcount(x); }
-inline int __popcll(unsigned long long x) { return std::popcount(x); }
-inline int __clz(int x) { return std::countl_zero(unsigned(x)); }
 inline int __ffs(int x) { return x ? std::countr_zero(unsigned(x)) + 1 : 0; }
-inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
-inline double rsqrt(double x) { return 1 / std::sqrt(x); }
-inline float __expf(float x) { return std::exp(x); }
-inline float __logf(float x) { return std::log(x); }
-inline float __fdividef(float x, float y) { return x / y; }
-inline float __frcp_rn(float x) { return 1 / x; }
 using std::max;
 using std::min;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Every warp intrinsic of the SIMT runtime against its definition. Built by nvcc, the same file
+// holds a GPU to the same answers, and so the runtime to the GPU.
+#include "device/platform.cuh"
+#include "support.h"
+
+namespace {
+
+constexpr int n_threads = 64, n_results = 18;
+
+__global__ void intrinsics(int* out) {
+  const int t = int(threadIdx.x), lane = t % 32;
+  const unsigned all = ~0u;
+  int* o = out + t * n_results;
+  *o++ = __shfl_sync(all, t, 5);
+  *o++ = __shfl_sync(all, t, 37);
+  *o++ = __shfl_sync(all, t, lane + 1, 8);
+  *o++ = __shfl_xor_sync(all, t, 7);
+  *o++ = __shfl_xor_sync(all, t, 9, 8);
+  *o++ = __shfl_up_sync(all, t, 3);
+  *o++ = __shfl_up_sync(all, t, 3, 8);
+  *o++ = __shfl_down_sync(all, t, 3);
+  *o++ = __shfl_down_sync(all, t, 3, 8);
+  *o++ = int(__ballot_sync(all, t % 3 == 0));
+  *o++ = __any_sync(all, t == 40);
+  *o++ = __all_sync(all, t >= 32);
+  const unsigned mine = lane < 12 ? 0xfffu : 0xfffff000u;  // two groups, each under its own mask
+  *o++ = __shfl_sync(mine, t, lane < 12 ? 11 : 12);
+  *o++ = int(__ballot_sync(mine, lane & 1));
+  *o++ = int(__shfl_xor_sync(all, double(t) * 1e10, 1) / 1e10);
+  *o++ = __popc(unsigned(t) * 77);
+  *o++ = __ffs(t * 8);
+  if (t >= 32 + 20) return;  // the last warp goes on with 20 lanes
+  *o++ = __popc(__ballot_sync(t < 32 ? all : 0xfffffu, 1));
+  __syncthreads();
+}
+
+std::vector<int> expected(int t) {
+  const int lane = t % 32, warp = t - lane;
+  const auto segment = [&](int source, int width) {
+    return warp + (lane & -width) + (source & (width - 1));
+  };
+  unsigned thirds = 0;
+  for (int l = 0; l < 32; ++l) thirds |= unsigned((warp + l) % 3 == 0) << l;
+  return {warp + 5,
+          warp + 5,
+          segment(lane + 1, 8),
+          t ^ 7,
+          (lane ^ 9) > (lane | 7) ? t : t ^ 9,
+          lane < 3 ? t : t - 3,
+          lane % 8 < 3 ? t : t - 3,
+          lane > 28 ? t : t + 3,
+          lane % 8 > 4 ? t : t + 3,
+          int(thirds),
+          warp == 32,
+          warp == 32,
+          warp + (lane < 12 ? 11 : 12),
+          int(lane < 12 ? 0xaaau : 0xaaaaa000u),
+          t ^ 1,
+          __builtin_popcount(unsigned(t) * 77),
+          t ? __builtin_ctz(unsigned(t) * 8) + 1 : 0,
+          t >= 52  ? -1
+          : t < 32 ? 32
+                   : 20};
+}
+
+__global__ void numbers_of_blocks(int* out) {
+  const int thread = int(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
+  const int block = int(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+  const int size = int(blockDim.x * blockDim.y * blockDim.z);
+  out[block * size + thread] = thread * 1000 + block + 7 * __shfl_xor_sync(~0u, thread, 1);
+}
+
+}  // namespace
+
+int main() {
+  require_device();
+  Device<int> results(n_threads * n_results);
+  launch(intrinsics, dim3(1), dim3(n_threads), 0, cudaStream_t(nullptr), results.get());
+  const auto got = results.host();
+  for (int t = 0; t < n_threads; ++t) {
+    const auto want = expected(t);
+    for (int k = 0; k < n_results; ++k)
+      check(got[t * n_results + k] == want[k],
+            "result " + std::to_string(k) + " of thread " + std::to_string(t));
+  }
+  Device<int> blocks(12 * 64);
+  launch(numbers_of_blocks, dim3(2, 3, 2), dim3(4, 8, 2), 0, cudaStream_t(nullptr), blocks.get());
+  const auto numbers = blocks.host();
+  for (int i = 0; i < 12 * 64; ++i)
+    check(numbers[i] == i % 64 * 1000 + i / 64 + 7 * (i % 64 ^ 1), "three-dimensional grid");
+  return report();
+}
