@@ -163,7 +163,7 @@ def agg_edge_to_edge(
     A vector without length has no angle: it takes part with Y_0 only, and its gradient is 0.
 
     Triplets are never stored. Temporary memory is, in numbers, ``32 * (n_emb * (n_mid + 3) +
-    2 * n_mid * (n_spherical + 32) + n_spherical * (n_radial + 64))`` a thread, for `jvp` and `hvp`
+    2 * n_mid * (n_spherical + 32) + n_spherical * (n_radial + 96))`` a thread, for `jvp` and `hvp`
     about twice that; for the gradient to `vector` ``6 * n_edges`` in `vjp` and ``12 * n_edges`` in
     `hvp`; for that to `weights` one `weights` for every 16384 triplets and edges.
 

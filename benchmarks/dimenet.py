@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""DimeNet++ edge-to-edge aggregation beside PyG's formulation of it.
+
+PyG gathers both ends of every triplet, multiplies, and scatters; its derivatives are PyTorch's.
+Here the same inputs go through both, values and derivatives are compared, and then timed in turns:
+
+forward     the output
+backward    output and gradients to vector, rbf, embedding, weights
+forces      output, gradients with a graph, and the gradient of their square sum to everything
+
+    python benchmarks/dimenet.py [--edges 20000 200000] [--threads 1 2] [--repeats 7]
+
+needs PyTorch.
+"""
+
+import argparse
+import ctypes
+import re
+import statistics
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import gnograd as gg
+
+N_SPHERICAL, N_RADIAL, N_MID, N_EMB = 7, 6, 8, 64
+NEIGHBOURS = 16
+INPUTS = ("vector", "rbf", "embedding", "weights")
+
+
+def crystal(n_edges: int) -> tuple[np.ndarray, gg.Graph]:
+    """Random points, each with edges from its nearest ones, and the edge vectors."""
+    from scipy.spatial import cKDTree
+
+    n = n_edges // NEIGHBOURS
+    points = np.random.default_rng(0).random((n, 3)) * n ** (1 / 3)
+    src = cKDTree(points).query(points, NEIGHBOURS + 1)[1][:, 1:].ravel()
+    dst = np.repeat(np.arange(n), NEIGHBOURS)
+    return (points[dst] - points[src]).astype(np.float32), gg.Graph.from_edges(src, dst, n, n)
+
+
+class Gathered:
+    """PyG's way: arrays over triplets, in PyTorch."""
+
+    def __init__(self, graph: gg.Graph):
+        edges_by_src = graph.transpose
+        # k -> j -> i: every edge that ends in j with every edge that starts there, k /= i
+        count = np.diff(edges_by_src.offsets)[graph.dst]
+        kj = np.repeat(np.arange(graph.n_edges), count)
+        first = np.repeat(edges_by_src.offsets[graph.dst], count)
+        inside = np.arange(len(kj)) - np.repeat(np.cumsum(count) - count, count)
+        ji = edges_by_src.edge[first + inside]
+        keep = graph.src[kj] != graph.dst[ji]
+        self.kj, self.ji = torch.from_numpy(kj[keep]), torch.from_numpy(ji[keep])
+
+    def __call__(self, vector, rbf, embedding, weights):
+        n_basis = N_SPHERICAL * N_RADIAL
+        unit = vector / vector.norm(dim=1, keepdim=True)
+        c = (unit[self.kj] * unit[self.ji]).sum(dim=1)
+        legendre = [torch.ones_like(c), c]
+        for degree in range(2, N_SPHERICAL):
+            legendre.append(
+                ((2 * degree - 1) * c * legendre[-1] - (degree - 1) * legendre[-2]) / degree
+            )
+        norm = ((2 * torch.arange(N_SPHERICAL) + 1) / (4 * torch.pi)).sqrt()
+        y = torch.stack(legendre, dim=1) * norm
+        sbf = rbf[self.kj].view(-1, N_SPHERICAL, N_RADIAL) * y.unsqueeze(2)
+        sbf = sbf.view(-1, n_basis) @ weights[:n_basis] @ weights[n_basis:].T
+        message = embedding[self.kj] * sbf
+        index = self.ji.unsqueeze(1).expand_as(message)
+        return torch.zeros_like(embedding).scatter_add_(0, index, message)
+
+    def forward(self, inputs, cotangent):
+        with torch.no_grad():
+            return (self(*map(torch.from_numpy, inputs)),)
+
+    def backward(self, inputs, cotangent):
+        tensors = [torch.from_numpy(array).requires_grad_() for array in inputs]
+        out = self(*tensors)
+        return out.detach(), *torch.autograd.grad(out, tensors, torch.from_numpy(cotangent))
+
+    def forces(self, inputs, cotangent):
+        tensors = [torch.from_numpy(array).requires_grad_() for array in inputs]
+        c = torch.from_numpy(cotangent).requires_grad_()
+        gradients = torch.autograd.grad(self(*tensors), tensors[:3], c, create_graph=True)
+        loss = sum((gradient**2).sum() for gradient in gradients) / 2
+        return torch.autograd.grad(loss, [c, *tensors])
+
+
+class Fused:
+    """The way of this package: node by node, without arrays over triplets."""
+
+    def __init__(self, graph: gg.Graph):
+        # there are no cells here: the same triplets as PyG's
+        self.static = {"graph": graph, "exclude": "same_node"}
+
+    def forward(self, inputs, cotangent):
+        return (gg.agg_edge_to_edge(*inputs, **self.static),)
+
+    def backward(self, inputs, cotangent):
+        out = gg.agg_edge_to_edge(*inputs, **self.static)
+        return out, *gg.agg_edge_to_edge.vjp(cotangent, inputs, **self.static)
+
+    def forces(self, inputs, cotangent):
+        gg.agg_edge_to_edge(*inputs, **self.static)
+        gradients = gg.agg_edge_to_edge.vjp(cotangent, inputs, wrt=INPUTS[:3], **self.static)
+        return (
+            gg.agg_edge_to_edge.jvp(inputs, gradients, **self.static),
+            *gg.agg_edge_to_edge.hvp(cotangent, inputs, gradients, **self.static),
+        )
+
+
+def validate(face: str, ours, theirs) -> None:
+    """Both agree to what float32 sums over a million terms allow."""
+    for a, b in zip(ours, theirs, strict=True):
+        b = b.numpy()
+        error = np.linalg.norm(a - b) / np.linalg.norm(b)
+        if not error < 1e-4:
+            raise SystemExit(f"{face}: results differ by {error:.1e}")
+
+
+def gemm_rate() -> float:
+    """Best rate of a float32 matrix product, flop/s."""
+    a = np.ones((2048, 2048), np.float32)
+    best = min(timed(lambda: a @ a) for _ in range(5))
+    return 2 * 2048**3 / best
+
+
+def flops(face: str, n_triplets: int) -> int:
+    """Of the products that cost n_mid n_emb a triplet: 1 forward, 2 in vjp, 2 in jvp, 5 in hvp."""
+    products = {"forward": 1, "backward": 3, "forces": 1 + 2 + 2 + 5}[face]
+    return 2 * products * n_triplets * N_MID * N_EMB
+
+
+def timed(work) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def peak_mib(work) -> float:
+    """Memory beyond what is there before, results included (Linux)."""
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    before = memory("VmRSS")
+    work()
+    return (memory("VmHWM") - before) / 1024
+
+
+def memory(name: str) -> int:
+    return int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+
+
+def compare(n_edges: int, threads: list[int], repeats: int) -> None:
+    vector, graph = crystal(n_edges)
+    rng = np.random.default_rng(1)
+    inputs = [vector] + [
+        rng.normal(size=shape).astype(np.float32)
+        for shape in (
+            (graph.n_edges, N_SPHERICAL * N_RADIAL),
+            (graph.n_edges, N_EMB),
+            (N_SPHERICAL * N_RADIAL + N_EMB, N_MID),
+        )
+    ]
+    cotangent = rng.normal(size=(graph.n_edges, N_EMB)).astype(np.float32)
+    peer, own = Gathered(graph), Fused(graph)
+    n_triplets = len(peer.kj)
+    print(f"\n{graph.n_edges} edges, {n_triplets} triplets, n_mid {N_MID}, n_emb {N_EMB}, float32")
+    print("threads  face       PyG ms  gnograd ms  ratio   of gemm   PyG MiB  gnograd MiB")
+    for n in threads:
+        torch.set_num_threads(n)
+        gg.set_num_threads(n)
+        for face in ("forward", "backward", "forces"):
+
+            theirs = partial(getattr(peer, face), inputs, cotangent)
+            ours = partial(getattr(own, face), inputs, cotangent)
+            validate(face, ours(), theirs())
+            rates, ours_s, theirs_s = [], [], []
+            for _ in range(repeats):  # in turns: what else runs on the machine hits both
+                theirs_s.append(timed(theirs))
+                ours_s.append(timed(ours))
+                rates.append(gemm_rate())
+            a, b = statistics.median(ours_s), statistics.median(theirs_s)
+            fraction = flops(face, n_triplets) / a / statistics.median(rates)
+            print(
+                f"{n:7}  {face:9} {1e3 * b:8.1f} {1e3 * a:10.2f} {b / a:7.1f} {fraction:8.0%}"
+                f"{peak_mib(theirs):10.0f} {peak_mib(ours):12.1f}",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--edges", type=int, nargs="+", default=[20_000, 200_000])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--repeats", type=int, default=7)
+    arguments = parser.parse_args()
+    for n_edges in arguments.edges:
+        compare(n_edges, arguments.threads, arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()
