@@ -1259,6 +1259,248 @@ int gnograd_agg_edge_to_edge_hvp_r64(
     double *grad_embedding_tangent,   /* or null */
     double *grad_weights_tangent);    /* or null */
 
+/* ---- native sparse attention ----
+ *
+ * Queries q [n_queries, n_query_heads, d_k] see keys k [n_keys, n_heads, d_k] with values
+ * v [n_keys, n_heads, d_v]; query head h belongs to key/value head h / (n_query_heads/n_heads).
+ * With x = scale q . k over the visible keys, out = softmax(x) v [n_queries, n_query_heads, d_v]
+ * and lse = ln(sum(exp(x))) [n_queries, n_query_heads]; a query that sees no key has out = 0 and
+ * lse = -infinity. Head dimensions go to 256.
+ *
+ * Tokens may be those of several sequences: cu_q and cu_k [n_sequences+1] rise from 0 to n_queries
+ * and n_keys; null is one sequence. With causal not 0, the query at position s of its sequence
+ * sees the keys up to position s + q_offset.
+ *
+ * selected_attention: the keys of a sequence are cut into blocks of block_size (1 to 256). Query t
+ * sees the blocks block_index[t / query_block, head, :] of its sequence, -1 is an empty slot;
+ * `duplicates` is one of enum gnograd_duplicates. slot_gate, if there is one, multiplies exp(x) in
+ * the blocks of a slot; gates are not negative.
+ * compressed_attention: keys stand for `block` tokens each, one every `stride` tokens; causal, one
+ * is visible if its last token is. Here lse is an output with a cotangent, or null.
+ * window_attention: causal, the last `window` keys; not causal, the keys of a ball, `window` tokens
+ * of the sequence; 0 is no limit.
+ *
+ * A vjp recomputes out and lse if they are null.
+ */
+
+enum gnograd_duplicates {
+    GNOGRAD_IGNORE = 0, /* a block named twice counts once */
+    GNOGRAD_REFUSE = 1, /* it is an error */
+    GNOGRAD_COUNT = 2   /* it counts twice */
+};
+
+int gnograd_selected_attention_forward_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
+    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates,
+    const float *q, const float *k, const float *v,
+    const float *slot_gate, /* [n_queries, n_heads, n_slots] or null */
+    float *out, float *lse); /* lse or null */
+int gnograd_selected_attention_vjp_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
+    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates,
+    const float *cotangent,
+    const float *q, const float *k, const float *v,
+    const float *slot_gate, /* [n_queries, n_heads, n_slots] or null */
+    const float *out, const float *lse, /* saved, or null */
+    float *grad_q, float *grad_k, float *grad_v, /* or null */
+    float *grad_slot_gate); /* or null */
+int gnograd_selected_attention_jvp_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
+    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates,
+    const float *q, const float *k, const float *v,
+    const float *slot_gate, /* [n_queries, n_heads, n_slots] or null */
+    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
+    const float *slot_gate_tangent, /* or null */
+    float *out_tangent);
+int gnograd_selected_attention_hvp_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
+    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates,
+    const float *cotangent,
+    const float *q, const float *k, const float *v,
+    const float *slot_gate, /* [n_queries, n_heads, n_slots] or null */
+    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
+    const float *slot_gate_tangent, /* or null */
+    float *grad_q_tangent, float *grad_k_tangent, float *grad_v_tangent, /* or null */
+    float *grad_slot_gate_tangent); /* or null */
+
+int gnograd_compressed_attention_forward_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
+    const float *q, const float *k, const float *v,
+    float *out, float *lse); /* lse or null */
+int gnograd_compressed_attention_vjp_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
+    const float *cotangent, const float *lse_cotangent,  /* the latter or null */
+    const float *q, const float *k, const float *v,
+    const float *out, const float *lse, /* saved, or null */
+    float *grad_q, float *grad_k, float *grad_v); /* or null */
+int gnograd_compressed_attention_jvp_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
+    const float *q, const float *k, const float *v,
+    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
+    float *out_tangent, float *lse_tangent); /* the latter or null */
+int gnograd_compressed_attention_hvp_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
+    const float *cotangent, const float *lse_cotangent,  /* the latter or null */
+    const float *q, const float *k, const float *v,
+    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
+    float *grad_q_tangent, float *grad_k_tangent, float *grad_v_tangent); /* or null */
+
+int gnograd_window_attention_forward_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const float *q, const float *k, const float *v,
+    float *out, float *lse); /* lse or null */
+int gnograd_window_attention_vjp_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const float *cotangent,
+    const float *q, const float *k, const float *v,
+    const float *out, const float *lse, /* saved, or null */
+    float *grad_q, float *grad_k, float *grad_v); /* or null */
+int gnograd_window_attention_jvp_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const float *q, const float *k, const float *v,
+    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
+    float *out_tangent);
+int gnograd_window_attention_hvp_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const float *cotangent,
+    const float *q, const float *k, const float *v,
+    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
+    float *grad_q_tangent, float *grad_k_tangent, float *grad_v_tangent); /* or null */
+
+int gnograd_selected_attention_forward_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
+    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates,
+    const double *q, const double *k, const double *v,
+    const double *slot_gate, /* [n_queries, n_heads, n_slots] or null */
+    double *out, double *lse); /* lse or null */
+int gnograd_selected_attention_vjp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
+    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates,
+    const double *cotangent,
+    const double *q, const double *k, const double *v,
+    const double *slot_gate, /* [n_queries, n_heads, n_slots] or null */
+    const double *out, const double *lse, /* saved, or null */
+    double *grad_q, double *grad_k, double *grad_v, /* or null */
+    double *grad_slot_gate); /* or null */
+int gnograd_selected_attention_jvp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
+    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates,
+    const double *q, const double *k, const double *v,
+    const double *slot_gate, /* [n_queries, n_heads, n_slots] or null */
+    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
+    const double *slot_gate_tangent, /* or null */
+    double *out_tangent);
+int gnograd_selected_attention_hvp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
+    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates,
+    const double *cotangent,
+    const double *q, const double *k, const double *v,
+    const double *slot_gate, /* [n_queries, n_heads, n_slots] or null */
+    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
+    const double *slot_gate_tangent, /* or null */
+    double *grad_q_tangent, double *grad_k_tangent, double *grad_v_tangent, /* or null */
+    double *grad_slot_gate_tangent); /* or null */
+
+int gnograd_compressed_attention_forward_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
+    const double *q, const double *k, const double *v,
+    double *out, double *lse); /* lse or null */
+int gnograd_compressed_attention_vjp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
+    const double *cotangent, const double *lse_cotangent,  /* the latter or null */
+    const double *q, const double *k, const double *v,
+    const double *out, const double *lse, /* saved, or null */
+    double *grad_q, double *grad_k, double *grad_v); /* or null */
+int gnograd_compressed_attention_jvp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
+    const double *q, const double *k, const double *v,
+    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
+    double *out_tangent, double *lse_tangent); /* the latter or null */
+int gnograd_compressed_attention_hvp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
+    const double *cotangent, const double *lse_cotangent,  /* the latter or null */
+    const double *q, const double *k, const double *v,
+    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
+    double *grad_q_tangent, double *grad_k_tangent, double *grad_v_tangent); /* or null */
+
+int gnograd_window_attention_forward_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const double *q, const double *k, const double *v,
+    double *out, double *lse); /* lse or null */
+int gnograd_window_attention_vjp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const double *cotangent,
+    const double *q, const double *k, const double *v,
+    const double *out, const double *lse, /* saved, or null */
+    double *grad_q, double *grad_k, double *grad_v); /* or null */
+int gnograd_window_attention_jvp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const double *q, const double *k, const double *v,
+    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
+    double *out_tangent);
+int gnograd_window_attention_hvp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const double *cotangent,
+    const double *q, const double *k, const double *v,
+    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
+    double *grad_q_tangent, double *grad_k_tangent, double *grad_v_tangent); /* or null */
+
 #ifdef __cplusplus
 }
 #endif

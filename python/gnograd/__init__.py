@@ -13,6 +13,11 @@ from gnograd.gno import (
     gno_unpack,
 )
 from gnograd.graph import EdgesBySource, Graph
+from gnograd.nsa import (
+    compressed_attention,
+    selected_attention,
+    window_attention,
+)
 from gnograd.operator import Operator
 from gnograd.runtime import (
     get_config,
@@ -28,6 +33,7 @@ __all__ = [
     "Graph",
     "Operator",
     "agg_edge_to_edge",
+    "compressed_attention",
     "get_config",
     "get_include",
     "get_num_threads",
@@ -39,7 +45,9 @@ __all__ = [
     "gno_pack",
     "gno_unpack",
     "radial_basis",
+    "selected_attention",
     "set_num_threads",
     "show_config",
+    "window_attention",
 ]
 __version__ = version("gnograd")

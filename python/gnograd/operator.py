@@ -47,10 +47,13 @@ class Signature(NamedTuple):
     outputs: Mapping[str, str]
     """Shapes of the outputs, in order."""
     arguments: str
-    """Static arguments and sizes that the kernels take before the arrays, in order."""
+    """Static arguments and sizes that the kernels take before the arrays, in order; numbers and
+    expressions of sizes where a static argument is left to its default."""
     saved: Mapping[str, str] = MappingProxyType({})
     """Shapes of what the forward face keeps for the vjp, in order. One with the name of an output
     is that output; "None" is one that these static arguments do not need."""
+    arrays: Mapping[str, str] = MappingProxyType({})
+    """Shapes of static arguments that are arrays, each with its dtype."""
 
 
 def operator(
@@ -334,6 +337,10 @@ class _Call:
         if not isinstance(inputs, tuple | list):
             raise TypeError(f"{name}: inputs is {_kind(inputs)}, needs a tuple of arrays")
         self.inputs = self._arrays("", inputs, signature.inputs)
+        given = [static[name] for name in signature.arrays]
+        self._static.update(
+            zip(signature.arrays, self._arrays("", given, signature.arrays), strict=True)
+        )
 
     def cotangents(self, cotangent: Array) -> tuple[Array, ...]:
         """Cotangents of the outputs; of several, some may be None."""
@@ -374,7 +381,7 @@ class _Call:
         """Call the kernel."""
         assert self._backend is not None
         arguments = [
-            self._static[word] if word in self._static else shapes.value(word, self._sizes)
+            self._static[word] if word in self._static else shapes.number(word, self._sizes)
             for word in self.signature.arguments.split()
         ]
         for group in groups:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from types import CodeType
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Shape", "Spec", "match", "parse", "readable", "shape_of", "value"]
+__all__ = ["Shape", "Spec", "match", "number", "parse", "readable", "shape_of", "value"]
 
 Shape: TypeAlias = tuple[int, ...]
 _DTYPES = ("float32", "float64", "int32", "int64")
@@ -77,8 +77,17 @@ def shape_of(spec: str, sizes: Mapping[str, int]) -> Shape:
 
 
 def value(dim: str, sizes: Mapping[str, int]) -> int:
-    """Length of one dimension. The expressions evaluated are the package's own."""
-    return sizes[dim] if dim in sizes else int(eval(_compiled(dim), {"__builtins__": {}}, sizes))
+    """Length of one dimension."""
+    return sizes[dim] if dim in sizes else int(number(dim, sizes))
+
+
+def number(expression: str, sizes: Mapping[str, int]) -> Any:
+    """Value of an expression. Those evaluated are the package's own.
+
+    >>> number("D**-0.5", {"D": 4})
+    0.5
+    """
+    return eval(_compiled(expression), {"__builtins__": {}}, sizes)
 
 
 def readable(spec: str, sizes: Mapping[str, int]) -> str:

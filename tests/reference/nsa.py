@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Native sparse attention by its formulas: one query, one head at a time. Complex-safe."""
+
+from itertools import pairwise
+
+import numpy as np
+
+
+def sequences(cu, n):
+    """(first, end) of every sequence."""
+    return [(0, n)] if cu is None else list(pairwise(cu))
+
+
+def attend(q, k, v, visible, scale=None):
+    """`visible(t, hk)` gives the keys that query t sees, and their gates."""
+    n_queries, n_query_heads, d_k = q.shape
+    group = n_query_heads // k.shape[1]
+    scale = 1 / np.sqrt(d_k) if scale is None else scale
+    dtype = np.result_type(q, k, v)
+    out = np.zeros((n_queries, n_query_heads, v.shape[2]), dtype)
+    lse = np.full((n_queries, n_query_heads), -np.inf, dtype)
+    for t in range(n_queries):
+        for h in range(n_query_heads):
+            keys, gates = visible(t, h // group)
+            x = dtype.type(scale) * (k[keys, h // group] @ q[t, h]) if len(keys) else np.zeros(0)
+            if not len(keys) or not np.any(np.real(gates) > 0):
+                continue
+            top = np.max(np.real(x))
+            e = gates * np.exp(x - top)
+            if np.iscomplexobj(gates) and not np.iscomplexobj(out):
+                out, lse = out.astype(complex), lse.astype(complex)
+            out[t, h] = (e / e.sum()) @ v[keys, h // group]
+            lse[t, h] = top + np.log(e.sum())
+    return out, lse
+
+
+def selected_attention(
+    q, k, v, slot_gate=None, *, block_index, block_size, scale=None, causal=False, q_offset=0,
+    cu_q=None, cu_k=None, query_block=1, duplicates="ignore",
+):  # fmt: skip
+    bounds_q, bounds_k = sequences(cu_q, len(q)), sequences(cu_k, len(k))
+
+    def visible(t, hk):
+        (s,) = (s for s, (first, end) in enumerate(bounds_q) if first <= t < end)
+        keys, gates, named = [], [], set()
+        for slot, block in enumerate(block_index[t // query_block, hk]):
+            if block < 0 or (block in named and duplicates == "ignore"):
+                continue
+            named.add(block)
+            first, end = bounds_k[s]
+            start = first + block * block_size
+            for key in range(start, min(start + block_size, end)):
+                if not causal or key - first <= t - bounds_q[s][0] + q_offset:
+                    keys.append(key)
+                    gates.append(q.dtype.type(1) if slot_gate is None else slot_gate[t, hk, slot])
+        return keys, np.array(gates)
+
+    return attend(q, k, v, visible, scale)
+
+
+def by_position(q, k, v, sees, scale, cu_q, cu_k):
+    """Attention where position s sees the keys at the positions p with sees(s, p)."""
+    bounds_q, bounds_k = sequences(cu_q, len(q)), sequences(cu_k, len(k))
+
+    def visible(t, _):
+        (s,) = (s for s, (first, end) in enumerate(bounds_q) if first <= t < end)
+        first, end = bounds_k[s]
+        keys = [key for key in range(first, end) if sees(t - bounds_q[s][0], key - first)]
+        return keys, np.ones(len(keys), q.dtype)
+
+    return attend(q, k, v, visible, scale)
+
+
+def compressed_attention(
+    q, k, v, *, block, stride, scale=None, causal=False, q_offset=0, cu_q=None, cu_k=None
+):
+    def sees(s, c):
+        return not causal or c * stride + block - 1 <= s + q_offset
+
+    return by_position(q, k, v, sees, scale, cu_q, cu_k)
+
+
+def window_attention(
+    q, k, v, *, window=None, scale=None, causal=False, q_offset=0, cu_q=None, cu_k=None
+):
+    def sees(s, p):
+        if causal:
+            return p <= s + q_offset and (window is None or p > s + q_offset - window)
+        return window is None or s // window == p // window
+
+    return by_position(q, k, v, sees, scale, cu_q, cu_k)

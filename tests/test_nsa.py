@@ -1,0 +1,542 @@
+# SPDX-License-Identifier: MIT
+"""The branches of native sparse attention."""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import gnograd as gg
+from reference import derivatives
+from reference import nsa as reference
+
+
+@dataclass(frozen=True)
+class Case:
+    """An attention with static arguments, and the sizes of its inputs."""
+
+    name: str
+    operator: gg.Operator
+    static: dict[str, Any] = field(default_factory=dict)
+    sizes: tuple[int, ...] = (7, 11, 4, 2, 3, 2)
+    """Queries, keys, query heads, key/value heads, features of keys and of values."""
+    slots: int = 2
+    gated: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    def inputs(self, rng, dtype=np.float64):
+        t_q, t_k, h_q, h_k, d_k, d_v = self.sizes
+        shapes = [(t_q, h_q, d_k), (t_k, h_k, d_k), (t_k, h_k, d_v)]
+        inputs = [rng.normal(size=shape).astype(dtype) for shape in shapes]
+        if self.gated:
+            inputs.append(rng.uniform(0.3, 1, (t_q, h_k, self.slots)).astype(dtype))
+        elif self.operator is gg.selected_attention:
+            inputs.append(None)
+        return tuple(inputs)
+
+    def arguments(self, rng):
+        """Static arguments; a random selection of the blocks that every sequence has."""
+        static = dict(self.static)
+        if self.operator is gg.selected_attention:
+            t_q, t_k, _, h_k, _, _ = self.sizes
+            shared = static.get("query_block", 1)
+            cu_q, cu_k = static.get("cu_q"), static.get("cu_k")
+            n_blocks = [
+                -(-(end - first) // static["block_size"])
+                for first, end in reference.sequences(cu_k, t_k)
+            ]
+            bounds = reference.sequences(cu_q, t_q)
+            rows = []
+            for t in range(0, t_q, shared):
+                (s,) = (s for s, (first, end) in enumerate(bounds) if first <= t < end)
+                rows.append(rng.integers(-1, n_blocks[s], (h_k, self.slots)))
+            static["block_index"] = np.array(rows, np.int32).reshape(-1, h_k, self.slots)
+        return static
+
+    def formula(self, static):
+        return partial(getattr(reference, self.operator.name), **static)
+
+
+def int64(*numbers):
+    return np.array(numbers, np.int64)
+
+
+PACKED = {"cu_q": int64(0, 3, 3, 7), "cu_k": int64(0, 4, 6, 11)}
+SELECTED = partial(Case, operator=gg.selected_attention)
+CASES = [
+    SELECTED("selected", static={"block_size": 4}),
+    SELECTED("gates", static={"block_size": 4}, gated=True),
+    SELECTED("causal", static={"block_size": 3, "causal": True, "q_offset": 3}),
+    SELECTED("causal-gates", static={"block_size": 3, "causal": True}, gated=True, slots=4),
+    SELECTED("packed", static={"block_size": 2, **PACKED}, gated=True),
+    SELECTED("packed-causal", static={"block_size": 2, "causal": True, **PACKED}),
+    SELECTED("shared", static={"block_size": 4, "query_block": 3}, gated=True),
+    SELECTED("count", static={"block_size": 4, "duplicates": "count", "scale": 0.7}, slots=5),
+    SELECTED("count-gates", static={"block_size": 4, "duplicates": "count"}, gated=True, slots=5),
+    SELECTED("one-head", static={"block_size": 1}, sizes=(7, 5, 1, 1, 1, 1), slots=3),
+    Case("compressed", gg.compressed_attention, {"block": 4, "stride": 2}),
+    Case("compressed-causal", gg.compressed_attention,
+         {"block": 4, "stride": 2, "causal": True, "q_offset": 5}),
+    Case("compressed-packed", gg.compressed_attention,
+         {"block": 2, "stride": 1, "causal": True, **PACKED}),
+    Case("window", gg.window_attention, {"window": 3, "causal": True}),
+    Case("window-packed", gg.window_attention,
+         {"window": 2, "causal": True, "q_offset": 1, "scale": 0.5, **PACKED}),
+    Case("balls", gg.window_attention, {"window": 3}),
+    Case("balls-packed", gg.window_attention, {"window": 2, **PACKED}),
+    Case("varying-balls", gg.window_attention, PACKED),
+]  # fmt: skip
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+
+# several parts and heads, ragged panels, several panels a block
+LARGE = [
+    SELECTED("ball", static={"block_size": 16}, sizes=(300, 250, 3, 3, 8, 8), slots=4),
+    SELECTED("language", static={"block_size": 16, "causal": True}, sizes=(200, 200, 32, 2, 24, 16),
+             slots=6),
+    SELECTED("gated", static={"block_size": 24, "query_block": 8}, sizes=(200, 333, 6, 2, 5, 9),
+             slots=3, gated=True),
+    Case("dense", gg.compressed_attention, {"block": 8, "stride": 4, "causal": True},
+         sizes=(600, 149, 4, 2, 8, 8)),
+    Case("sliding", gg.window_attention, {"window": 50, "causal": True},
+         sizes=(300, 300, 4, 2, 8, 8)),
+    Case("many-balls", gg.window_attention, {"window": 20}, sizes=(310, 310, 2, 2, 8, 8)),
+]  # fmt: skip
+every_large_case = pytest.mark.parametrize("case", LARGE, ids=str)
+
+
+def like(arrays, rng):
+    """Random arrays of the same shapes."""
+    return tuple(None if x is None else rng.normal(size=x.shape).astype(x.dtype) for x in arrays)
+
+
+def first(outputs):
+    return outputs[0] if isinstance(outputs, tuple) else outputs
+
+
+def cotangents(case, out, lse=None):
+    """A cotangent of out in the form that the operator takes."""
+    return (out, lse) if case.operator is gg.compressed_attention else out
+
+
+def assert_all_close(actual, expected, **tolerance):
+    assert [a is None for a in actual] == [e is None for e in expected]
+    for a, e in zip(actual, expected, strict=True):
+        if e is not None:
+            assert_allclose(a, e, **tolerance)
+
+
+def inner(left, right):
+    return sum(np.sum(a * b) for a, b in zip(left, right, strict=True) if a is not None)
+
+
+# ---- forward ----
+
+
+@pytest.mark.parametrize("case", CASES + LARGE, ids=str)
+def test_forward(case, rng):
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    _, (out, lse) = case.operator.forward(*inputs, return_saved=True, **static)
+    expected_out, expected_lse = case.formula(static)(*inputs)
+    assert_allclose(out, expected_out, rtol=1e-12, atol=1e-12)
+    assert_allclose(lse, expected_lse, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("d_k", [1, 16, 33, 256])
+@pytest.mark.parametrize("block_size", [1, 5, 16, 256])
+def test_sizes_of_every_kind(d_k, block_size, rng):
+    sizes = (20, 3 * block_size + 1, 5, 1, d_k, 257 - d_k)
+    case = SELECTED("", static={"block_size": block_size}, sizes=sizes, slots=3)
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    assert_allclose(
+        gg.selected_attention(*inputs, **static), case.formula(static)(*inputs)[0],
+        rtol=1e-11, atol=1e-11,
+    )  # fmt: skip
+
+
+def test_groups_wider_than_a_panel(rng):
+    case = SELECTED("", static={"block_size": 4}, sizes=(5, 9, 100, 1, 3, 2))
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    expected = case.formula(static)(*inputs)[0]
+    assert_allclose(gg.selected_attention(*inputs, **static), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_duplicates(rng):
+    inputs = SELECTED("").inputs(rng)
+    once = np.array([[[0, 2, -1]] * 2] * 7, np.int32)
+    twice = np.array([[[0, 2, 0]] * 2] * 7, np.int32)
+    attend = partial(gg.selected_attention, *inputs, block_size=4)
+    assert_array_equal(attend(block_index=twice), attend(block_index=once))
+    assert not np.allclose(
+        attend(block_index=twice, duplicates="count"), attend(block_index=once), atol=1e-3
+    )
+    with pytest.raises(ValueError, match="block_index names a block twice for query 0"):
+        attend(block_index=twice, duplicates="error")
+
+
+def test_the_order_of_the_selection_does_not_matter(rng):
+    case = CASES[2]
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    turned = {**static, "block_index": static["block_index"][..., ::-1].copy()}
+    assert_array_equal(
+        gg.selected_attention(*inputs, **static), gg.selected_attention(*inputs, **turned)
+    )
+
+
+def test_branches_agree(rng):
+    """All blocks selected, one window and compressed tokens of one token are the same."""
+    inputs = SELECTED("").inputs(rng)[:3]
+    blocks = np.broadcast_to(np.arange(3, dtype=np.int32), (7, 2, 3))
+    static = {"causal": True, "q_offset": 4}
+    dense = gg.window_attention(*inputs, **static)
+    selected = gg.selected_attention(*inputs, block_index=blocks, block_size=4, **static)
+    compressed, _ = gg.compressed_attention(*inputs, block=1, stride=1, **static)
+    assert_allclose(selected, dense, rtol=1e-12, atol=1e-12)
+    assert_allclose(compressed, dense, rtol=1e-12, atol=1e-12)
+
+
+# ---- vjp ----
+
+
+@every_case
+def test_vjp(case, rng):
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    formula = case.formula(static)
+    g = rng.normal(size=formula(*inputs)[0].shape)
+    expected = derivatives.vjp(lambda *x: formula(*x)[0], inputs, g)
+    cotangent = cotangents(case, g)
+    actual = case.operator.vjp(cotangent, inputs, **static)
+    assert_all_close(actual, expected, rtol=1e-11, atol=1e-11)
+    _, saved = case.operator.forward(*inputs, return_saved=True, **static)
+    assert_all_close(case.operator.vjp(cotangent, inputs, saved=saved, **static), actual, rtol=0)
+
+
+def test_cotangent_of_lse(rng):
+    case = CASES[10]
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    formula, tangents = case.formula(static), like(inputs, rng)
+    out, lse = formula(*inputs)
+    c = rng.normal(size=out.shape), rng.normal(size=lse.shape)
+
+    def loss(*x):
+        return sum(np.sum(a * b) for a, b in zip(c, formula(*x), strict=True))
+
+    actual = gg.compressed_attention.vjp(c, inputs, **static)
+    assert_all_close(actual, derivatives.vjp(loss, inputs, 1.0), rtol=1e-11, atol=1e-11)
+    actual = gg.compressed_attention.hvp(c, inputs, tangents, **static)
+    expected = derivatives.hvp(loss, inputs, 1.0, tangents)
+    assert_all_close(actual, expected, rtol=1e-6, atol=1e-7)
+    tangent = gg.compressed_attention.jvp(inputs, tangents, **static)[1]
+    expected = derivatives.jvp(lambda *x: formula(*x)[1], inputs, tangents)
+    assert_allclose(tangent, expected, rtol=1e-11, atol=1e-11)
+
+
+@every_large_case
+def test_gradients_do_not_depend_on_which_are_wanted(case, rng):
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    cotangent = cotangents(case, like([case.formula(static)(*inputs)[0]], rng)[0])
+    tangents = like(inputs, rng)
+    for face in (
+        partial(case.operator.vjp, cotangent, inputs, **static),
+        partial(case.operator.hvp, cotangent, inputs, tangents, **static),
+    ):
+        everything = face()
+        for k, name in enumerate(case.operator.inputs):
+            expected = [None] * k + [everything[k]] + [None] * (len(inputs) - k - 1)
+            assert_all_close(face(wrt=[name]), expected, rtol=0)
+
+
+@every_large_case
+def test_vjp_is_the_derivative_of_forward(case, rng):
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    tangents = like(inputs, rng)
+    out = first(case.operator(*inputs, **static))
+    g = rng.normal(size=out.shape)
+    gradients = case.operator.vjp(cotangents(case, g), inputs, **static)
+    step = 1e-6
+    ahead, behind = (
+        first(case.operator(*moved(inputs, tangents, side * step), **static)) for side in (1, -1)
+    )
+    assert_allclose(
+        inner(gradients, tangents), np.sum(g * (ahead - behind)) / (2 * step), rtol=1e-6
+    )
+
+
+def moved(inputs, tangents, step):
+    return tuple(None if x is None else x + step * t for x, t in zip(inputs, tangents, strict=True))
+
+
+# ---- jvp ----
+
+
+@every_case
+def test_jvp(case, rng):
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    tangents, formula = like(inputs, rng), case.formula(static)
+    actual = first(case.operator.jvp(inputs, tangents, **static))
+    expected = derivatives.jvp(lambda *x: formula(*x)[0], inputs, tangents)
+    assert_allclose(actual, expected, rtol=1e-11, atol=1e-11)
+
+
+@every_case
+def test_absent_tangent_is_zero(case, rng):
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    out = first(case.operator(*inputs, **static))
+    cotangent = cotangents(case, rng.normal(size=out.shape))
+    tangents = like(inputs, rng)
+    jvp = partial(case.operator.jvp, inputs, **static)
+    hvp = partial(case.operator.hvp, cotangent, inputs, **static)
+    for kept in range(-1, len(inputs)):
+        some = tuple(t if k == kept else None for k, t in enumerate(tangents))
+        zeros = tuple(
+            t if k == kept or t is None else np.zeros_like(t) for k, t in enumerate(tangents)
+        )
+        assert_allclose(first(jvp(some)), first(jvp(zeros)), rtol=1e-12, atol=1e-12)
+        assert_all_close(hvp(some), hvp(zeros), rtol=1e-12, atol=1e-12)
+
+
+@every_large_case
+def test_vjp_and_jvp_are_adjoint(case, rng):
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    tangents = like(inputs, rng)
+    tangent = first(case.operator.jvp(inputs, tangents, **static))
+    g = rng.normal(size=tangent.shape)
+    gradients = case.operator.vjp(cotangents(case, g), inputs, **static)
+    assert_allclose(inner(gradients, tangents), np.sum(g * tangent), rtol=1e-10)
+
+
+# ---- hvp ----
+
+
+@every_case
+def test_hvp(case, rng):
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    formula, tangents = case.formula(static), like(inputs, rng)
+    g = rng.normal(size=formula(*inputs)[0].shape)
+    actual = case.operator.hvp(cotangents(case, g), inputs, tangents, **static)
+    expected = derivatives.hvp(lambda *x: formula(*x)[0], inputs, g, tangents)
+    assert_all_close(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+@every_large_case
+def test_hvp_is_the_derivative_of_vjp(case, rng):
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    tangents = like(inputs, rng)
+    cotangent = cotangents(case, like([case.formula(static)(*inputs)[0]], rng)[0])
+    step = 1e-6
+    ahead, behind = (
+        case.operator.vjp(cotangent, moved(inputs, tangents, side * step), **static)
+        for side in (1, -1)
+    )
+    actual = case.operator.hvp(cotangent, inputs, tangents, **static)
+    for hvp, a, b in zip(actual, ahead, behind, strict=True):
+        if hvp is not None:
+            difference = (a - b) / (2 * step)
+            assert np.linalg.norm(hvp - difference) <= 1e-6 * np.linalg.norm(difference)
+
+
+def test_double_backward_formulas(rng):
+    """The formulas of the double backward pass with cotangents a, b, c of dq, dk, dv."""
+    (q, k, v), (a, b, c) = rng.normal(size=(2, 3, 40, 6))
+    g = rng.normal(size=(40, 6))
+    scale = 6**-0.5
+    p = np.exp(scale * q @ k.T)
+    p /= p.sum(1, keepdims=True)
+    d = np.sum(g * (p @ v), 1, keepdims=True)
+    dp = g @ v.T
+    gb = scale * (a @ k.T + q @ b.T)
+    rho = np.sum(gb * p, 1, keepdims=True)
+    pb = gb * (dp - d) - rho * dp + g @ c.T
+    sb = p * (pb - np.sum(p * pb, 1, keepdims=True))
+    ds = p * (dp - d)
+    t = p * (gb - rho)
+    expected = scale * (sb @ k + ds @ b), scale * (sb.T @ q + ds.T @ a), t.T @ g
+    heads = [x[:, None] for x in (q, k, v, a, b, c, g)]
+    blocks = np.broadcast_to(np.arange(5, dtype=np.int32), (40, 1, 5))
+    static = {"block_index": blocks, "block_size": 8}
+    actual = gg.selected_attention.hvp(heads[6], heads[:3], heads[3:6], **static)
+    for x, y in zip(actual, expected, strict=False):
+        assert_allclose(x[:, 0], y, rtol=1e-10, atol=1e-10)
+    tangent = gg.selected_attention.jvp(heads[:3], heads[3:6], **static)
+    assert_allclose(tangent[:, 0], t @ v + p @ c, rtol=1e-10, atol=1e-10)
+
+
+# ---- float32 ----
+
+
+@every_large_case
+@pytest.mark.parametrize("face", ["forward", "jvp", "vjp", "hvp"])
+def test_float32_is_as_good_as_the_plain_formula(case, face, rng):
+    """The error against float64 is at most twice that of the formula in float32 NumPy.
+
+    The plain formulas of the derivatives are too slow to evaluate here; there the error stays
+    within that of the forward pass times the number of products that follow each other.
+    """
+    static = case.arguments(rng)
+    single = case.inputs(rng, np.float32)
+    exact = tuple(None if x is None else x.astype(float) for x in single)
+    plain, truth = (first(case.formula(static)(*x)) for x in (single, exact))
+    tangents = like(single, rng)
+    g = rng.normal(size=truth.shape).astype(np.float32)
+
+    def results(inputs):
+        cast = [None if t is None else t.astype(inputs[0].dtype) for t in tangents]
+        cotangent = cotangents(case, g.astype(inputs[0].dtype))
+        if face == "forward":
+            return [first(case.operator(*inputs, **static))]
+        if face == "jvp":
+            return [first(case.operator.jvp(inputs, cast, **static))]
+        if face == "vjp":
+            return case.operator.vjp(cotangent, inputs, **static)
+        return case.operator.hvp(cotangent, inputs, cast, **static)
+
+    allowed = {"forward": 2, "jvp": 4, "vjp": 6, "hvp": 12}[face] * max(
+        error(plain, truth), np.finfo(np.float32).eps
+    )
+    for actual, expected in zip(results(single), results(exact), strict=True):
+        if actual is not None:
+            assert actual.dtype == np.float32
+            assert error(actual, expected) <= allowed
+
+
+def error(actual, exact):
+    return np.linalg.norm(actual - exact) / np.linalg.norm(exact)
+
+
+# ---- degenerate ----
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 1e3, 1e18])
+def test_rows_without_keys_are_zero_and_never_nan(size, dtype, rng):
+    case = SELECTED("", static={"block_size": 4, "causal": True, "q_offset": -2}, gated=True)
+    inputs, static = case.inputs(rng, dtype), case.arguments(rng)
+    inputs = inputs[0] * dtype(size), *inputs[1:]
+    static["block_index"][:] = [0, -1]
+    static["block_index"][4] = -1
+    inputs[3][6] = 0
+    out, (_, lse) = gg.selected_attention.forward(*inputs, return_saved=True, **static)
+    tangents, cotangent = like(inputs, rng), like([out], rng)[0]
+    gradients = gg.selected_attention.vjp(cotangent, inputs, **static)
+    tangent = gg.selected_attention.jvp(inputs, tangents, **static)
+    seconds = gg.selected_attention.hvp(cotangent, inputs, tangents, **static)
+    assert all(np.isfinite(x).all() for x in (out, *gradients, tangent, *seconds))
+    blind = [0, 1, 4, 6]
+    assert np.isneginf(lse[blind]).all()
+    assert np.isfinite(lse[[2, 3, 5]]).all()
+    for x in (out, tangent, gradients[0], seconds[0], gradients[3], seconds[3]):
+        assert not x[blind].any()
+    for x in (*gradients[1:3], *seconds[1:3]):
+        assert not x[4:].any()
+
+
+def test_large_logits(rng):
+    """One key far above all others takes everything."""
+    q = np.full((3, 1, 2), 1e3, np.float32)
+    k = np.zeros((6, 1, 2), np.float32)
+    k[4] = 1
+    v = rng.normal(size=(6, 1, 3)).astype(np.float32)
+    blocks = np.array([[[0, 1, 2]]] * 3, np.int32)
+    out, (_, lse) = gg.selected_attention.forward(
+        q, k, v, block_index=blocks, block_size=2, scale=1.0, return_saved=True
+    )
+    assert_array_equal(out, np.broadcast_to(v[4], out.shape))
+    assert_allclose(lse, 2000)
+
+
+def test_keys_that_nobody_selected_have_no_gradient(rng):
+    case = SELECTED("", static={"block_size": 4}, sizes=(30, 40, 4, 2, 8, 8))
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    static["block_index"] = rng.choice([1, 3, 8], (30, 2, 2)).astype(np.int32)
+    selected = np.isin(np.arange(40) // 4, [1, 3, 8])
+    gradients = gg.selected_attention.vjp(np.ones((30, 4, 8)), inputs, **static)
+    for gradient in gradients[1:3]:
+        assert not gradient[~selected].any()
+        assert gradient[selected].all()
+
+
+@pytest.mark.parametrize("t_q", [0, 3])
+@pytest.mark.parametrize("t_k", [0, 5])
+def test_nothing_to_attend(t_q, t_k):
+    q, k, v = np.ones((t_q, 2, 3)), np.ones((t_k, 2, 3)), np.ones((t_k, 2, 4))
+    blocks = np.full((t_q, 2, 2), -1, np.int32)
+    for attend in (
+        partial(gg.selected_attention.vjp, block_index=blocks, block_size=2),
+        partial(gg.window_attention.vjp, window=2, causal=True, q_offset=-9),
+    ):
+        gradients = attend(np.ones((t_q, 2, 4)), (q, k, v))
+        assert all(not g.any() for g in gradients if g is not None)
+
+
+def test_no_slots():
+    q = np.ones((3, 1, 2))
+    out = gg.selected_attention(q, q, q, block_index=np.zeros((3, 1, 0), np.int32), block_size=2)
+    assert not out.any()
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"q": np.ones((7, 3, 3))}, ValueError, "query heads must be a multiple of"),
+        ({"v": np.ones((10, 2, 2))}, ValueError, r"v has shape \(10, 2, 2\)"),
+        ({"v": np.ones((11, 2, 257))}, ValueError, "head dimensions must lie between 1 and 256"),
+        ({"block_size": 0}, ValueError, "block_size must lie between 1 and 256"),
+        ({"block_size": 257}, ValueError, "block_size must lie between 1 and 256"),
+        ({"query_block": 2}, ValueError, "block_index has shape"),
+        ({"query_block": 0}, ValueError, "query_block is 0, needs at least 1"),
+        ({"duplicates": "maybe"}, ValueError, "duplicates is 'maybe'"),
+        ({"block_index": np.zeros((7, 2, 2))}, TypeError, "block_index is float64, needs int32"),
+        ({"block_index": None}, TypeError, "block_index is missing"),
+        ({"block_index": np.full((7, 2, 2), 3, np.int32)}, IndexError, "of query 0 does not have"),
+        ({"block_index": np.full((7, 2, 2), -2, np.int32)}, IndexError, "of query 0 does not have"),
+        ({"cu_q": int64(0, 3, 7)}, ValueError, "different numbers of sequences|cu_k"),
+        ({"cu_q": int64(0, 8), "cu_k": int64(0, 11)}, ValueError, "cu_q must rise from 0"),
+        ({"cu_q": int64(0, 7), "cu_k": int64(1, 11)}, ValueError, "cu_k must rise from 0"),
+        ({"cu_q": np.array([0, 7], np.int32)}, TypeError, "cu_q is int32, needs int64"),
+        ({"slot_gate": np.ones((7, 2, 3))}, ValueError, "block_index|slot_gate"),
+    ],
+)
+def test_refused(change, error, message, rng):
+    case = CASES[0]
+    inputs = dict(zip(("q", "k", "v", "slot_gate"), case.inputs(rng), strict=True))
+    with pytest.raises(error, match=f"^selected_attention: .*({message})"):
+        gg.selected_attention(**{**inputs, **case.arguments(rng), **change})
+
+
+def test_refused_windows(rng):
+    q = rng.normal(size=(4, 1, 2))
+    with pytest.raises(ValueError, match=r"^window_attention: window must be"):
+        gg.window_attention(q, q, q, window=-1)
+    with pytest.raises(ValueError, match=r"^compressed_attention: block and stride must be"):
+        gg.compressed_attention(q, q, q, block=2, stride=0)
+
+
+# ---- determinism ----
+
+
+@every_large_case
+def test_same_bits_for_any_number_of_threads(case, threads, rng):
+    inputs, static = case.inputs(rng, np.float32), case.arguments(rng)
+    out = first(case.operator(*inputs, **static))
+    tangents, cotangent = like(inputs, rng), cotangents(case, like([out], rng)[0])
+    results = []
+    for n in (1, 2, 3, 3):
+        threads(n)
+        results.append(
+            [
+                first(case.operator(*inputs, **static)),
+                *case.operator.vjp(cotangent, inputs, **static),
+                first(case.operator.jvp(inputs, tangents, **static)),
+                *case.operator.hvp(cotangent, inputs, tangents, **static),
+            ]
+        )
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            assert (a is None and b is None) or (a == b).all()
