@@ -7,9 +7,9 @@
 !> the second order needs; a third one is refused.
 module gnograd_autodiff_four_faces
   use gnograd_core_kinds, only: int64
-  use gnograd_core_error, only: error_type, code_memory, code_unsupported
+  use gnograd_core_error, only: error_type, code_unsupported
   use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, resolve, &
-    & emplace, emplace_constant, allocate_values, fail, max_rank, kind_r32
+    & emplace, emplace_constant, fail, max_rank, kind_r32
   use gnograd_autodiff_shape, only: reshape_to, slice
   implicit none
   private
@@ -131,7 +131,7 @@ contains
     logical, intent(in) :: wanted(:)
     type(array_type), intent(inout) :: gradients(:)
     type(node_ref) :: x(size(operands)), grad(size(operands))
-    type(node_type), target :: found(size(operands))
+    type(node_type), target :: part(size(operands))
     type(node_type), pointer :: c, z
     type(array_type) :: packed
     type(vjp_operation) :: operation
@@ -143,40 +143,35 @@ contains
     call resolve(trim(self%name), cotangent, c)
     call resolve(trim(self%name), operands, x, ok, operands%id == 0)
     if (.not. (ok .and. associated(c))) return
-    shape = [0, 1, 1, 1]
+    shape = [0_int64, 1_int64, 1_int64, 1_int64]
+    do k = 1, size(operands)
+      if (wanted(k)) shape(1) = shape(1) + x(k)%node%size
+    end do
+    allocate (operation%face, source=self)
+    operation%wanted = wanted
+    call emplace(cotangent%store, c%kind, 1, shape, [cotangent, operands], operation, packed, z)
+    if (.not. associated(z)) return
+    ! the kernels write into parts of z
+    at = 0
     do k = 1, size(operands)
       if (.not. wanted(k)) cycle
-      found(k)%kind = c%kind
-      found(k)%rank = x(k)%node%rank
-      found(k)%shape = x(k)%node%shape
-      found(k)%size = x(k)%node%size
-      call allocate_values(found(k)%value, c%kind, found(k)%size, ok)
-      if (.not. ok) then
-        call fail(cotangent%store, code_memory, trim(self%name)//": not enough memory")
-        return
+      part(k)%kind = z%kind
+      part(k)%rank = x(k)%node%rank
+      part(k)%shape = x(k)%node%shape
+      part(k)%size = x(k)%node%size
+      if (z%kind == kind_r32) then
+        part(k)%value%r32 => z%value%r32(at + 1:at + part(k)%size)
+      else
+        part(k)%value%r64 => z%value%r64(at + 1:at + part(k)%size)
       end if
-      grad(k)%node => found(k)
-      shape(1) = shape(1) + found(k)%size
+      grad(k)%node => part(k)
+      at = at + part(k)%size
     end do
     call self%reverse(c, x, grad, error)
     if (allocated(error)) then
       call fail(cotangent%store, error%code, error%message)
       return
     end if
-    allocate (operation%face, source=self)
-    operation%wanted = wanted
-    call emplace(cotangent%store, c%kind, 1, shape, [cotangent, operands], operation, packed, z)
-    if (.not. associated(z)) return
-    at = 0
-    do k = 1, size(operands)
-      if (.not. wanted(k)) cycle
-      if (z%kind == kind_r32) then
-        z%value%r32(at + 1:at + found(k)%size) = found(k)%value%r32
-      else
-        z%value%r64(at + 1:at + found(k)%size) = found(k)%value%r64
-      end if
-      at = at + found(k)%size
-    end do
     call unpack_parts(packed, x, wanted, gradients)
   end subroutine record_vjp
 

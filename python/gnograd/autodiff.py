@@ -85,6 +85,9 @@ _ID_BITS = 24
 class Tape:
     """Arrays in the order of their computation; one thread at a time may use it.
 
+    Memory of arrays that are freed is kept for the next ones, and goes back to the system with
+    the tape.
+
     Parameters
     ----------
     dtype : {"float32", "float64"}

@@ -1,0 +1,153 @@
+! SPDX-License-Identifier: MIT
+
+!> Memory for the values on a tape, kept for the next step instead of going back to the system.
+!>
+!> A training step asks for the same memory again and again. Fresh pages from the operating system
+!> cost more than most elementwise operations on them.
+module gnograd_autodiff_memory
+  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
+  use gnograd_core_kinds, only: sp, dp, int64
+  implicit none
+  private
+  public :: pool_type, values_type, kind_r32, kind_r64
+
+  integer, parameter :: kind_r32 = 32
+  integer, parameter :: kind_r64 = 64
+
+  !> Numbers of one kind, in Fortran order, whatever their shape.
+  type :: values_type
+    !> One of the two is associated, or none
+    real(sp), pointer, contiguous :: r32(:) => null()
+    real(dp), pointer, contiguous :: r64(:) => null()
+    !> What they are a view of
+    real(dp), pointer, contiguous, private :: memory(:) => null()
+  end type values_type
+
+  type :: block_type
+    real(dp), pointer, contiguous :: memory(:) => null()
+  end type block_type
+
+  !> Free blocks of one size, a stack.
+  type :: shelf_type
+    type(block_type), allocatable :: blocks(:)
+    integer :: n = 0
+  end type shelf_type
+
+  !> Smallest block, in doubles, as a power of two
+  integer, parameter :: first_power = 6
+  !> Sizes between two powers of two: at most a quarter of a block is wasted
+  integer, parameter :: sizes = 4
+  !> More than any machine has
+  integer, parameter :: last_power = 50
+
+  type :: pool_type
+    private
+    type(shelf_type) :: shelves(0:sizes*(last_power - first_power))
+  contains
+    !> Memory for n numbers of a kind
+    procedure :: take
+    !> Memory back to the pool
+    procedure :: give
+    !> Memory back to the system
+    procedure :: free
+  end type pool_type
+
+contains
+
+  subroutine take(self, kind, n, values, ok)
+    class(pool_type), intent(inout), target :: self
+    integer, intent(in) :: kind
+    integer(int64), intent(in) :: n
+    !> Without memory
+    type(values_type), intent(inout) :: values
+    !> False when memory is short
+    logical, intent(out) :: ok
+    integer(int64) :: capacity
+    integer :: shelf, status
+
+    call fit(merge((n + 1)/2, n, kind == kind_r32), shelf, capacity)
+    ok = shelf <= ubound(self%shelves, 1)
+    if (.not. ok) return
+    associate (here => self%shelves(shelf))
+      if (here%n > 0) then
+        values%memory => here%blocks(here%n)%memory
+        here%n = here%n - 1
+      else
+        allocate (values%memory(capacity), stat=status)
+        ok = status == 0
+        if (.not. ok) return
+      end if
+    end associate
+    if (kind == kind_r32) then
+      call c_f_pointer(c_loc(values%memory), values%r32, [n])
+    else
+      values%r64 => values%memory(:n)
+    end if
+  end subroutine take
+
+  !> Values without memory are left alone; with a view of other memory, the view ends.
+  subroutine give(self, values)
+    class(pool_type), intent(inout) :: self
+    type(values_type), intent(inout) :: values
+    type(block_type), allocatable :: more(:)
+    integer(int64) :: capacity
+    integer :: shelf, status
+
+    if (associated(values%memory)) then
+      call fit(size(values%memory, kind=int64), shelf, capacity)
+      associate (here => self%shelves(shelf))
+        status = 0
+        if (.not. allocated(here%blocks)) then
+          allocate (here%blocks(8), stat=status)
+        else if (here%n == size(here%blocks)) then
+          allocate (more(2*here%n), stat=status)
+          if (status == 0) then
+            more(:here%n) = here%blocks
+            call move_alloc(more, here%blocks)
+          end if
+        end if
+        if (status == 0) then
+          here%n = here%n + 1
+          here%blocks(here%n)%memory => values%memory
+        else
+          deallocate (values%memory)
+        end if
+      end associate
+    end if
+    nullify (values%memory, values%r32, values%r64)
+  end subroutine give
+
+  subroutine free(self)
+    class(pool_type), intent(inout) :: self
+    integer :: shelf, k
+
+    do shelf = lbound(self%shelves, 1), ubound(self%shelves, 1)
+      associate (here => self%shelves(shelf))
+        do k = 1, here%n
+          deallocate (here%blocks(k)%memory)
+        end do
+        here%n = 0
+      end associate
+    end do
+  end subroutine free
+
+  !> The shelf for n doubles, and the size of its blocks: 64, then 80, 96, 112, 128, 160, ...
+  pure subroutine fit(n, shelf, capacity)
+    integer(int64), intent(in) :: n
+    integer, intent(out) :: shelf
+    integer(int64), intent(out) :: capacity
+    integer(int64) :: base, part
+    integer :: power
+
+    shelf = 0
+    capacity = 2_int64**first_power
+    if (n <= capacity) return
+    ! 2**power < n <= 2**(power + 1)
+    power = int(bit_size(n)) - 1 - leadz(n - 1)
+    base = shiftl(1_int64, power)
+    part = (n - base + base/sizes - 1)/(base/sizes)
+    shelf = sizes*(power - first_power) + int(part)
+    capacity = base + part*(base/sizes)
+  end subroutine fit
+
+end module gnograd_autodiff_memory
