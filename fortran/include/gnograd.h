@@ -286,9 +286,9 @@ int gnograd_agg_concat_hvp_r64(
  * negative_slope is the factor c of LeakyReLU (c z for z <= 0), ELU (c (exp(z) - 1) for z <= 0)
  * and Scalar (c z).
  *
- * Saved by forward for vjp: lse, the logarithm of the sum of exp(s) (-infinity without
- * edges); or softmax_scores, s and its softmax, edges by position in the
- * destination-major order. A vjp that gets neither computes them.
+ * Saved by forward for vjp: lse, the logarithm of the sum of exp(s) (-infinity without edges);
+ * or softmax_scores, s and its softmax, edges by position in the destination-major order. A vjp
+ * that gets neither computes them.
  */
 
 enum gnograd_score_activation {
@@ -390,6 +390,7 @@ int gnograd_mha_gat_v2_vjp_r32(
     const float *x_src, const float *x_dst, const float *a, const float *e,
     const float *lse,             /* saved, or null */
     const float *softmax_scores,  /* saved, or null */
+    const float *activation_scores,  /* saved, or null */
     float *grad_x_src, float *grad_x_dst, float *grad_a, float *grad_e);  /* or null */
 int gnograd_mha_gat_v2_jvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
@@ -427,6 +428,7 @@ int gnograd_mha_gat_v2_vjp_r64(
     const double *x_src, const double *x_dst, const double *a, const double *e,
     const double *lse,             /* saved, or null */
     const double *softmax_scores,  /* saved, or null */
+    const double *activation_scores,  /* saved, or null */
     double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);  /* or null */
 int gnograd_mha_gat_v2_jvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,

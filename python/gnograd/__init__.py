@@ -3,7 +3,9 @@
 
 from importlib.metadata import version
 
+from gnograd.aggregation import agg_concat, agg_simple, agg_weighted
 from gnograd.dimenet import agg_edge_to_edge, radial_basis
+from gnograd.gat import mha_gat, mha_gat_v2, mha_simple
 from gnograd.gno import (
     gno,
     gno_aggregate,
@@ -32,7 +34,10 @@ __all__ = [
     "EdgesBySource",
     "Graph",
     "Operator",
+    "agg_concat",
     "agg_edge_to_edge",
+    "agg_simple",
+    "agg_weighted",
     "compressed_attention",
     "get_config",
     "get_include",
@@ -44,6 +49,9 @@ __all__ = [
     "gno_kernel",
     "gno_pack",
     "gno_unpack",
+    "mha_gat",
+    "mha_gat_v2",
+    "mha_simple",
     "radial_basis",
     "selected_attention",
     "set_num_threads",

@@ -263,6 +263,7 @@ class Operator(Generic[P]):
         for (name, spec), shape in zip(signature.inputs.items(), inputs, strict=True):
             if shape is not None:
                 shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
+        shapes.close(signature.inputs.values(), sizes)
         return {
             name: (shapes.shape_of(spec, sizes), shapes.parse(spec).dtype or dtype)
             for name, spec in {**signature.outputs, **signature.saved}.items()
@@ -341,6 +342,9 @@ class _Call:
         self._static.update(
             zip(signature.arrays, self._arrays("", given, signature.arrays), strict=True)
         )
+        if self._backend is None:
+            raise TypeError(f"{name}: needs one of {', '.join(signature.inputs)}, got none of them")
+        shapes.close(signature.inputs.values(), self._sizes)
 
     def cotangents(self, cotangent: Array) -> tuple[Array, ...]:
         """Cotangents of the outputs; of several, some may be None."""

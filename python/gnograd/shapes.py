@@ -10,11 +10,13 @@ dimensions, ``"int64 n_dst D"``, and ``or None`` behind them, for an array that 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import CodeType
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Shape", "Spec", "match", "number", "parse", "readable", "shape_of", "value"]
+__all__ = [
+    "Shape", "Spec", "close", "match", "number", "parse", "readable", "shape_of", "value"
+]  # fmt: skip
 
 Shape: TypeAlias = tuple[int, ...]
 _DTYPES = ("float32", "float64", "int32", "int64")
@@ -69,6 +71,20 @@ def _fits(dim: str, length: int, sizes: dict[str, int]) -> bool:
         factor = value(dim, {**sizes, name: 1}) - constant
         sizes[name] = max(length - constant, 0) // factor
     return value(dim, sizes) == length
+
+
+def close(specs: Iterable[str], sizes: dict[str, int]) -> None:
+    """Names that no array has told are those of absent arrays, and 0.
+
+    >>> sizes = {"n_dst": 3, "D": 2}
+    >>> close(["n_src D", "n_edges De or None"], sizes)
+    >>> sizes["De"]
+    0
+    """
+    for spec in specs:
+        for dim in parse(spec).dims:
+            for name in _compiled(dim).co_names:
+                sizes.setdefault(name, 0)
 
 
 def shape_of(spec: str, sizes: Mapping[str, int]) -> Shape:

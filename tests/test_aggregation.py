@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import faces
+import gnograd as gg
+from conftest import GRAPHS, Edges, power_law
+from faces import Case
+from gnograd import _core
+from gnograd.backends.cpu import address
+from memory import needs_linux, temporary_bytes
+from reference import aggregation as reference
+
+AGGREGATIONS = ["sum", "mean", "min", "max"]
+
+
+def weighted(edges, rng, width=2):
+    # weights of both signs, but no mean whose weights add up to nearly nothing
+    w = rng.choice([1.0, 1.5, 2.0, -0.25], edges.n_edges) + 0.1 * rng.random(edges.n_edges)
+    return rng.normal(size=(edges.n_src, width)), w
+
+
+def simple(edges, rng, width=2):
+    return rng.normal(size=(edges.n_src, width)), rng.normal(size=(edges.n_edges, 2))
+
+
+def concat(edges, rng, width=2):
+    x, w = weighted(edges, rng, width)
+    return x, w, rng.normal(size=(edges.n_edges, 2)), rng.normal(size=(edges.n_dst, 2))
+
+
+def nodes_alone(edges, rng, width=2):
+    return simple(edges, rng, width)[0], None
+
+
+def edges_alone(edges, rng, width=2):
+    return None, simple(edges, rng, width)[1]
+
+
+def nodes_and_own(edges, rng, width=2):
+    return simple(edges, rng, width)[0], None, None, rng.normal(size=(edges.n_dst, 2))
+
+
+def cases(aggregation):
+    static = {"aggregation": aggregation}
+    return [
+        Case(gg.agg_weighted, reference.agg_weighted, weighted, static),
+        Case(gg.agg_simple, reference.agg_simple, simple, static),
+        Case(gg.agg_concat, reference.agg_concat, concat, static),
+    ]
+
+
+FEW = [case for name in AGGREGATIONS for case in cases(name)]
+MANY = FEW + [
+    case
+    for name in ("mean", "max")
+    for case in (
+        Case(gg.agg_simple, reference.agg_simple, nodes_alone, {"aggregation": name}, "n2n"),
+        Case(gg.agg_simple, reference.agg_simple, edges_alone, {"aggregation": name}, "e2n"),
+        Case(gg.agg_concat, reference.agg_concat, nodes_and_own, {"aggregation": name}, "n2n"),
+    )
+]
+every_case = pytest.mark.parametrize("case", MANY, ids=str)
+few_cases = pytest.mark.parametrize("case", FEW, ids=str)
+
+# one destination and one source with more edges than a piece of work takes
+HEAVY = Edges(
+    src=np.concatenate([np.arange(12_000) % 40, np.full(9000, 7)]),
+    dst=np.concatenate([np.full(12_000, 3), np.arange(9000) % 50]),
+    n_src=40,
+    n_dst=50,
+)
+
+
+# ---- forward ----
+
+
+@every_case
+def test_forward(case, any_graph, rng):
+    faces.check_forward(case, any_graph, rng)
+
+
+@pytest.mark.parametrize("width", [1, 16, 33, 128])
+@few_cases
+def test_any_width(case, width, rng):
+    edges = power_law(30, 300)
+    inputs = case.inputs(edges, rng, width=width)
+    actual = case.operator(*inputs, **case.arguments(edges))
+    np.testing.assert_allclose(actual, case.reference(edges)(*inputs), rtol=1e-11, atol=1e-11)
+
+
+@few_cases
+def test_heavy_rows_are_shared(case, rng):
+    faces.check_forward(case, HEAVY, rng)
+
+
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_lowest_position_wins_a_tie(name):
+    edges = GRAPHS["repeated edges"]
+    x, w = np.ones((3, 2)), np.ones(5)
+    out, saved = gg.agg_weighted.forward(
+        x, w, graph=edges.graph, aggregation=name, return_saved=True
+    )
+    assert saved[0] is out
+    assert saved[2] is None
+    assert_array_equal(saved[1], [[0, 0], [2, 2], [-1, -1]])  # positions by destination
+    gradients = gg.agg_weighted.vjp(out, (x, w), graph=edges.graph, aggregation=name, saved=saved)
+    assert_array_equal(gradients[1], [2, 0, 0, 2, 0])
+
+
+def test_saved_degree(rng):
+    edges = power_law(10, 50)
+    x, w = weighted(edges, rng)
+    _, saved = gg.agg_weighted.forward(
+        x, w, graph=edges.graph, aggregation="mean", return_saved=True
+    )
+    np.testing.assert_allclose(saved[2], np.bincount(edges.dst, w, minlength=10))
+
+
+# ---- vjp ----
+
+
+@every_case
+def test_vjp(case, any_graph, rng):
+    faces.check_vjp(case, any_graph, rng)
+
+
+@every_case
+def test_gradients_do_not_depend_on_which_are_wanted(case, rng):
+    faces.check_wrt(case, power_law(10, 50), rng)
+
+
+# ---- jvp ----
+
+
+@every_case
+def test_jvp(case, any_graph, rng):
+    faces.check_jvp(case, any_graph, rng)
+
+
+@every_case
+def test_absent_tangent_is_zero(case, rng):
+    faces.check_absent_tangents(case, power_law(10, 50), rng)
+
+
+@every_case
+def test_vjp_and_jvp_are_adjoint(case, any_graph, rng):
+    faces.check_adjoint(case, any_graph, rng)
+
+
+@few_cases
+def test_vjp_and_jvp_are_adjoint_on_heavy_rows(case, rng):
+    faces.check_adjoint(case, HEAVY, rng)
+
+
+# ---- hvp ----
+
+
+@every_case
+def test_hvp(case, any_graph, rng):
+    faces.check_hvp(case, any_graph, rng)
+
+
+@few_cases
+def test_hvp_on_heavy_rows(case, rng):
+    faces.check_hvp_differences(case, HEAVY, rng)
+
+
+@few_cases
+def test_hvp_is_symmetric(case, any_graph, rng):
+    faces.check_symmetric(case, any_graph, rng)
+
+
+# ---- float32 ----
+
+
+@few_cases
+def test_float32_is_as_good_as_the_plain_formula(case, rng):
+    faces.check_float32(case, power_law(20, 100), rng)
+
+
+# ---- degenerate graphs (all faces run on every graph above) ----
+
+
+@few_cases
+def test_nodes_without_edges(case, rng):
+    own = 2 if case.operator is gg.agg_concat else 0
+    faces.check_isolated_nodes(case, GRAPHS["isolated nodes"], rng, own)
+
+
+def test_weights_that_add_up_to_zero_divide_by_zero():
+    edges = GRAPHS["star"]
+    w = np.array([1.0, -1.0] * 4 + [0.0])
+    with np.errstate(all="ignore"):
+        out = gg.agg_weighted(np.eye(9), w, graph=edges.graph, aggregation="mean")
+    assert_array_equal(out[0], [np.inf, -np.inf] * 4 + [np.nan])
+    assert_array_equal(out[1], np.zeros(9))
+
+
+# ---- errors ----
+
+
+def test_refused(rng):
+    edges = power_law(6, 20)
+    x, w = weighted(edges, rng)
+    for arguments, kind, message in (
+        ((x[1:], w), ValueError, r"agg_weighted: x has shape \(5, 2\), needs \(n_src=6, D\)"),
+        ((x, w[1:]), ValueError, r"agg_weighted: w has shape \(19,\), needs \(n_edges=20,\)"),
+        ((x, None), TypeError, "agg_weighted: w is missing"),
+        ((x.astype(np.float32), w), TypeError, "agg_weighted: x is float32 but w is float64"),
+    ):
+        with pytest.raises(kind, match=message):
+            gg.agg_weighted(*arguments, graph=edges.graph)
+    with pytest.raises(TypeError, match="agg_simple: needs one of x, e, got none of them"):
+        gg.agg_simple(None, graph=edges.graph)
+    with pytest.raises(ValueError, match="agg_simple: aggregation is 'median'"):
+        gg.agg_simple(x, graph=edges.graph, aggregation="median")
+    with pytest.raises(ValueError, match="agg_simple: cotangent has shape"):
+        gg.agg_simple.vjp(x[:, 1:], (x,), graph=edges.graph)
+
+
+def test_error_of_the_library_leaves_the_output(rng):
+    edges = power_law(6, 20)
+    x, w = weighted(edges, rng)
+    graph, out = edges.graph, np.full((6, 2), 7.0)
+    for code in (-1, 4):
+        status = _core.gnograd_agg_weighted_forward_r64(
+            graph.handle, 2, code, address(x), address(w), address(out), 0, 0
+        )
+        assert status == 1
+        assert np.all(out == 7)
+
+
+# ---- memory ----
+
+
+def prepare(case, face, threads):
+    """A large call, after a small one that starts the threads."""
+    gg.set_num_threads(threads)
+    rng = np.random.default_rng(0)
+
+    def call(n, n_edges):
+        edges = power_law(n, n_edges)
+        inputs, static = case.inputs(edges, rng, width=64), case.arguments(edges)
+        out = case.operator(*inputs, **static)
+        return {
+            "vjp": lambda: case.operator.vjp(out, inputs, **static),
+            "hvp": lambda: case.operator.hvp(out, inputs, inputs, **static),
+        }[face]
+
+    call(50, 200)()
+    return call(20_000, 200_000)
+
+
+@needs_linux
+@pytest.mark.parametrize("face", ["vjp", "hvp"])
+@pytest.mark.parametrize("case", [cases(name)[0] for name in ("mean", "max")], ids=str)
+def test_peak_memory_is_as_documented(case, face):
+    pieces = 2 + 1024 + 200_000 // 4096
+    bound = 8 * pieces * (3 * 64 + 2) + 8 * 20_000 * (
+        64 if case.static["aggregation"] == "max" else 3
+    )
+    slack = 4 * 2**20  # stacks of threads, rounding to pages
+    assert temporary_bytes(prepare, case, face, 2) <= bound + slack
+
+
+# ---- determinism ----
+
+
+@few_cases
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_bits_for_any_number_of_threads(case, dtype, threads, rng):
+    faces.check_threads(case, HEAVY, rng, dtype, threads)

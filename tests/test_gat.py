@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: MIT
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import faces
+import gnograd as gg
+from conftest import GRAPHS, Edges, power_law
+from faces import Case
+from gnograd import _core
+from gnograd.backends.cpu import address
+from memory import needs_linux, temporary_bytes
+from reference import gat as reference
+
+ACTIVATIONS = sorted(reference.ACTIVATIONS)
+
+
+def gat(edges, rng, num_heads=1, channels=2, edge_channels=0):
+    d, de = num_heads * channels, num_heads * edge_channels
+    e = rng.normal(size=(edges.n_edges, de)) if edge_channels else None
+    x_src, x_dst = rng.normal(size=(edges.n_src, d)), rng.normal(size=(edges.n_dst, d))
+    return x_src, x_dst, rng.normal(size=2 * d + de), e
+
+
+def gat_with_edges(edges, rng, num_heads=1, channels=2):
+    return gat(edges, rng, num_heads, channels, edge_channels=1)
+
+
+def gat_v2(edges, rng, num_heads=1, channels=2):
+    d = num_heads * channels
+    x_src, x_dst = rng.normal(size=(edges.n_src, d)), rng.normal(size=(edges.n_dst, d))
+    return x_src, x_dst, rng.normal(size=d), None
+
+
+def gat_v2_with_edges(edges, rng, num_heads=1, channels=2):
+    inputs = gat_v2(edges, rng, num_heads, channels)
+    return (*inputs[:3], rng.normal(size=(edges.n_edges, num_heads * channels)))
+
+
+def qkv(edges, rng, num_heads=1, channels=2):
+    d = num_heads * channels
+    q, k, v = (rng.normal(size=(n, d)) for n in (edges.n_dst, edges.n_src, edges.n_src))
+    return q, k, v, None
+
+
+def qkv_with_edges(edges, rng, num_heads=1, channels=2):
+    inputs = qkv(edges, rng, num_heads, channels)
+    return (*inputs[:3], rng.normal(size=(edges.n_edges, num_heads * channels)))
+
+
+GAT = Case(gg.mha_gat, reference.mha_gat, gat, {"num_heads": 2})
+SIMPLE = Case(gg.mha_simple, reference.mha_simple, qkv, {"num_heads": 2})
+FEW = [
+    GAT,
+    Case(
+        gg.mha_gat, reference.mha_gat, gat_with_edges,
+        {"num_heads": 2, "concat_heads": False, "activation": "Tanh"}, "edges",
+    ),
+    Case(gg.mha_gat_v2, reference.mha_gat_v2, gat_v2, {"num_heads": 2, "activation": "Sigmoid"}),
+    Case(
+        gg.mha_gat_v2, reference.mha_gat_v2, gat_v2_with_edges,
+        {"num_heads": 2, "concat_heads": False, "activation": "Tanh"}, "edges",
+    ),
+    SIMPLE,
+    Case(
+        gg.mha_simple, reference.mha_simple, qkv_with_edges,
+        {"num_heads": 2, "concat_heads": False, "norm_by_dim": False}, "edges",
+    ),
+]  # fmt: skip
+MANY = FEW + [
+    Case(operator, formula, make, {"num_heads": 2, "activation": name, "negative_slope": 0.7}, "e")
+    for operator, formula, make in (
+        (gg.mha_gat, reference.mha_gat, gat_with_edges),
+        (gg.mha_gat_v2, reference.mha_gat_v2, gat_v2_with_edges),
+    )
+    for name in ACTIVATIONS
+]
+every_case = pytest.mark.parametrize("case", MANY, ids=str)
+few_cases = pytest.mark.parametrize("case", FEW, ids=str)
+smooth_cases = pytest.mark.parametrize("case", FEW[1:], ids=str)
+
+# one destination and one source with more edges than a piece of work takes
+HEAVY = Edges(
+    src=np.concatenate([np.arange(9000) % 40, np.full(6000, 7)]),
+    dst=np.concatenate([np.full(9000, 3), np.arange(6000) % 50]),
+    n_src=40,
+    n_dst=50,
+)
+
+
+# ---- forward ----
+
+
+@every_case
+def test_forward(case, any_graph, rng):
+    faces.check_forward(case, any_graph, rng)
+
+
+@pytest.mark.parametrize(("num_heads", "channels"), [(1, 1), (8, 16), (4, 32), (3, 7), (1, 65)])
+@few_cases
+def test_any_number_of_heads(case, num_heads, channels, rng):
+    edges = power_law(30, 300)
+    inputs = case.inputs(edges, rng, num_heads=num_heads, channels=channels)
+    static = {**case.arguments(edges), "num_heads": num_heads}
+    expected = case.reference(edges)(*inputs, num_heads=num_heads)
+    assert_allclose(case.operator(*inputs, **static), expected, rtol=1e-11, atol=1e-11)
+
+
+@few_cases
+def test_heavy_rows_are_shared(case, rng):
+    faces.check_forward(case, HEAVY, rng)
+
+
+def test_scores_far_apart(rng):
+    """Softmax neither overflows nor loses the largest score."""
+    edges = power_law(30, 300)
+    for factor in (1e3, 1e30):
+        q, k, v, _ = (None if x is None else x.astype(np.float32) for x in qkv(edges, rng, 2))
+        static = {"graph": edges.graph, "num_heads": 2}
+        out = gg.mha_simple(factor * q, k, v, **static)
+        expected = reference.mha_simple(
+            factor * q.astype(float), k, v, None, edges.src, edges.dst, 30, num_heads=2
+        )
+        assert_allclose(out, expected, atol=1e-3)
+        gradients = gg.mha_simple.vjp(out, (factor * q, k, v), **static)
+        assert all(np.all(np.isfinite(g)) for g in gradients if g is not None)
+
+
+# ---- vjp ----
+
+
+@every_case
+def test_vjp(case, any_graph, rng):
+    faces.check_vjp(case, any_graph, rng)
+
+
+@few_cases
+def test_gradients_do_not_depend_on_which_are_wanted(case, rng):
+    faces.check_wrt(case, power_law(10, 50), rng)
+
+
+def saved_scores(operator, static, inputs, graph, d):
+    """Forward and vjp by the C interface with the scores of every edge."""
+    E, H = graph.n_edges, static["num_heads"]
+    sizes = [H, d // H] + ([0] if operator is gg.mha_gat else [])
+    codes = [1, 1] if operator is gg.mha_simple else [1, 0, 0.2]
+    extra = [np.empty((E, d))] if operator is gg.mha_gat_v2 else []
+    out, scores = np.empty((graph.n_dst, d)), np.empty((2, H, E))
+    gradients = [None if x is None else np.empty_like(x) for x in inputs]
+
+    def call(face, *arrays):
+        function = getattr(_core, f"gnograd_{operator.name}_{face}_r64")
+        assert function(graph.handle, *sizes, *codes, *map(address, arrays)) == 0
+
+    call("forward", *inputs, out, None, scores, *extra)
+    call("vjp", out, *inputs, None, scores, *extra, *gradients)
+    return out, scores, gradients
+
+
+@pytest.mark.parametrize(
+    ("operator", "make"), [(gg.mha_gat, gat), (gg.mha_gat_v2, gat_v2), (gg.mha_simple, qkv)]
+)
+def test_saved_scores(operator, make, rng):
+    edges = power_law(20, 100)
+    inputs, static = make(edges, rng, 2), {"num_heads": 2}
+    out, (s, alpha), gradients = saved_scores(operator, static, inputs, edges.graph, 4)
+    assert_allclose(out, operator(*inputs, graph=edges.graph, **static), rtol=1e-13)
+    expected = operator.vjp(out, inputs, graph=edges.graph, **static)
+    faces.assert_all_close(gradients, expected, rtol=1e-11, atol=1e-12)
+    offsets = edges.graph.offsets
+    for i in range(20):
+        row = slice(offsets[i], offsets[i + 1])
+        weights = np.exp(s[:, row])
+        assert_allclose(alpha[:, row], weights / weights.sum(axis=1, keepdims=True), rtol=1e-12)
+
+
+# ---- jvp ----
+
+
+@every_case
+def test_jvp(case, any_graph, rng):
+    faces.check_jvp(case, any_graph, rng)
+
+
+@few_cases
+def test_absent_tangent_is_zero(case, rng):
+    faces.check_absent_tangents(case, power_law(10, 50), rng)
+
+
+@few_cases
+def test_vjp_and_jvp_are_adjoint(case, any_graph, rng):
+    faces.check_adjoint(case, any_graph, rng)
+
+
+@few_cases
+def test_vjp_and_jvp_are_adjoint_on_heavy_rows(case, rng):
+    faces.check_adjoint(case, HEAVY, rng)
+
+
+# ---- hvp ----
+
+
+@every_case
+def test_hvp(case, rng):
+    faces.check_hvp(case, GRAPHS["repeated edges"], rng)
+
+
+@few_cases
+def test_hvp_on_any_graph(case, any_graph, rng):
+    faces.check_hvp(case, any_graph, rng)
+
+
+@smooth_cases
+def test_hvp_on_heavy_rows(case, rng):
+    faces.check_hvp_differences(case, HEAVY, rng)
+
+
+@few_cases
+def test_hvp_is_symmetric(case, any_graph, rng):
+    faces.check_symmetric(case, any_graph, rng)
+
+
+# ---- float32 ----
+
+
+@few_cases
+def test_float32_is_as_good_as_the_plain_formula(case, rng):
+    faces.check_float32(case, power_law(15, 70), rng)
+
+
+@pytest.mark.parametrize("n_edges", [2000, 200_000])
+def test_float32_sums_over_many_edges(n_edges, rng):
+    """The error of gradients to the weights does not grow with the number of edges."""
+    edges = power_law(100, n_edges)
+    case = Case(gg.mha_gat, reference.mha_gat, gat_with_edges, {"num_heads": 2})
+    single = faces.convert(case.inputs(edges, rng), np.float32)
+    cotangent = 1 + rng.normal(size=(100, 4)).astype(np.float32)
+    static = case.arguments(edges)
+    double = faces.convert(single, np.float64)
+    exact = gg.mha_gat.vjp(cotangent.astype(np.float64), double, wrt="a", **static)
+    actual = gg.mha_gat.vjp(cotangent, single, wrt="a", **static)
+    assert np.all(faces.error(actual, exact) < 3e-6)
+
+
+# ---- degenerate graphs (all faces run on every graph above) ----
+
+
+@few_cases
+def test_nodes_without_edges(case, rng):
+    faces.check_isolated_nodes(case, GRAPHS["isolated nodes"], rng)
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"x_src": np.ones((6, 5))}, ValueError, r"x_src has shape \(6, 5\), needs \(n_src=6, num"),
+        ({"x_dst": np.ones((6, 2))}, ValueError, r"x_dst has shape \(6, 2\)"),
+        ({"a": np.ones(9)}, ValueError, r"a has shape \(9,\)"),
+        ({"a": np.ones(10)}, ValueError, "a has weights for edge features, but e is missing"),
+        ({"e": np.ones((20, 2))}, ValueError, r"e has shape \(20, 2\)"),
+        ({"a": np.ones(8, np.float32)}, TypeError, "x_src is float64 but a is float32"),
+        ({"a": None}, TypeError, "a is missing"),
+        ({"activation": "gelu"}, ValueError, "activation is 'gelu', needs one of 'LeakyReLU'"),
+    ],
+)
+def test_refused(change, error, message, rng):
+    edges = power_law(6, 20)
+    named = dict(zip(gg.mha_gat.inputs, gat(edges, rng, 2), strict=True))
+    with pytest.raises(error, match=f"^mha_gat: {message}"):
+        gg.mha_gat(**{**named, "graph": edges.graph, "num_heads": 2, **change})
+
+
+def test_error_of_the_library_leaves_the_output(rng):
+    edges = power_law(6, 20)
+    x, y, a, _ = gat(edges, rng, 2)
+    graph, out = edges.graph, np.full((6, 4), 7.0)
+    for sizes, activation in (((0, 2, 0), 0), ((2, 2, 0), 7), ((2, 2, 1), 0)):
+        arrays = map(address, (x, y, a, None, out, None, None))
+        status = _core.gnograd_mha_gat_forward_r64(
+            graph.handle, *sizes, 1, activation, 0.2, *arrays
+        )
+        assert status == 1
+        assert np.all(out == 7)
+
+
+# ---- memory ----
+
+
+def prepare(case, face, threads):
+    """A large call, after a small one that starts the threads."""
+    gg.set_num_threads(threads)
+    rng = np.random.default_rng(0)
+
+    def call(n, n_edges):
+        edges = power_law(n, n_edges)
+        inputs = case.inputs(edges, rng, num_heads=4, channels=16)
+        static = {**case.arguments(edges), "num_heads": 4}
+        out = case.operator(*inputs, **static)
+        return {
+            "forward": lambda: [case.operator(*inputs, **static)],
+            "vjp": lambda: case.operator.vjp(out, inputs, **static),
+            "hvp": lambda: case.operator.hvp(out, inputs, inputs, **static),
+        }[face]
+
+    call(50, 200)()
+    return call(20_000, 200_000)
+
+
+@needs_linux
+@pytest.mark.parametrize("face", ["forward", "vjp", "hvp"])
+@few_cases
+def test_peak_memory_is_as_documented(case, face):
+    pieces = 2 + 1024 + 200_000 // 4096
+    fields = {"forward": 0, "vjp": 2, "hvp": 4}[face]
+    bound = 8 * (pieces * (64 * 4 + 8 * 64) + 4 * 4 * 20_000 + fields * 4 * 200_000)
+    slack = 4 * 2**20  # stacks of threads, rounding to pages
+    assert temporary_bytes(prepare, case, face, 2) <= bound + slack
+
+
+# ---- determinism ----
+
+
+@few_cases
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_bits_for_any_number_of_threads(case, dtype, threads, rng):
+    faces.check_threads(case, HEAVY, rng, dtype, threads)
