@@ -225,7 +225,7 @@ def test_hvp_is_symmetric(case, any_graph, rng):
 
 @few_cases
 def test_float32_is_as_good_as_the_plain_formula(case, rng):
-    faces.check_float32(case, power_law(15, 70), rng)
+    faces.check_float32(case, power_law(10, 50), rng)
 
 
 @pytest.mark.parametrize("n_edges", [2000, 200_000])
@@ -310,8 +310,11 @@ def prepare(case, face, threads):
 
 
 @needs_linux
-@pytest.mark.parametrize("face", ["forward", "vjp", "hvp"])
-@few_cases
+@pytest.mark.parametrize(
+    ("case", "face"),
+    [(GAT, "forward"), (GAT, "vjp"), (FEW[3], "hvp"), (FEW[5], "hvp")],
+    ids=str,
+)
 def test_peak_memory_is_as_documented(case, face):
     pieces = 2 + 1024 + 200_000 // 4096
     fields = {"forward": 0, "vjp": 2, "hvp": 4}[face]
