@@ -158,14 +158,15 @@ class Tape:
     def _leaf(self, values: ArrayLike, requires_grad: bool) -> Array:
         array = np.asarray(values)
         kind = _KINDS.get(array.dtype)
-        if kind is None or not isinstance(values, np.ndarray | np.generic):
-            if array.dtype.kind not in "fiub":
-                raise TypeError(f"tape: needs numbers, got {array.dtype}")
+        given = isinstance(values, np.ndarray | np.generic)
+        if kind is None or not given:
+            if array.dtype.kind not in "iub" and (given or array.dtype.kind != "f"):
+                raise TypeError(f"tape: needs float32 or float64 numbers, got {array.dtype}")
             array = array.astype(self.dtype)
             kind = _KINDS[self.dtype]
         if array.ndim > _MAX_RANK:
             raise ValueError(f"tape: shape {array.shape} has more than {_MAX_RANK} axes")
-        if not (array.flags.c_contiguous and array.dtype.isnative):
+        if not array.flags.c_contiguous:
             array = np.array(array, order="C")
         self._scratch[: array.ndim] = array.shape
         return self._wrap(
