@@ -7,9 +7,10 @@ A backend is a module with
 - ``SUFFIXES``: the names of the dtypes it computes in, and how its functions' names end,
 - ``contiguous(array)``: the array, or a copy that kernels can read,
 - ``empty(shape, dtype)``: memory for an output,
-- ``run(operator, face, dtype, arguments)``: call the kernel. The arguments are in the order of
-  the C interface: graphs, numbers, arrays, and None for an absent array. What a device needs
-  besides (workspace, stream) it adds itself.
+- ``run(operator, face, dtype, arguments, stream=None)``: call the kernel. The arguments are in the
+  order of the C interface: graphs, numbers, arrays, and None for an absent array. What a device
+  needs besides (workspace) it adds itself. A stream is an address; None is the current one,
+- ``assign(target, source, add=False, stream=None)``: copy or add numbers, whatever their dtypes.
 """
 
 from __future__ import annotations

@@ -51,7 +51,19 @@ def empty(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
     return np.empty(shape, dtype)
 
 
-def run(operator: str, face: str, dtype: str, arguments: Sequence[Any]) -> None:
+def assign(
+    target: NDArray[Any], source: NDArray[Any], add: bool = False, stream: int | None = None
+) -> None:
+    """Copy or add numbers, whatever their dtypes; there is but one stream."""
+    if add:
+        np.add(target, source, out=target, casting="unsafe")
+    else:
+        target[...] = source
+
+
+def run(
+    operator: str, face: str, dtype: str, arguments: Sequence[Any], stream: int | None = None
+) -> None:
     """Call one kernel: graphs go as handles, arrays as addresses, None as a null pointer."""
     function = getattr(_core, f"gnograd_{operator}_{face}_{SUFFIXES[dtype]}")
     check_status(function(*map(_pass, arguments)))

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""Arrays of other libraries: their memory, without copies."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.operator import Array
+
+__all__ = ["array_of", "extent", "is_read_only", "on_host"]
+
+
+def array_of(value: Any) -> Array:
+    """The array itself, or a NumPy view of another library's memory; None if it is no array."""
+    if isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__"):
+        return value
+    if type(value).__module__.partition(".")[0] == "torch":
+        return _from_torch(value)
+    if hasattr(value, "__array_interface__"):
+        return np.asarray(value)
+    return np.from_dlpack(value) if hasattr(value, "__dlpack__") else None
+
+
+def _from_torch(tensor: Any) -> Array:
+    if str(tensor.dtype) != "torch.bfloat16":
+        return tensor.detach().numpy()
+    # NumPy has no bfloat16 of its own
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise TypeError("bfloat16 tensors on the CPU need the package ml_dtypes") from None
+    return tensor.detach().view(sys.modules["torch"].int16).numpy().view(ml_dtypes.bfloat16)
+
+
+def on_host(name: str, label: str, value: Array) -> NDArray[Any]:
+    """A NumPy array of what a graph is made of, which is checked and transposed on the host."""
+    if value is None:
+        raise ValueError(f"{name}: {label} is missing, needs an array of integers")
+    array = array_of(value)
+    if array is None:
+        raise TypeError(f"{name}: {label} is of type {type(value).__name__}, needs an array")
+    if isinstance(array, np.ndarray):
+        return array
+    # CuPy's way, or that of PyTorch
+    return np.asarray(array.get() if hasattr(array, "get") else array.cpu())
+
+
+def is_read_only(array: Array) -> bool:
+    """Whether its owner forbids writing."""
+    return bool(_interface(array)["data"][1])
+
+
+def extent(array: Array) -> tuple[int, int]:
+    """First byte that an array may touch, and the one behind its last."""
+    interface = _interface(array)
+    begin, item = interface["data"][0], np.dtype(interface["typestr"]).itemsize
+    if 0 in interface["shape"]:
+        return begin, begin
+    strides = interface.get("strides")
+    if strides is None:
+        return begin, begin + item * int(np.prod(interface["shape"]))
+    spans = [(n - 1) * step for n, step in zip(interface["shape"], strides, strict=True)]
+    return begin + sum(min(s, 0) for s in spans), begin + sum(max(s, 0) for s in spans) + item
+
+
+def _interface(array: Array) -> dict[str, Any]:
+    """The array protocol of NumPy, or the same for a GPU."""
+    on_host = isinstance(array, np.ndarray)
+    return dict(array.__array_interface__ if on_host else array.__cuda_array_interface__)

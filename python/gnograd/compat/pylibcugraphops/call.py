@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: MIT
+"""One call of the old interface: the caller's arrays checked, and lent to a kernel.
+
+A kernel reads and writes the caller's memory directly. Where it has another type of numbers
+(float16 on the CPU, locations in int32), or where results are added to what is there, it works in
+a copy, which is written back at the end.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, ModuleType
+from typing import Any, ParamSpec
+
+from gnograd import shapes
+from gnograd.backends import backend_of, cpu
+from gnograd.compat.pylibcugraphops.arrays import array_of, extent, is_read_only
+from gnograd.compat.pylibcugraphops.graph import Csc
+from gnograd.operator import Array
+
+__all__ = ["Call", "function"]
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+P = ParamSpec("P")
+
+
+def function(
+    body: Callable[[Call], None],
+    name: str = "",
+    also: Mapping[str, str] = MappingProxyType({}),
+    dtypes: tuple[str, ...] = FLOATS,
+    mixed: bool = False,
+    **roles: str,
+) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Make a function of a declaration without a body.
+
+    Parameters
+    ----------
+    body : callable
+        What several functions have in common; it knows arguments by their roles.
+    name : str
+        Of the function, where it is not that of the declaration.
+    also : dict
+        Other names of arguments, and those they stand for.
+    dtypes, mixed
+        As for `Call`.
+    **roles : str
+        Names of the arguments whose roles have other names.
+    """
+
+    def decorate(declaration: Callable[P, None]) -> Callable[P, None]:
+        signature = inspect.signature(declaration)
+        own_name = name or declaration.__name__
+
+        @functools.wraps(declaration)
+        def call(*args: P.args, **kwargs: P.kwargs) -> None:
+            named = {also.get(name, name): value for name, value in kwargs.items()}
+            try:
+                given = signature.bind(*args, **named)
+            except TypeError as error:
+                raise TypeError(f"{own_name}: {error}") from None
+            given.apply_defaults()
+            body(Call(own_name, given.arguments, roles, dtypes, mixed))
+
+        call.__name__ = call.__qualname__ = own_name
+        return call
+
+    return decorate
+
+
+class Call:
+    """Checks arrays one by one, in the notation of `gnograd.shapes`, then runs a kernel.
+
+    Parameters
+    ----------
+    name : str
+        The function called, for messages.
+    arguments : dict
+        What it got.
+    roles : dict
+        Names of the arguments whose roles have other names.
+    dtypes : tuple of str
+        What the arrays may be; the first of them decides for those that follow.
+    mixed : bool
+        Whether some are float32 beside others in half precision: then the arithmetic is float32.
+
+    Attributes
+    ----------
+    sizes : dict
+        What is known of the lengths of dimensions.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        roles: Mapping[str, str],
+        dtypes: tuple[str, ...],
+        mixed: bool,
+    ) -> None:
+        self.name = name
+        self.sizes: dict[str, int] = {}
+        self._arguments = arguments
+        self._roles = roles
+        self._dtypes = dtypes
+        self._mixed = mixed
+        self._dtype = ""
+        self._first = ""
+        self._backend: ModuleType = cpu
+        self._read: list[tuple[str, int, int]] = []
+        self._written: list[tuple[str, int, int]] = []
+        self._staged: list[tuple[Array, Array, bool]] = []
+        if "graph" in arguments:
+            graph = arguments["graph"]
+            if not isinstance(graph, Csc):
+                raise TypeError(
+                    f"{name}: graph is of type {type(graph).__name__}, "
+                    "needs what make_csc or make_bipartite_csc gives"
+                )
+            self.sizes.update(
+                n_src=graph.n_src_nodes, n_dst=graph.n_dst_nodes, n_edges=graph.n_indices
+            )
+
+    @property
+    def scores_dtype(self) -> str:
+        """Dtype of attention scores: at least float32."""
+        return "float64" if self._dtype == "float64" else "float32"
+
+    def get(self, role: str) -> Any:
+        """An argument as it was given; None where the function has none."""
+        return self._arguments.get(self._roles.get(role, role))
+
+    def has(self, role: str) -> bool:
+        """Whether the function has such an argument."""
+        return self._roles.get(role, role) in self._arguments
+
+    def wants(self, *roles: str) -> bool:
+        """Whether any of these outputs shall be computed."""
+        return any(self.get(role) is not None for role in roles)
+
+    def read(self, role: str, spec: str, dtype: str = "", needed: bool = True) -> Array:
+        """An input as the kernel takes it; None where the function has none."""
+        found = self._check(role, spec, dtype, needed)
+        if found is None:
+            return None
+        label, array, dtype = found
+        self._read.append((label, *extent(array)))
+        wanted = self._kernel_dtype(dtype)
+        if wanted == dtype:
+            return self._backend.contiguous(array)
+        converted = self._backend.empty(tuple(array.shape), wanted)
+        self._backend.assign(converted, array, stream=self._stream)
+        return converted
+
+    def write(
+        self, role: str, spec: str, dtype: str = "", needed: bool = False, add: bool = False
+    ) -> Array:
+        """Memory for an output: the caller's own where the kernel can write to it."""
+        found = self._check(role, spec, dtype, needed)
+        if found is None:
+            return None
+        label, array, dtype = found
+        if is_read_only(array):
+            raise ValueError(f"{self.name}: {label} is read-only")
+        if self._backend.contiguous(array) is not array:
+            raise ValueError(f"{self.name}: {label} is not contiguous")
+        self._written.append((label, *extent(array)))
+        wanted = self._kernel_dtype(dtype)
+        if wanted == dtype and not add:
+            return array
+        staged = self._backend.empty(tuple(array.shape), wanted)
+        self._staged.append((array, staged, add))
+        return staged
+
+    def compute(self, operator: str, face: str, *arguments: Any) -> None:
+        """Run a kernel; its arguments are in the order of the C interface."""
+        self._check_overlap()
+        dtype = self._kernel_dtype(self._dtype)
+        self._backend.run(operator, face, dtype, arguments, stream=self._stream)
+
+    def add(self, target: Array, source: Array) -> None:
+        """Add to what a kernel has written."""
+        self._backend.assign(target, source, add=True, stream=self._stream)
+
+    def store(self) -> None:
+        """Write back what kernels could not write to directly."""
+        for array, staged, add in self._staged:
+            self._backend.assign(array, staged, add=add, stream=self._stream)
+
+    @property
+    def _stream(self) -> int:
+        return int(self._arguments.get("stream_id", self._arguments.get("cuda_stream", 0)))
+
+    def _check(
+        self, role: str, spec: str, dtype: str, needed: bool
+    ) -> tuple[str, Array, str] | None:
+        """Name, array and dtype, after all checks that do not depend on its use."""
+        if not self.has(role):
+            return None
+        label, value = self._roles.get(role, role), self.get(role)
+        if value is None:
+            if needed:
+                raise ValueError(
+                    f"{self.name}: {label} is missing, needs an array of shape "
+                    + shapes.readable(spec, self.sizes)
+                )
+            return None
+        array = array_of(value)
+        backend = None if array is None else backend_of(array)
+        if array is None or backend is None:
+            raise TypeError(
+                f"{self.name}: {label} is of type {type(value).__name__}, needs an array"
+            )
+        actual = str(array.dtype).removeprefix("torch.")
+        self._check_kind(label, backend, actual, dtype)
+        shapes.match(f"{self.name}: {label}", tuple(array.shape), spec, self.sizes)
+        return label, array, actual
+
+    def _check_kind(self, label: str, backend: ModuleType, dtype: str, needed: str) -> None:
+        if self._first and backend is not self._backend:
+            raise TypeError(
+                f"{self.name}: {self._first} is on the {self._backend.DEVICE} "
+                f"but {label} is on the {backend.DEVICE}"
+            )
+        allowed = (needed or self._dtype,) if needed or self._dtype else self._dtypes
+        if dtype not in allowed:
+            raise TypeError(f"{self.name}: {label} is {dtype}, needs {' or '.join(allowed)}")
+        if not self._first:
+            self._first, self._backend = label, backend
+        if not needed:
+            self._dtype = dtype
+
+    def _kernel_dtype(self, dtype: str) -> str:
+        """What a kernel takes for the caller's numbers."""
+        if dtype.startswith("int"):
+            return "int64"
+        return dtype if dtype in self._backend.SUFFIXES and not self._mixed else "float32"
+
+    def _check_overlap(self) -> None:
+        """Kernels rely on it that what they read stays as it is."""
+        for k, (label, begin, end) in enumerate(self._written):
+            for other, other_begin, other_end in [*self._written[:k], *self._read]:
+                if begin < other_end and other_begin < end:
+                    raise ValueError(f"{self.name}: {label} shares memory with {other}")
