@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""gnograd for PyTorch: the operators on tensors, and modules built of them.
+
+Importing this package imports torch; nothing else in gnograd does.
+"""
+
+from gnograd.torch.adapter import torch_operator
+from gnograd.torch.functional import (
+    agg_simple,
+    agg_weighted,
+    gno,
+    gno_aggregate,
+    gno_contract,
+    gno_kernel,
+    mha_gat,
+    mha_gat_v2,
+    mha_simple,
+)
+from gnograd.torch.layers import (
+    GNO,
+    GATConv,
+    GATv2Conv,
+    TransformerConv,
+    WeightedAggregation,
+    graph_from_edge_index,
+    with_self_loops,
+)
+
+__all__ = [
+    "GNO",
+    "GATConv",
+    "GATv2Conv",
+    "TransformerConv",
+    "WeightedAggregation",
+    "agg_simple",
+    "agg_weighted",
+    "gno",
+    "gno_aggregate",
+    "gno_contract",
+    "gno_kernel",
+    "graph_from_edge_index",
+    "mha_gat",
+    "mha_gat_v2",
+    "mha_simple",
+    "torch_operator",
+    "with_self_loops",
+]

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""The operators of gnograd on tensors."""
+
+import gnograd
+from gnograd.torch.adapter import torch_operator
+
+__all__ = [
+    "agg_simple",
+    "agg_weighted",
+    "gno",
+    "gno_aggregate",
+    "gno_contract",
+    "gno_kernel",
+    "mha_gat",
+    "mha_gat_v2",
+    "mha_simple",
+]
+
+agg_simple = torch_operator(gnograd.agg_simple)
+agg_weighted = torch_operator(gnograd.agg_weighted)
+gno = torch_operator(gnograd.gno)
+gno_aggregate = torch_operator(gnograd.gno_aggregate)
+gno_contract = torch_operator(gnograd.gno_contract)
+gno_kernel = torch_operator(gnograd.gno_kernel)
+mha_gat = torch_operator(gnograd.mha_gat)
+mha_gat_v2 = torch_operator(gnograd.mha_gat_v2)
+mha_simple = torch_operator(gnograd.mha_simple)

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: MIT
+"""The PyTorch front: derivatives, registration, compilation, and PyG's layers as reference."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gnograd as gg
+
+torch = pytest.importorskip("torch")
+gt = pytest.importorskip("gnograd.torch")
+
+SRC, DST = [0, 1, 3, 3, 2, 2, 4, 0], [1, 1, 0, 2, 2, 4, 4, 4]  # node 3 has no incoming edge
+
+
+@pytest.fixture
+def graph():
+    return gg.Graph.from_edges(SRC[::-1], DST[::-1], 5, 5)
+
+
+def tensors(*shapes, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [
+        torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True)
+        for shape in shapes
+    ]
+
+
+def gno_inputs(weighted=True):
+    shapes = (5, 3), (8, 2), (2, 4), (4,), (4, 3, 2), (3, 2), (8,)
+    return tensors(*shapes[: 7 if weighted else 6])
+
+
+# One call of every operator: inputs, static arguments. Activations are smooth for gradgradcheck.
+def cases():
+    h, hid = (5, 3), (8, 4)
+    gat = dict(num_heads=2, activation="Tanh")
+    return {
+        "gno": (gno_inputs(), dict(activation="gelu", reduction="mean")),
+        "gno_contract": (tensors(h, hid, (4, 3, 2), (3, 2)), dict(reduction="mean")),
+        "gno_aggregate": (tensors(h, (8, 3, 2)), {}),
+        "gno_kernel": (gno_inputs()[1:6], dict(activation="tanh")),
+        "agg_weighted": (tensors(h, (8,)), dict(aggregation="mean")),
+        "agg_simple": (tensors(h, (8, 2)), dict(aggregation="max")),
+        "mha_gat": (tensors((5, 6), (5, 6), (16,), (8, 4)), gat),
+        "mha_gat_v2": (tensors((5, 6), (5, 6), (6,), (8, 6)), gat),
+        "mha_simple": (tensors((5, 6), (5, 6), (5, 6), (8, 6)), dict(num_heads=2)),
+    }
+
+
+def bind(name, graph):
+    inputs, static = cases()[name]
+    if "graph" in getattr(gg, name).static:
+        static = static | {"graph": graph}
+    return inputs, lambda *x: getattr(gt, name)(*x, **static), static
+
+
+NAMES = list(cases())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_values_as_numpy(name, graph):
+    inputs, function, static = bind(name, graph)
+    expected = getattr(gg, name)(*(x.detach().numpy() for x in inputs), **static)
+    assert np.array_equal(function(*inputs).detach().numpy(), expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradcheck_reverse_and_forward(name, graph):
+    inputs, function, _ = bind(name, graph)
+    assert torch.autograd.gradcheck(function, inputs, check_forward_ad=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_vmap_of_gradients(name, graph):
+    inputs, function, _ = bind(name, graph)
+    out = function(*inputs)
+    cotangents = torch.randn(3, *out.shape, dtype=torch.float64)
+
+    def pull(cotangent):
+        return torch.autograd.grad(out, inputs, cotangent, retain_graph=True)
+
+    for k, batch in enumerate(zip(*torch.vmap(pull)(cotangents), strict=True)):
+        for got, want in zip(batch, pull(cotangents[k]), strict=True):
+            torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradgradcheck(name, graph):
+    inputs, function, _ = bind(name, graph)
+    assert torch.autograd.gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_opcheck(name, graph):
+    inputs, function, static = bind(name, graph)
+    given = {**getattr(gg, name).static, **static}
+    plain = [v.number if isinstance(v, gg.Graph) else v for v in given.values()]
+    padded = [*inputs, *[None] * (len(getattr(gg, name).inputs) - len(inputs))]
+    torch.library.opcheck(getattr(torch.ops.gnograd, f"{name}_forward").default, (*padded, *plain))
+    wrt = [x is not None for x in padded]
+    cotangent = [torch.ones_like(function(*inputs)).requires_grad_()]
+    torch.library.opcheck(
+        getattr(torch.ops.gnograd, f"{name}_vjp").default, (cotangent, *padded, [], wrt, *plain)
+    )
+
+
+def test_absent_inputs_and_unwanted_gradients(graph):
+    h, *rest = gno_inputs(weighted=False)
+    h = h.detach()
+    out = gt.gno(h, *rest, graph=graph)
+    gradients = torch.autograd.grad(out.sum(), rest)
+    expected = gg.gno.vjp(
+        np.ones((5, 2)), tuple(x.detach().numpy() for x in (h, *rest)), graph=graph
+    )
+    for got, want in zip(gradients, expected[1:], strict=False):
+        assert np.array_equal(got.numpy(), want)
+
+
+def test_float32_and_wrong_dtype(graph):
+    inputs = [x.detach().float() for x in gno_inputs()]
+    assert gt.gno(*inputs, graph=graph).dtype == torch.float32
+    with pytest.raises(TypeError, match="gno: h is float32 but V is float64"):
+        gt.gno(*inputs[:4], inputs[4].double(), *inputs[5:], graph=graph)
+
+
+def test_cpu_tensors_are_not_copied(graph):
+    h, kappa = tensors((5, 3), (8, 3, 2))
+    seen = []
+    run = gg.backends.cpu.run
+
+    def spy(operator, face, dtype, arguments):
+        seen.extend(a for a in arguments if isinstance(a, np.ndarray))
+        run(operator, face, dtype, arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gg.backends.cpu, "run", spy)
+        out = gt.gno_aggregate(h, kappa, graph=graph)
+    addresses = [a.ctypes.data for a in seen]
+    assert addresses[:2] == [h.data_ptr(), kappa.data_ptr()]
+    assert out.data_ptr() in addresses
+
+
+def test_compile_whole_graph_with_changing_graphs():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = gt.GNO(3, 3, coord_dim=2, hidden_channels=4).double()
+
+        def forward(self, h, coords, graph):
+            return torch.tanh(self.layer(h, coords, graph)).square().sum()
+
+    torch.manual_seed(0)
+    model = Model()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    for n_edges in (8, 6, 3):
+        graph = gg.Graph.from_edges(SRC[:n_edges], DST[:n_edges], 5, 5)
+        h, coords = tensors((5, 3), (n_edges, 2), seed=n_edges)
+        results = []
+        for function in (model, compiled):
+            model.zero_grad()
+            loss = function(h, coords, graph)
+            loss.backward()
+            results.append([loss.detach(), *(p.grad.clone() for p in model.parameters())])
+        for eager, traced in zip(*results, strict=True):
+            torch.testing.assert_close(traced, eager, rtol=1e-12, atol=1e-12)
+
+
+def test_functional_transforms(graph):
+    inputs = [x.detach() for x in gno_inputs()]
+
+    def loss(coords):
+        return gt.gno(inputs[0], coords, *inputs[2:], graph=graph, activation="tanh").sin().sum()
+
+    coords = inputs[1]
+    batch = torch.stack([coords, 2 * coords, coords - 1])
+    gradient = torch.func.grad(loss)
+    each = torch.stack([gradient(c) for c in batch])
+    torch.testing.assert_close(torch.vmap(gradient)(batch), each)
+    hessian = torch.func.hessian(loss)(coords).reshape(16, 16)
+    torch.testing.assert_close(hessian, hessian.T)
+    along = torch.func.jvp(gradient, (coords,), (torch.ones_like(coords),))[1]
+    torch.testing.assert_close(along.flatten(), hessian @ torch.ones(16, dtype=torch.float64))
+
+
+def test_autocast_computes_in_float32(graph):
+    inputs = [x.detach().to(torch.bfloat16) for x in gno_inputs()]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert gt.gno(*inputs, graph=graph).dtype == torch.float32
+
+
+def test_third_derivative_is_refused(graph):
+    inputs, function, _ = bind("gno", graph)
+    (first,) = torch.autograd.grad(function(*inputs).sum(), inputs[1], create_graph=True)
+    (second,) = torch.autograd.grad(first.square().sum(), inputs[1], create_graph=True)
+    with pytest.raises(RuntimeError, match=r"no autograd formula|does not require grad"):
+        torch.autograd.grad(second.sum(), inputs[1])
+
+
+def test_gnograd_does_not_import_torch():
+    code = "import sys, gnograd; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---- layers ----
+
+
+def edge_index():
+    return torch.tensor([SRC, DST])
+
+
+@pytest.mark.parametrize("concat", [True, False])
+@pytest.mark.parametrize("edge_dim", [None, 3])
+@pytest.mark.parametrize("name", ["GATConv", "GATv2Conv", "TransformerConv"])
+def test_layer_equals_pyg(name, edge_dim, concat):
+    pyg = pytest.importorskip("torch_geometric")
+    torch.manual_seed(1)
+    options = dict(heads=2, concat=concat, edge_dim=edge_dim)
+    theirs = getattr(pyg.nn, name)(6, 4, **options).double()
+    ours = getattr(gt, name)(6, 4, **options).double()
+    ours.load_state_dict(theirs.state_dict())
+    x, e = tensors((5, 6), (len(SRC), 3))
+    attributes = (e,) if edge_dim else ()
+    out, expected = ours(x, edge_index(), *attributes), theirs(x, edge_index(), *attributes)
+    torch.testing.assert_close(out, expected)
+    weight = torch.randn_like(out)
+    wanted = [x, *attributes, *ours.parameters()]
+    reference = [x, *attributes, *theirs.parameters()]
+    names = [n for n, _ in ours.named_parameters()]
+    got = torch.autograd.grad((weight * out).sum(), wanted, allow_unused=True)
+    want = torch.autograd.grad((weight * expected).sum(), reference, allow_unused=True)
+    order = [n for n, _ in theirs.named_parameters()]
+    n = 1 + len(attributes)
+    by_name = dict(zip(order, want[n:], strict=True))
+    for g, w in zip(got, [*want[:n], *(by_name[k] for k in names)], strict=True):
+        torch.testing.assert_close(g, w)
+
+
+@pytest.mark.parametrize("residual", [True, False])
+def test_bipartite_gat_equals_pyg(residual):
+    pyg = pytest.importorskip("torch_geometric")
+    torch.manual_seed(2)
+    options = dict(heads=2, add_self_loops=False, residual=residual)
+    theirs = pyg.nn.GATConv((6, 3), 4, **options).double()
+    ours = gt.GATConv((6, 3), 4, **options).double()
+    ours.load_state_dict(theirs.state_dict())
+    x = tuple(t.detach() for t in tensors((5, 6), (7, 3)))
+    torch.testing.assert_close(ours(x, edge_index()), theirs(x, edge_index()))
+
+
+@pytest.mark.parametrize("aggr", ["add", "mean", "min", "max"])
+def test_weighted_aggregation(aggr):
+    x, w = tensors((5, 3), (len(SRC),))
+    w = w.detach().abs() + 0.1
+    out = gt.WeightedAggregation(aggr)(x, edge_index(), w)
+    messages = w[:, None] * x[SRC]
+    for i in range(5):
+        rows = [k for k, d in enumerate(DST) if d == i]
+        expected = torch.zeros(3, dtype=torch.float64)
+        if rows:
+            m = messages[rows]
+            expected = {
+                "add": m.sum(0),
+                "mean": m.sum(0) / w[rows].sum(),
+                "min": m.amin(0),
+                "max": m.amax(0),
+            }[aggr]
+        torch.testing.assert_close(out[i], expected)
+
+
+def test_layer_errors():
+    with pytest.raises(ValueError, match="GATConv: dropout"):
+        gt.GATConv(4, 4, dropout=0.5)
+    with pytest.raises(ValueError, match="GATConv: edge_attr goes with edge_dim"):
+        gt.GATConv(6, 4)(torch.ones(5, 6), edge_index(), torch.ones(len(SRC), 3))
+    with pytest.raises(ValueError, match="diagonal kernel needs in_channels == out_channels"):
+        gt.GNO(3, 4, coord_dim=2, kernel="diagonal")
