@@ -204,7 +204,13 @@ def _results(model: DarcyModel, console: Console) -> dict[str, float]:
     table = Table("resolution", "test samples", "mean relative L2 error")
     results = {}
     for resolution, nodes, samples in cases:
-        bar = track(samples, f"testing: {resolution}", console=console, transient=True)
+        bar = track(
+            samples,
+            f"testing: {resolution}",
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
         results[resolution] = model.mean_error(bar, nodes)
         table.add_row(resolution, f"{len(samples)}", f"{results[resolution]:.4f}")
     console.print(table)
