@@ -174,7 +174,6 @@ def compare(n_edges: int, threads: list[int], repeats: int) -> None:
         torch.set_num_threads(n)
         gg.set_num_threads(n)
         for face in ("forward", "backward", "forces"):
-
             theirs = partial(getattr(peer, face), inputs, cotangent)
             ours = partial(getattr(own, face), inputs, cotangent)
             validate(face, ours(), theirs())
