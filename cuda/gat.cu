@@ -944,15 +944,17 @@ using namespace gnograd;
        const void* cotangent, const void* A, const void* B, const void* C, const void* D,        \
        const void*, const void*, void* grad_##A, void* grad_##B, void* grad_##C, void* grad_##D) \
   FACE(name##_jvp, type, T, Setup, SIZES, shape,                                                 \
-       jvp({{A, B, C, D}}, {{d##A, d##B, d##C, d##D}}, out_tangent), jvp_bytes, const void* A,   \
-       const void* B, const void* C, const void* D, const void* d##A, const void* d##B,          \
-       const void* d##C, const void* d##D, void* out_tangent)                                    \
+       jvp({{A, B, C, D}}, {{A##_tangent, B##_tangent, C##_tangent, D##_tangent}}, out_tangent), \
+       jvp_bytes, const void* A, const void* B, const void* C, const void* D,                    \
+       const void* A##_tangent, const void* B##_tangent, const void* C##_tangent,                \
+       const void* D##_tangent, void* out_tangent)                                               \
   FACE(name##_hvp, type, T, Setup, SIZES, shape,                                                 \
-       hvp(cotangent, {{A, B, C, D}}, {{d##A, d##B, d##C, d##D}},                                \
-           {grad_##A, grad_##B, grad_##C, grad_##D}),                                            \
+       hvp(cotangent, {{A, B, C, D}}, {{A##_tangent, B##_tangent, C##_tangent, D##_tangent}},    \
+           {grad_##A##_tangent, grad_##B##_tangent, grad_##C##_tangent, grad_##D##_tangent}),    \
        hvp_bytes, const void* cotangent, const void* A, const void* B, const void* C,            \
-       const void* D, const void* d##A, const void* d##B, const void* d##C, const void* d##D,    \
-       void* grad_##A, void* grad_##B, void* grad_##C, void* grad_##D)
+       const void* D, const void* A##_tangent, const void* B##_tangent, const void* C##_tangent, \
+       const void* D##_tangent, void* grad_##A##_tangent, void* grad_##B##_tangent,              \
+       void* grad_##C##_tangent, void* grad_##D##_tangent)
 
 #define GAT_SHAPE \
   (Shape{n_heads, n_channels, n_edge_channels, concat_heads != 0, activation, negative_slope})

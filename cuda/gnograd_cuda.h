@@ -52,7 +52,8 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_error_string(int status);
 
 /* Number of usable devices; 0, with the reason as status, where there is no driver. */
 GNOGRAD_CUDA_API int gnograd_cuda_device_count(int *n);
-GNOGRAD_CUDA_API int gnograd_cuda_device_name(int device, int64_t length, char *name /* [length] */);
+GNOGRAD_CUDA_API int gnograd_cuda_device_name(int device, int64_t length,
+                                              char *name /* [length] */);
 
 /* Memory in the order of a stream, for callers without an allocator of their own. */
 GNOGRAD_CUDA_API int gnograd_cuda_allocate(size_t bytes, void **memory, void *stream);
@@ -62,17 +63,20 @@ GNOGRAD_CUDA_API int gnograd_cuda_copy(void *to, const void *from, size_t bytes,
 GNOGRAD_CUDA_API int gnograd_cuda_synchronize(void *stream);
 
 /* to[i] = from[i], for graphs and locations kept in the other integer type. */
-GNOGRAD_CUDA_API int gnograd_cuda_int32_to_int64(int64_t n, const int32_t *from, int64_t *to, void *stream);
-GNOGRAD_CUDA_API int gnograd_cuda_int64_to_int32(int64_t n, const int64_t *from, int32_t *to, void *stream);
+GNOGRAD_CUDA_API int gnograd_cuda_int32_to_int64(int64_t n, const int32_t *from, int64_t *to,
+                                                 void *stream);
+GNOGRAD_CUDA_API int gnograd_cuda_int64_to_int32(int64_t n, const int64_t *from, int32_t *to,
+                                                 void *stream);
 
 /* Every face of every operator is a pair of functions:
  *   size_t gnograd_cuda_<name>_workspace_bytes_<type>(graph, sizes and codes)
- *   int    gnograd_cuda_<name>_<type>(graph, sizes and codes, arrays, workspace, its bytes, stream) */
-#define GNOGRAD_CUDA_FACE(name, type, sizes, ...)                                              \
-  GNOGRAD_CUDA_API size_t gnograd_cuda_##name##_workspace_bytes_##type(                        \
-      const gnograd_cuda_graph *graph, GNOGRAD_CUDA_LIST sizes);                               \
-  GNOGRAD_CUDA_API int gnograd_cuda_##name##_##type(                                           \
-      const gnograd_cuda_graph *graph, GNOGRAD_CUDA_LIST sizes, __VA_ARGS__, void *workspace,  \
+ *   int    gnograd_cuda_<name>_<type>(graph, sizes and codes, arrays, workspace, its bytes, stream)
+ */
+#define GNOGRAD_CUDA_FACE(name, type, sizes, ...)                                             \
+  GNOGRAD_CUDA_API size_t gnograd_cuda_##name##_workspace_bytes_##type(                       \
+      const gnograd_cuda_graph *graph, GNOGRAD_CUDA_LIST sizes);                              \
+  GNOGRAD_CUDA_API int gnograd_cuda_##name##_##type(                                          \
+      const gnograd_cuda_graph *graph, GNOGRAD_CUDA_LIST sizes, __VA_ARGS__, void *workspace, \
       size_t workspace_bytes, void *stream);
 #define GNOGRAD_CUDA_LIST(...) __VA_ARGS__
 
@@ -85,54 +89,52 @@ GNOGRAD_CUDA_API int gnograd_cuda_int64_to_int32(int64_t n, const int64_t *from,
  * aggregation is Sum 0, Mean 1, Min 2 or Max 3; D = n_features, De = n_edge_features,
  * Do = n_own_features, 0 where there is no such input.
  * x [n_src, D], w [n_edges] (agg_concat: or null, all 1), e [n_edges, De], own [n_dst, Do].
- * Saved by forward, or null: location [n_dst, D + De] of Min and Max, the winner's position in by_dst,
- * -1 without edges; degree real [n_dst] of Mean, the sum of w. vjp computes again what it needs and
- * does not get; `out` is taken as on the CPU, but what is saved in 16 bits would cost accuracy, so it
- * is not read. An input may be null where no gradient that is wanted depends on it. */
+ * Saved by forward, or null: location [n_dst, D + De] of Min and Max, the winner's position in
+ * by_dst, -1 without edges; degree real [n_dst] of Mean, the sum of w. vjp computes again what it
+ * needs and does not get; `out` is taken as on the CPU, but what is saved in 16 bits would cost
+ * accuracy, so it is not read. An input may be null where no gradient that is wanted depends on it.
+ */
 #define GNOGRAD_CUDA_AGG_WEIGHTED (int64_t n_features, int aggregation)
 #define GNOGRAD_CUDA_AGG_SIMPLE (int64_t n_features, int64_t n_edge_features, int aggregation)
-#define GNOGRAD_CUDA_AGG_CONCAT                                                                \
+#define GNOGRAD_CUDA_AGG_CONCAT \
   (int64_t n_features, int64_t n_edge_features, int64_t n_own_features, int aggregation)
 
-#define GNOGRAD_CUDA_AGGREGATION(type)                                                         \
-  GNOGRAD_CUDA_FACE(agg_weighted_forward, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *x,      \
-                    const void *w, void *out, int64_t *location, void *degree)                 \
-  GNOGRAD_CUDA_FACE(agg_weighted_vjp, type, GNOGRAD_CUDA_AGG_WEIGHTED,                         \
-                    const void *cotangent, const void *x, const void *w, const void *out,      \
-                    const int64_t *location, const void *degree, void *grad_x, void *grad_w)   \
-  GNOGRAD_CUDA_FACE(agg_weighted_jvp, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *x,          \
-                    const void *w, const void *x_tangent, const void *w_tangent,               \
-                    void *out_tangent)                                                         \
-  GNOGRAD_CUDA_FACE(agg_weighted_hvp, type, GNOGRAD_CUDA_AGG_WEIGHTED,                         \
-                    const void *cotangent, const void *x, const void *w,                       \
-                    const void *x_tangent, const void *w_tangent, void *grad_x_tangent,        \
-                    void *grad_w_tangent)                                                      \
-  GNOGRAD_CUDA_FACE(agg_simple_forward, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *x,          \
-                    const void *e, void *out, int64_t *location)                               \
-  GNOGRAD_CUDA_FACE(agg_simple_vjp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *cotangent,      \
-                    const void *x, const void *e, const int64_t *location, void *grad_x,       \
-                    void *grad_e)                                                              \
-  GNOGRAD_CUDA_FACE(agg_simple_jvp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *x,              \
-                    const void *e, const void *x_tangent, const void *e_tangent,               \
-                    void *out_tangent)                                                         \
-  GNOGRAD_CUDA_FACE(agg_simple_hvp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *cotangent,      \
-                    const void *x, const void *e, const void *x_tangent,                       \
-                    const void *e_tangent, void *grad_x_tangent, void *grad_e_tangent)         \
-  GNOGRAD_CUDA_FACE(agg_concat_forward, type, GNOGRAD_CUDA_AGG_CONCAT, const void *x,          \
-                    const void *w, const void *e, const void *own, void *out,                  \
-                    int64_t *location, void *degree)                                           \
-  GNOGRAD_CUDA_FACE(agg_concat_vjp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *cotangent,      \
-                    const void *x, const void *w, const void *e, const void *out,              \
-                    const int64_t *location, const void *degree, void *grad_x,                 \
-                    void *grad_w, void *grad_e, void *grad_own)                                \
-  GNOGRAD_CUDA_FACE(agg_concat_jvp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *x,              \
-                    const void *w, const void *e, const void *x_tangent,                       \
-                    const void *w_tangent, const void *e_tangent, const void *own_tangent,     \
-                    void *out_tangent)                                                         \
-  GNOGRAD_CUDA_FACE(agg_concat_hvp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *cotangent,      \
-                    const void *x, const void *w, const void *x_tangent,                       \
-                    const void *w_tangent, void *grad_x_tangent, void *grad_w_tangent,         \
-                    void *grad_e_tangent, void *grad_own_tangent)
+#define GNOGRAD_CUDA_AGGREGATION(type)                                                           \
+  GNOGRAD_CUDA_FACE(agg_weighted_forward, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *x,        \
+                    const void *w, void *out, int64_t *location, void *degree)                   \
+  GNOGRAD_CUDA_FACE(agg_weighted_vjp, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *cotangent,    \
+                    const void *x, const void *w, const void *out, const int64_t *location,      \
+                    const void *degree, void *grad_x, void *grad_w)                              \
+  GNOGRAD_CUDA_FACE(agg_weighted_jvp, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *x,            \
+                    const void *w, const void *x_tangent, const void *w_tangent,                 \
+                    void *out_tangent)                                                           \
+  GNOGRAD_CUDA_FACE(agg_weighted_hvp, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *cotangent,    \
+                    const void *x, const void *w, const void *x_tangent, const void *w_tangent,  \
+                    void *grad_x_tangent, void *grad_w_tangent)                                  \
+  GNOGRAD_CUDA_FACE(agg_simple_forward, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *x,            \
+                    const void *e, void *out, int64_t *location)                                 \
+  GNOGRAD_CUDA_FACE(agg_simple_vjp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *cotangent,        \
+                    const void *x, const void *e, const int64_t *location, void *grad_x,         \
+                    void *grad_e)                                                                \
+  GNOGRAD_CUDA_FACE(agg_simple_jvp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *x, const void *e, \
+                    const void *x_tangent, const void *e_tangent, void *out_tangent)             \
+  GNOGRAD_CUDA_FACE(agg_simple_hvp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *cotangent,        \
+                    const void *x, const void *e, const void *x_tangent, const void *e_tangent,  \
+                    void *grad_x_tangent, void *grad_e_tangent)                                  \
+  GNOGRAD_CUDA_FACE(agg_concat_forward, type, GNOGRAD_CUDA_AGG_CONCAT, const void *x,            \
+                    const void *w, const void *e, const void *own, void *out, int64_t *location, \
+                    void *degree)                                                                \
+  GNOGRAD_CUDA_FACE(agg_concat_vjp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *cotangent,        \
+                    const void *x, const void *w, const void *e, const void *out,                \
+                    const int64_t *location, const void *degree, void *grad_x, void *grad_w,     \
+                    void *grad_e, void *grad_own)                                                \
+  GNOGRAD_CUDA_FACE(agg_concat_jvp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *x, const void *w, \
+                    const void *e, const void *x_tangent, const void *w_tangent,                 \
+                    const void *e_tangent, const void *own_tangent, void *out_tangent)           \
+  GNOGRAD_CUDA_FACE(agg_concat_hvp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *cotangent,        \
+                    const void *x, const void *w, const void *x_tangent, const void *w_tangent,  \
+                    void *grad_x_tangent, void *grad_w_tangent, void *grad_e_tangent,            \
+                    void *grad_own_tangent)
 GNOGRAD_CUDA_AGGREGATION(f32)
 GNOGRAD_CUDA_AGGREGATION(f64)
 GNOGRAD_CUDA_AGGREGATION(f16)
@@ -152,32 +154,33 @@ GNOGRAD_CUDA_AGGREGATION(bf16)
  * the slope of LeakyReLU, the factor of ELU and of Scalar.
  * Saved by forward, or null: lse real [n_dst, n_heads], log of the sum of exp(score);
  * softmax_scores real [2, n_heads, n_edges], scores and their softmax by position in by_dst. vjp
- * takes both as on the CPU and reads neither: the pass that would use them finds the maxima anyway. */
-#define GNOGRAD_CUDA_MHA_GAT                                                                   \
-  (int64_t n_heads, int64_t n_channels, int64_t n_edge_channels, int concat_heads,             \
-   int activation, double negative_slope)
-#define GNOGRAD_CUDA_MHA_GAT_V2                                                                \
+ * takes both as on the CPU and reads neither: the pass that would use them finds the maxima anyway.
+ */
+#define GNOGRAD_CUDA_MHA_GAT                                                                       \
+  (int64_t n_heads, int64_t n_channels, int64_t n_edge_channels, int concat_heads, int activation, \
+   double negative_slope)
+#define GNOGRAD_CUDA_MHA_GAT_V2 \
   (int64_t n_heads, int64_t n_channels, int concat_heads, int activation, double negative_slope)
-#define GNOGRAD_CUDA_MHA_SIMPLE                                                                \
+#define GNOGRAD_CUDA_MHA_SIMPLE \
   (int64_t n_heads, int64_t n_channels, int concat_heads, int norm_by_dim)
 
-#define GNOGRAD_CUDA_ATTENTION(name, type, sizes, A, B, C, D)                                  \
-  GNOGRAD_CUDA_FACE(name##_forward, type, sizes, const void *A, const void *B, const void *C,  \
-                    const void *D, void *out, void *lse, void *softmax_scores)                 \
-  GNOGRAD_CUDA_FACE(name##_vjp, type, sizes, const void *cotangent, const void *A,             \
-                    const void *B, const void *C, const void *D, const void *lse,              \
-                    const void *softmax_scores, void *grad_##A, void *grad_##B,                \
-                    void *grad_##C, void *grad_##D)                                            \
-  GNOGRAD_CUDA_FACE(name##_jvp, type, sizes, const void *A, const void *B, const void *C,      \
-                    const void *D, const void *d##A, const void *d##B, const void *d##C,       \
-                    const void *d##D, void *out_tangent)                                       \
-  GNOGRAD_CUDA_FACE(name##_hvp, type, sizes, const void *cotangent, const void *A,             \
-                    const void *B, const void *C, const void *D, const void *d##A,             \
-                    const void *d##B, const void *d##C, const void *d##D, void *grad_##A,      \
-                    void *grad_##B, void *grad_##C, void *grad_##D)
-#define GNOGRAD_CUDA_GRAPH_ATTENTION(type)                                                     \
-  GNOGRAD_CUDA_ATTENTION(mha_gat, type, GNOGRAD_CUDA_MHA_GAT, x_src, x_dst, a, e)              \
-  GNOGRAD_CUDA_ATTENTION(mha_gat_v2, type, GNOGRAD_CUDA_MHA_GAT_V2, x_src, x_dst, a, e)        \
+#define GNOGRAD_CUDA_ATTENTION(name, type, sizes, A, B, C, D)                                     \
+  GNOGRAD_CUDA_FACE(name##_forward, type, sizes, const void *A, const void *B, const void *C,     \
+                    const void *D, void *out, void *lse, void *softmax_scores)                    \
+  GNOGRAD_CUDA_FACE(name##_vjp, type, sizes, const void *cotangent, const void *A, const void *B, \
+                    const void *C, const void *D, const void *lse, const void *softmax_scores,    \
+                    void *grad_##A, void *grad_##B, void *grad_##C, void *grad_##D)               \
+  GNOGRAD_CUDA_FACE(name##_jvp, type, sizes, const void *A, const void *B, const void *C,         \
+                    const void *D, const void *A##_tangent, const void *B##_tangent,              \
+                    const void *C##_tangent, const void *D##_tangent, void *out_tangent)          \
+  GNOGRAD_CUDA_FACE(name##_hvp, type, sizes, const void *cotangent, const void *A, const void *B, \
+                    const void *C, const void *D, const void *A##_tangent,                        \
+                    const void *B##_tangent, const void *C##_tangent, const void *D##_tangent,    \
+                    void *grad_##A##_tangent, void *grad_##B##_tangent, void *grad_##C##_tangent, \
+                    void *grad_##D##_tangent)
+#define GNOGRAD_CUDA_GRAPH_ATTENTION(type)                                              \
+  GNOGRAD_CUDA_ATTENTION(mha_gat, type, GNOGRAD_CUDA_MHA_GAT, x_src, x_dst, a, e)       \
+  GNOGRAD_CUDA_ATTENTION(mha_gat_v2, type, GNOGRAD_CUDA_MHA_GAT_V2, x_src, x_dst, a, e) \
   GNOGRAD_CUDA_ATTENTION(mha_simple, type, GNOGRAD_CUDA_MHA_SIMPLE, q, k, v, e)
 GNOGRAD_CUDA_GRAPH_ATTENTION(f32)
 GNOGRAD_CUDA_GRAPH_ATTENTION(f64)

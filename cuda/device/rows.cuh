@@ -51,7 +51,7 @@ struct Cut {
 // Enough units to fill any GPU, none of them too short to pay for its start.
 inline Cut cut_shape(const Csc& graph) {
   const int64_t total = graph.n_rows + graph.n_edges;
-  const int64_t length = std::max<int64_t>(128, ceil_div(total, 1 << 14));
+  const int64_t length = std::max<int64_t>(128, ceil_div(total, 1 << 15));
   return {int(ceil_div(total, length)), length, total, nullptr};
 }
 
