@@ -11,13 +11,14 @@ struct Group {
   int size, lane;
   int number;  // among all groups of the launch
   unsigned mask;
-
-  __device__ explicit Group(int size)
-      : size(size),
-        lane(int(threadIdx.x & (size - 1))),
-        number(int(thread_number() >> (__ffs(size) - 1))),
-        mask(~0u >> (warp_lanes - size) << (threadIdx.x & (warp_lanes - 1) & -size)) {}
 };
+
+// The group of this thread.
+__device__ inline Group this_group(int size) {
+  const int lane = int(threadIdx.x & (warp_lanes - 1));
+  return {size, lane & (size - 1), int(thread_number() >> (__ffs(size) - 1)),
+          ~0u >> (warp_lanes - size) << (lane & -size)};
+}
 
 // Sum over the lanes of a group; a butterfly, so that all of them get the same bits.
 template <class A>

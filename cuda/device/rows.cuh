@@ -98,7 +98,7 @@ __device__ inline int64_t slot(int number, int part, int parts, const Group& gro
 template <class Op>
 __global__ void __launch_bounds__(block_threads)
     walk_rows(Op op, Cut cut, typename Op::Partial* split) {
-  const Group group(op.heads.lanes);
+  const Group group = this_group(op.heads.lanes);
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
   const int unit = group.number / parts, part = group.number % parts;
   if (unit >= cut.n_units) return;
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(block_threads)
 template <class Op>
 __global__ void __launch_bounds__(block_threads)
     join_rows(Op op, Cut cut, const typename Op::Partial* split) {
-  const Group group(op.heads.lanes);
+  const Group group = this_group(op.heads.lanes);
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
   const int unit = group.number / parts, part = group.number % parts;
   if (unit >= cut.n_units) return;
