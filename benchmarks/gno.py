@@ -214,6 +214,7 @@ def medians(calls: dict[str, Callable], repeats: int) -> dict[str, float]:
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for repeat in range(repeats + 1):
         for name, call in calls.items():
+            time.sleep(0.05)  # the threads of the call before go on spinning for a while
             start = time.perf_counter()
             call()
             if repeat:  # the first warms up
