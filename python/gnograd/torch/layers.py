@@ -108,8 +108,9 @@ class GNO(nn.Module):
     >>> import gnograd.torch, torch
     >>> x = torch.rand(100, 2)
     >>> graph = gg.Graph.radius(x.numpy(), 0.2)
+    >>> src, dst = torch.tensor(graph.src), torch.tensor(graph.dst)
     >>> layer = gnograd.torch.GNO(3, 5, coord_dim=2)
-    >>> layer(torch.rand(100, 3), x[graph.dst] - x[graph.src], graph).shape
+    >>> layer(torch.rand(100, 3), x[dst] - x[src], graph).shape
     torch.Size([100, 5])
     """
 
