@@ -27,6 +27,8 @@ module gnograd_core_codes
   !> Triplets k -> j -> i with k = i that DimeNet leaves out: those that turn back on the same
   !> edge, all, none
   integer, parameter :: exclude_reverse_edge = 0, exclude_same_node = 1, exclude_none = 2
+  character(len=*), parameter :: exclude_names(0:2) = [character(len=12) :: "reverse_edge", &
+    & "same_node", "none"]
 
 contains
 

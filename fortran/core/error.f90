@@ -5,7 +5,7 @@ module gnograd_core_error
   use gnograd_core_kinds, only: int64
   implicit none
   private
-  public :: error_type, fail, check_allocation, check_shape
+  public :: error_type, fail, check_allocation, check_shape, check_range
   public :: code_value, code_index, code_memory, code_unsupported, code_type
 
   !> Argument with a wrong shape, size or name
@@ -69,5 +69,20 @@ contains
     write (text, "(2a, *(1x, i0))") trim(text), ", needs", needed
     call fail(error, code_value, trim(text))
   end subroutine check_shape
+
+  !> Refuse a size that is not in lowest..highest; an earlier error stays.
+  pure subroutine check_range(where, name, value, lowest, highest, error)
+    !> Procedure and argument
+    character(len=*), intent(in) :: where, name
+    integer(int64), intent(in) :: value
+    integer, intent(in) :: lowest, highest
+    type(error_type), allocatable, intent(inout) :: error
+    character(len=160) :: text
+
+    if (allocated(error) .or. (value >= lowest .and. value <= highest)) return
+    write (text, "(4a, 3(i0, a))") where, ": ", name, " is ", value, ", needs ", lowest, " to ", &
+      & highest
+    call fail(error, code_value, trim(text))
+  end subroutine check_range
 
 end module gnograd_core_error

@@ -29,6 +29,7 @@ contains
       & test_type("plain numbers", test_numbers), &
       & test_type("derivatives, network", test_network), &
       & test_type("derivatives, gno", test_gno), &
+      & test_type("derivatives, DimeNet", test_dimenet), &
       & test_type("derivatives, shapes", test_shapes), &
       & test_type("shared nodes cost once", test_shared), &
       & test_type("third order", test_third_order), &
@@ -147,6 +148,33 @@ contains
 
     b_v = tape%constant(reshape([real(dp) :: 0.1, 0.2, -0.3, 0.4], [2, 2]))
   end function v_bias
+
+  !> x: vectors of 4 edges, y: weights; the radial parts are those of the lengths.
+  function triplet_sum(tape, x, y) result(loss)
+    type(tape_type), intent(in) :: tape
+    type(array_type), intent(in) :: x, y
+    type(array_type) :: loss, rbf, sbf
+    type(graph_type), save, target :: graph
+    type(error_type), allocatable :: error
+
+    if (graph%n_dst == 0) call graph%init([1, 3, 4, 5], [3, 2, 1, 2], 3, error)
+    call radial_basis(norm(x, 1)/2.5_dp, tape%constant([3.1_dp, 6.3_dp]), 2, rbf, sbf)
+    loss = sum(sin(agg_edge_to_edge(x, sbf, rbf, y, graph, n_spherical=2, exclude="none")))
+  end function triplet_sum
+
+  subroutine test_dimenet(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(array_type) :: loss
+
+    call check_derivatives(triplet_sum, [3, 4], [3, 6], error)
+    if (allocated(error)) return
+    call tape%init(error)
+    if (allocated(error)) return
+    loss = triplet_sum(tape, tape%constant(draw([2, 4], 1)), tape%constant(draw([3, 6], 2)))
+    call expect(tape, "agg_edge_to_edge: vector has shape 2 4, needs 3 4", error)
+    call tape%free()
+  end subroutine test_dimenet
 
   subroutine test_network(error)
     type(error_type), allocatable, intent(out) :: error
