@@ -210,15 +210,18 @@ def sgemm(threads: int) -> Callable[[], None]:
 
 
 def medians(calls: dict[str, Callable], repeats: int) -> dict[str, float]:
-    """Seconds of each call; the calls take turns, so that a busy moment hits all."""
+    """Seconds of each call; the calls take turns, so that a busy moment hits all.
+
+    Before a call is timed it runs once: the threads of the one before go on spinning for a while,
+    its own are asleep, and its arrays have left the caches.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for repeat in range(repeats + 1):
+    for _ in range(repeats):
         for name, call in calls.items():
-            time.sleep(0.05)  # the threads of the call before go on spinning for a while
+            call()
             start = time.perf_counter()
             call()
-            if repeat:  # the first warms up
-                seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
