@@ -2,7 +2,7 @@
 """The GNO sum beside PyG's NNConv and the same formula in plain PyTorch.
 
 Both peers form the kernel matrix of every edge. The same inputs go through all, values and
-gradients are compared, and then timed in turns:
+gradients are compared, and then timed:
 
 forward     the output
 training    output, and gradients to h, coords, U, b_u, V, b_v (NNConv: not to coords)
@@ -10,7 +10,7 @@ second      tangents of these gradients (hvp); the peers' backward of their back
 
 Rates count the multiplications of the factorised sum: an outer product of F_in by H+1 an edge and
 a product with V a node, and as many on the way back as that needs. They are given as a fraction of
-the rate of sgemm, measured in turns with the rest. Memory is what a call takes at its peak beside
+the rate of sgemm, measured in the same run. Memory is what a call takes at its peak beside
 inputs, in a process of its own, results included.
 
     python benchmarks/gno.py [--cases small wide large] [--threads 1 2] [--repeats 7]
@@ -210,19 +210,18 @@ def sgemm(threads: int) -> Callable[[], None]:
 
 
 def medians(calls: dict[str, Callable], repeats: int) -> dict[str, float]:
-    """Seconds of each call; the calls take turns, so that a busy moment hits all.
-
-    Before a call is timed it runs once: the threads of the one before go on spinning for a while,
-    its own are asleep, and its arrays have left the caches.
+    """Seconds of each call, as in a program that makes no others: its threads awake, its memory
+    at hand. Two calls come before those that are timed.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            call()
+    seconds = {}
+    for name, call in calls.items():
+        times = []
+        for _ in range(repeats + 2):
             start = time.perf_counter()
             call()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in seconds.items()}
+            times.append(time.perf_counter() - start)
+        seconds[name] = statistics.median(times[2:])
+    return seconds
 
 
 def peak_bytes(case: Case, activation: str, name: str, face: str, threads: int) -> int:
