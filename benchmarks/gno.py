@@ -210,8 +210,9 @@ def sgemm(threads: int) -> Callable[[], None]:
 
 
 def medians(calls: dict[str, Callable], repeats: int) -> dict[str, float]:
-    """Seconds of each call, as in a program that makes no others: its threads awake, its memory
-    at hand. Two calls come before those that are timed.
+    """Seconds of each call, as in a program that makes no others.
+
+    Two calls come before those that are timed: threads are awake then, and memory is at hand.
     """
     seconds = {}
     for name, call in calls.items():
