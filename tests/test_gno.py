@@ -457,10 +457,10 @@ def documented_bytes(operator: gg.Operator, threads: int) -> int:
     H, F = LARGE.hidden, LARGE.f_in
     W = 8 * F * F * (H + 1)
     sums = min(64 * W, max(2**26, 8 * W))
-    blocks = 8 * threads * 640 * H
+    blocks = 8 * threads * 480 * H
     if operator is gg.gno_kernel:
         return sums + blocks
-    return sums + 2 * W + blocks + 8 * threads * 4 * max(2**17, F * F * H)
+    return sums + 4 * W + threads * (W + 8 * 4 * max(2**16, 8 * F * H)) + blocks
 
 
 def prepare(variant, face, threads):

@@ -64,7 +64,7 @@ def gno_kernel(
     Notes
     -----
     Peak temporary memory, in numbers: ``P F_in F_out (H + 1)`` for the sums of gradients over
-    the edges, and ``640 H`` a thread, with H rounded up to a multiple of 16. P is the number of
+    the edges, and ``480 H`` a thread, with H rounded up to a multiple of 16. P is the number of
     pieces that the edges are summed in, at most 64; the sums take at most 64 MiB, or 8 pieces.
 
     References
@@ -281,12 +281,13 @@ def gno(
 
     Notes
     -----
-    Peak temporary memory, in numbers, with F the larger of F_in and F_out, H rounded up to a
-    multiple of 16 and ``W = F_in F_out (H + 1)``: W for a reordered copy of the last layer, ``P
-    W`` for the sums of its gradient, and ``640 H + 2 max(2**17, F**2 H)`` a thread. Tangents
-    double the copy and the part with F. P is the number of pieces that the edges are summed in,
-    at most 64; the sums take at most 64 MiB, or 8 pieces. The diagonal kernel takes ``P (F + d)
-    (H + 1)`` and ``640 H + 448 F`` a thread.
+    Hidden features are taken in slices, with ``S = max(2**17, 16 F_in F_out)`` numbers of the last
+    layer in each; S is ``F_in F_out (H + 1)`` if that is less. Peak temporary memory, in numbers,
+    with F the larger of F_in and F_out and H rounded up to a multiple of 16: 2 S for reordered
+    copies of the layer, ``P S`` for the sums of its gradient, and ``S + 2 max(2**16, 8 F H) + 480
+    H`` a thread. Tangents double the copies and the part with F. P is the number of pieces that
+    the edges are summed in, at most 64; the sums take at most 64 MiB, or 8 pieces. The diagonal
+    kernel takes ``P (F + d) (H + 1)`` and ``480 H + 336 F`` a thread.
 
     References
     ----------
