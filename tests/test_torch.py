@@ -35,6 +35,11 @@ def gno_inputs(weighted=True):
     return tensors(*shapes[: 7 if weighted else 6])
 
 
+def basis_inputs():
+    x, w = tensors((8, 1), (2,))
+    return [x.detach().sigmoid().requires_grad_(), w]
+
+
 # One call of every operator: inputs, static arguments. Activations are smooth for gradgradcheck.
 def cases():
     h, hid = (5, 3), (8, 4)
@@ -49,6 +54,11 @@ def cases():
         "mha_gat": (tensors((5, 6), (5, 6), (16,), (8, 4)), gat),
         "mha_gat_v2": (tensors((5, 6), (5, 6), (6,), (8, 6)), gat),
         "mha_simple": (tensors((5, 6), (5, 6), (5, 6), (8, 6)), dict(num_heads=2)),
+        "radial_basis": (basis_inputs(), dict(n_spherical=3)),
+        "agg_edge_to_edge": (
+            tensors((8, 3), (8, 6), (8, 4), (10, 2)),
+            dict(n_spherical=3, n_radial=2),
+        ),
     }
 
 
@@ -59,6 +69,10 @@ def bind(name, graph):
     return inputs, lambda *x: getattr(gt, name)(*x, **static), static
 
 
+def outputs_of(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
 NAMES = list(cases())
 
 
@@ -66,7 +80,8 @@ NAMES = list(cases())
 def test_same_values_as_numpy(name, graph):
     inputs, function, static = bind(name, graph)
     expected = getattr(gg, name)(*(x.detach().numpy() for x in inputs), **static)
-    assert np.array_equal(function(*inputs).detach().numpy(), expected)
+    for got, want in zip(outputs_of(function(*inputs)), outputs_of(expected), strict=True):
+        assert np.array_equal(got.detach().numpy(), want)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,14 +93,14 @@ def test_gradcheck_reverse_and_forward(name, graph):
 @pytest.mark.parametrize("name", NAMES)
 def test_vmap_of_gradients(name, graph):
     inputs, function, _ = bind(name, graph)
-    out = function(*inputs)
-    cotangents = torch.randn(3, *out.shape, dtype=torch.float64)
+    outputs = outputs_of(function(*inputs))
+    cotangents = [torch.randn(3, *out.shape, dtype=torch.float64) for out in outputs]
 
-    def pull(cotangent):
-        return torch.autograd.grad(out, inputs, cotangent, retain_graph=True)
+    def pull(*cotangents):
+        return torch.autograd.grad(outputs, inputs, cotangents, retain_graph=True)
 
-    for k, batch in enumerate(zip(*torch.vmap(pull)(cotangents), strict=True)):
-        for got, want in zip(batch, pull(cotangents[k]), strict=True):
+    for k, batch in enumerate(zip(*torch.vmap(pull)(*cotangents), strict=True)):
+        for got, want in zip(batch, pull(*(c[k] for c in cotangents)), strict=True):
             torch.testing.assert_close(got, want)
 
 
@@ -103,9 +118,9 @@ def test_opcheck(name, graph):
     padded = [*inputs, *[None] * (len(getattr(gg, name).inputs) - len(inputs))]
     torch.library.opcheck(getattr(torch.ops.gnograd, f"{name}_forward").default, (*padded, *plain))
     wrt = [x is not None for x in padded]
-    cotangent = [torch.ones_like(function(*inputs)).requires_grad_()]
+    cotangents = [torch.ones_like(y).requires_grad_() for y in outputs_of(function(*inputs))]
     torch.library.opcheck(
-        getattr(torch.ops.gnograd, f"{name}_vjp").default, (cotangent, *padded, [], wrt, *plain)
+        getattr(torch.ops.gnograd, f"{name}_vjp").default, (cotangents, *padded, [], wrt, *plain)
     )
 
 
@@ -119,6 +134,33 @@ def test_absent_inputs_and_unwanted_gradients(graph):
     )
     for got, want in zip(gradients, expected[1:], strict=False):
         assert np.array_equal(got.numpy(), want)
+
+
+def test_one_of_two_outputs():
+    x, w = basis_inputs()
+    for k in range(2):
+
+        def one(x, w, k=k):
+            return gt.radial_basis(x, w, n_spherical=3)[k]
+
+        assert torch.autograd.gradcheck(one, (x, w), check_forward_ad=True)
+        assert torch.autograd.gradgradcheck(one, (x, w))
+
+
+def test_edges_instead_of_a_graph(graph):
+    inputs, function, static = bind("agg_edge_to_edge", graph)
+    static = {k: v for k, v in static.items() if k != "graph"}
+    static |= dict(edges=(SRC[::-1], DST[::-1]), n_nodes=5)
+    # the graph made of the edges has no other owner than what autograd keeps
+    out = gt.agg_edge_to_edge(*inputs, **static)
+    expected = function(*inputs)
+    assert torch.equal(out, expected)
+    for got, want in zip(
+        torch.autograd.grad(out.sum(), inputs),
+        torch.autograd.grad(expected.sum(), inputs),
+        strict=True,
+    ):
+        assert torch.equal(got, want)
 
 
 def test_float32_and_wrong_dtype(graph):
@@ -168,6 +210,23 @@ def test_compile_whole_graph_with_changing_graphs():
             results.append([loss.detach(), *(p.grad.clone() for p in model.parameters())])
         for eager, traced in zip(*results, strict=True):
             torch.testing.assert_close(traced, eager, rtol=1e-12, atol=1e-12)
+
+
+def test_compile_dimenet(graph):
+    inputs, function, _ = bind("agg_edge_to_edge", graph)
+    vector, _, *rest = inputs
+    w = tensors((2,))[0]
+
+    def energy(vector, w, embedding, weights):
+        length = vector.norm(dim=1, keepdim=True)
+        _, rbf = gt.radial_basis(length / 5, w, n_spherical=3)
+        return function(vector, rbf, embedding, weights).square().sum()
+
+    compiled = torch.compile(energy, fullgraph=True, backend="aot_eager")
+    wanted = [vector, w, *rest]
+    results = [torch.autograd.grad(f(*wanted), wanted) for f in (energy, compiled)]
+    for eager, traced in zip(*results, strict=True):
+        torch.testing.assert_close(traced, eager, rtol=1e-12, atol=1e-12)
 
 
 def test_functional_transforms(graph):

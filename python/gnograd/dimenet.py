@@ -24,7 +24,9 @@ P = ParamSpec("P")
         arguments="n_edges n_spherical n_radial exponent",
     )
 )
-def radial_basis(x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5) -> Array:
+def radial_basis(
+    x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5
+) -> tuple[Array, Array]:  # type: ignore[empty-body]
     """Radial Bessel basis, and the radial part of the spherical Bessel basis.
 
     With the envelope ``u(x) = 1 - (P+1)(P+2)/2 x^P + P(P+2) x^(P+1) - P(P+1)/2 x^(P+2)``,
@@ -78,7 +80,17 @@ def radial_basis(x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5)
 class _OnEdges(Operator[P]):
     """Operator on a graph that can also be given as pairs of nodes."""
 
-    def _static(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def __init__(
+        self,
+        declaration: Callable[P, Array],
+        signature: Signature,
+        choices: Mapping[str, Mapping[str, int]],
+    ) -> None:
+        super().__init__(declaration, signature, choices)
+        # another way to give the graph, which is what kernels and adapters get
+        del self.static["edges"], self.static["n_nodes"]
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         static = dict(given)
         edges, n_nodes = static.pop("edges", None), static.pop("n_nodes", None)
         if edges is not None:
@@ -88,7 +100,7 @@ class _OnEdges(Operator[P]):
                 raise TypeError(f"{self.name}: edges needs the pair (src, dst)")
             src, dst = edges
             static["graph"] = Graph.from_edges(src, dst, n_nodes, n_nodes)
-        return super()._static(static)
+        return super().complete(static)
 
 
 def _on_edges(

@@ -236,7 +236,7 @@ class Operator(Generic[P]):
 
     def signature(self, **static: Any) -> Signature:
         """Shapes and kernel arguments under these static arguments."""
-        return self._signature_for(self._static(static))
+        return self._signature_for(self.complete(static))
 
     def results(
         self, inputs: Sequence[Shape | None], dtype: str, **static: Any
@@ -258,7 +258,7 @@ class Operator(Generic[P]):
         >>> gg.gno_kernel.results([(10, 2), (2, 8), (8,), (8, 3, 4), (3, 4)], "float64")
         {'kappa': ((10, 3, 4), 'float64')}
         """
-        values = self._static(static)
+        values = self.complete(static)
         signature, sizes = self._signature_for(values), _known_sizes(values)
         for (name, spec), shape in zip(signature.inputs.items(), inputs, strict=True):
             if shape is not None:
@@ -269,6 +269,32 @@ class Operator(Generic[P]):
             for name, spec in {**signature.outputs, **signature.saved}.items()
             if spec != "None"
         }
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Static arguments in their order, with defaults, checked.
+
+        Parameters
+        ----------
+        given : dict
+            Those that a caller gave, by name.
+        """
+        for name in given:
+            if name not in self.static:
+                raise TypeError(f"{self.name}: unknown argument {name!r}")
+        static = {**self.static, **given}
+        for name, value in static.items():
+            if value is inspect.Parameter.empty:
+                raise TypeError(f"{self.name}: {name} is missing")
+            if name == "graph" and not isinstance(value, Graph):
+                raise TypeError(f"{self.name}: graph is {_kind(value)}, needs a gnograd.Graph")
+            if name in self._choices and (
+                not isinstance(value, str) or value not in self._choices[name]
+            ):
+                raise ValueError(
+                    f"{self.name}: {name} is {value!r}, needs one of "
+                    + ", ".join(map(repr, self._choices[name]))
+                )
+        return static
 
     def _ordered(self, inputs: tuple[Array, ...], named: dict[str, Array]) -> tuple[Array, ...]:
         """All inputs in order, those by name behind those by position."""
@@ -288,31 +314,11 @@ class Operator(Generic[P]):
                 )
         return names
 
-    def _static(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Static arguments, complete and checked."""
-        for name in given:
-            if name not in self.static:
-                raise TypeError(f"{self.name}: unknown argument {name!r}")
-        static = {**self.static, **given}
-        for name, value in static.items():
-            if value is inspect.Parameter.empty:
-                raise TypeError(f"{self.name}: {name} is missing")
-            if name == "graph" and not isinstance(value, Graph):
-                raise TypeError(f"{self.name}: graph is {_kind(value)}, needs a gnograd.Graph")
-            if name in self._choices and (
-                not isinstance(value, str) or value not in self._choices[name]
-            ):
-                raise ValueError(
-                    f"{self.name}: {name} is {value!r}, needs one of "
-                    + ", ".join(map(repr, self._choices[name]))
-                )
-        return static
-
     def _signature_for(self, static: Mapping[str, Any]) -> Signature:
         return self._signature(static) if callable(self._signature) else self._signature
 
     def _call(self, inputs: Sequence[Array], static: Mapping[str, Any]) -> _Call:
-        values = self._static(static)
+        values = self.complete(static)
         codes = {name: table[values[name]] for name, table in self._choices.items()}
         return _Call(self.name, self._signature_for(values), inputs, values, codes)
 

@@ -6,6 +6,7 @@ Importing this package imports torch; nothing else in gnograd does.
 
 from gnograd.torch.adapter import torch_operator
 from gnograd.torch.functional import (
+    agg_edge_to_edge,
     agg_simple,
     agg_weighted,
     gno,
@@ -15,6 +16,7 @@ from gnograd.torch.functional import (
     mha_gat,
     mha_gat_v2,
     mha_simple,
+    radial_basis,
 )
 from gnograd.torch.layers import (
     GNO,
@@ -32,6 +34,7 @@ __all__ = [
     "GATv2Conv",
     "TransformerConv",
     "WeightedAggregation",
+    "agg_edge_to_edge",
     "agg_simple",
     "agg_weighted",
     "gno",
@@ -42,6 +45,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "radial_basis",
     "torch_operator",
     "with_self_loops",
 ]

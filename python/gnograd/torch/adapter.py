@@ -31,6 +31,7 @@ Tensors: TypeAlias = Sequence[Tensor | None]
 
 _SCHEMA_TYPES = {
     "Graph": "int",
+    "Graph | None": "int",
     "bool": "bool",
     "int": "int",
     "float": "float",
@@ -59,7 +60,9 @@ def torch_operator(op: Operator[Any]) -> Callable[..., Any]:
 
     def function(*inputs: Any, **arguments: Any) -> Any:
         named = [arguments.pop(name, None) for name in op.inputs[len(inputs) :]]
-        outputs = faces.apply([*inputs, *named], _by_number({**op.static, **arguments}))
+        # kept until the call is over: a graph made of edges is known by its number alone
+        static = op.complete(arguments)
+        outputs = faces.apply([*inputs, *named], _by_number(static))
         return outputs if len(outputs) > 1 else outputs[0]
 
     function.__name__ = function.__qualname__ = op.name
@@ -311,9 +314,12 @@ def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tens
             inputs = ctx.saved_tensors[n_outputs:]
             along = _spread(ctx.wrt, directions)
             needs = ctx.needs_input_grad[3:]
-            to_cotangents: Sequence[Tensor | None] = [None] * n_outputs
+            to_cotangents: list[Tensor | None] = [None] * n_outputs
             if any(needs[:n_outputs]):
-                to_cotangents = faces.jvp(*inputs, *along, *ctx.static)
+                every = faces.jvp(*inputs, *along, *ctx.static)
+                # an output whose cotangent was absent needs none
+                pairs = zip(every, needs, strict=False)
+                to_cotangents = [y if need else None for y, need in pairs]
             wrt = _needed(inputs, needs[n_outputs:])
             gradients = (
                 faces.hvp(list(cotangents), *inputs, *along, wrt, *ctx.static) if any(wrt) else []

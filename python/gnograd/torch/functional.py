@@ -5,6 +5,7 @@ import gnograd
 from gnograd.torch.adapter import torch_operator
 
 __all__ = [
+    "agg_edge_to_edge",
     "agg_simple",
     "agg_weighted",
     "gno",
@@ -14,8 +15,10 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "radial_basis",
 ]
 
+agg_edge_to_edge = torch_operator(gnograd.agg_edge_to_edge)
 agg_simple = torch_operator(gnograd.agg_simple)
 agg_weighted = torch_operator(gnograd.agg_weighted)
 gno = torch_operator(gnograd.gno)
@@ -25,3 +28,4 @@ gno_kernel = torch_operator(gnograd.gno_kernel)
 mha_gat = torch_operator(gnograd.mha_gat)
 mha_gat_v2 = torch_operator(gnograd.mha_gat_v2)
 mha_simple = torch_operator(gnograd.mha_simple)
+radial_basis = torch_operator(gnograd.radial_basis)
