@@ -24,9 +24,9 @@ P = ParamSpec("P")
         arguments="n_edges n_spherical n_radial exponent",
     )
 )
-def radial_basis(
+def radial_basis(  # type: ignore[empty-body]
     x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5
-) -> tuple[Array, Array]:  # type: ignore[empty-body]
+) -> tuple[Array, Array]:
     """Radial Bessel basis, and the radial part of the spherical Bessel basis.
 
     With the envelope ``u(x) = 1 - (P+1)(P+2)/2 x^P + P(P+2) x^(P+1) - P(P+1)/2 x^(P+2)``,
