@@ -16,6 +16,10 @@ gt = pytest.importorskip("gnograd.torch")
 
 SRC, DST = [0, 1, 3, 3, 2, 2, 4, 0], [1, 1, 0, 2, 2, 4, 4, 4]  # node 3 has no incoming edge
 
+# blocks of two sequences, with 4 and 3 keys
+SELECTED = torch.tensor([[[0, 1]], [[1, -1]], [[1, 0]], [[1, 1]], [[0, -1]], [[0, 1]]])
+OFFSETS = torch.tensor([[0, 3, 6], [0, 4, 7]])
+
 
 @pytest.fixture
 def graph():
@@ -59,6 +63,12 @@ def cases():
             tensors((8, 3), (8, 6), (8, 4), (10, 2)),
             dict(n_spherical=3, n_radial=2),
         ),
+        "selected_attention": (
+            tensors((6, 2, 3), (7, 1, 3), (7, 1, 2)),
+            dict(block_index=SELECTED, block_size=2, cu_q=OFFSETS[0], cu_k=OFFSETS[1]),
+        ),
+        "compressed_attention": (tensors((5, 2, 3), (4, 1, 3), (4, 1, 2)), dict(block=2, stride=1)),
+        "window_attention": (tensors(*[(6, 2, 3)] * 3), dict(window=3, causal=True)),
     }
 
 
@@ -73,13 +83,22 @@ def outputs_of(result):
     return result if isinstance(result, tuple) else (result,)
 
 
+def numpy_static(static):
+    """Static arguments for gnograd itself, which prescribes the types of integers."""
+    dtypes = {"block_index": np.int32}
+    return {
+        name: v.numpy().astype(dtypes.get(name, np.int64)) if isinstance(v, torch.Tensor) else v
+        for name, v in static.items()
+    }
+
+
 NAMES = list(cases())
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_same_values_as_numpy(name, graph):
     inputs, function, static = bind(name, graph)
-    expected = getattr(gg, name)(*(x.detach().numpy() for x in inputs), **static)
+    expected = getattr(gg, name)(*(x.detach().numpy() for x in inputs), **numpy_static(static))
     for got, want in zip(outputs_of(function(*inputs)), outputs_of(expected), strict=True):
         assert np.array_equal(got.detach().numpy(), want)
 
@@ -114,13 +133,16 @@ def test_gradgradcheck(name, graph):
 def test_opcheck(name, graph):
     inputs, function, static = bind(name, graph)
     given = {**getattr(gg, name).static, **static}
+    arrays = [given.pop(v) for v in ("block_index", "cu_q", "cu_k") if v in given]
     plain = [v.number if isinstance(v, gg.Graph) else v for v in given.values()]
     padded = [*inputs, *[None] * (len(getattr(gg, name).inputs) - len(inputs))]
-    torch.library.opcheck(getattr(torch.ops.gnograd, f"{name}_forward").default, (*padded, *plain))
+    forward = getattr(torch.ops.gnograd, f"{name}_forward").default
+    torch.library.opcheck(forward, (*padded, *arrays, *plain))
     wrt = [x is not None for x in padded]
     cotangents = [torch.ones_like(y).requires_grad_() for y in outputs_of(function(*inputs))]
     torch.library.opcheck(
-        getattr(torch.ops.gnograd, f"{name}_vjp").default, (cotangents, *padded, [], wrt, *plain)
+        getattr(torch.ops.gnograd, f"{name}_vjp").default,
+        (cotangents, *padded, *arrays, [], wrt, *plain),
     )
 
 
@@ -227,6 +249,53 @@ def test_compile_dimenet(graph):
     results = [torch.autograd.grad(f(*wanted), wanted) for f in (energy, compiled)]
     for eager, traced in zip(*results, strict=True):
         torch.testing.assert_close(traced, eager, rtol=1e-12, atol=1e-12)
+
+
+def test_compile_whole_graph_with_changing_selections():
+    def model(q, k, v, block_index):
+        out = gt.selected_attention(q, k, v, block_index=block_index, block_size=2, causal=True)
+        compressed, lse = gt.compressed_attention(q, k, v, block=2, stride=1)
+        return (torch.tanh(out) * compressed).sum() + lse.square().sum()
+
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    for n in (6, 4, 3):
+        block_index = torch.randint(-1, n // 2, (n, 1, 2))
+        results = []
+        for function in (model, compiled):
+            inputs = tensors((n, 2, 3), (n, 1, 3), (n, 1, 2))
+            results.append(torch.autograd.grad(function(*inputs, block_index), inputs))
+        for eager, traced in zip(*results, strict=True):
+            torch.testing.assert_close(traced, eager, rtol=1e-12, atol=1e-12)
+
+
+def test_gradient_of_one_of_two_outputs():
+    inputs, function, static = bind("compressed_attention", None)
+    arrays = [x.detach().numpy() for x in inputs]
+    for k in (0, 1):
+        out = function(*inputs)[k]
+        cotangents = [None, None]
+        cotangents[k] = np.ones(tuple(out.shape))
+        expected = gg.compressed_attention.vjp(tuple(cotangents), arrays, **static)
+        got = torch.autograd.grad(out.sum(), inputs, allow_unused=True, create_graph=True)
+        for a, b in zip(got, expected, strict=True):
+            assert np.array_equal(a.detach().numpy(), b)
+        second = torch.autograd.grad(got[0].square().sum(), inputs[0])[0]
+        ones = gg.compressed_attention.hvp(
+            tuple(cotangents), arrays, (2 * expected[0], None, None), **static
+        )
+        torch.testing.assert_close(second, torch.from_numpy(ones[0]))
+
+
+def test_static_tensors_are_checked():
+    inputs, _, static = bind("selected_attention", None)
+    with pytest.raises(TypeError, match="selected_attention: block_index is missing"):
+        gt.selected_attention(*inputs, block_size=2)
+    with pytest.raises(TypeError, match="block_index is float64, needs int32"):
+        gt.selected_attention(*inputs, **static | {"block_index": SELECTED.double()})
+    with pytest.raises(TypeError, match="selected_attention: unknown argument 'blocks'"):
+        gt.selected_attention(*inputs, **static, blocks=SELECTED)
+    with pytest.raises(IndexError, match="a block that the sequence"):
+        gt.selected_attention(*inputs, **static | {"block_index": SELECTED + 1})
 
 
 def test_functional_transforms(graph):

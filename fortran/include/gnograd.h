@@ -1347,7 +1347,7 @@ int gnograd_compressed_attention_vjp_r32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
     int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
     int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const float *cotangent, const float *lse_cotangent,  /* the latter or null */
+    const float *cotangent, const float *lse_cotangent,  /* or null */
     const float *q, const float *k, const float *v,
     const float *out, const float *lse, /* saved, or null */
     float *grad_q, float *grad_k, float *grad_v); /* or null */
@@ -1362,7 +1362,7 @@ int gnograd_compressed_attention_hvp_r32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
     int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
     int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const float *cotangent, const float *lse_cotangent,  /* the latter or null */
+    const float *cotangent, const float *lse_cotangent,  /* or null */
     const float *q, const float *k, const float *v,
     const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
     float *grad_q_tangent, float *grad_k_tangent, float *grad_v_tangent); /* or null */
@@ -1453,7 +1453,7 @@ int gnograd_compressed_attention_vjp_r64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
     int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
     int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const double *cotangent, const double *lse_cotangent,  /* the latter or null */
+    const double *cotangent, const double *lse_cotangent,  /* or null */
     const double *q, const double *k, const double *v,
     const double *out, const double *lse, /* saved, or null */
     double *grad_q, double *grad_k, double *grad_v); /* or null */
@@ -1468,7 +1468,7 @@ int gnograd_compressed_attention_hvp_r64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
     int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
     int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const double *cotangent, const double *lse_cotangent,  /* the latter or null */
+    const double *cotangent, const double *lse_cotangent,  /* or null */
     const double *q, const double *k, const double *v,
     const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
     double *grad_q_tangent, double *grad_k_tangent, double *grad_v_tangent); /* or null */

@@ -146,7 +146,7 @@ def selected_attention(
         static, "n_sequences cu_q cu_k block stride scale causal q_offset", "out lse"
     )
 )
-def compressed_attention(
+def compressed_attention(  # type: ignore[empty-body]
     q: Array,
     k: Array,
     v: Array,
@@ -158,7 +158,7 @@ def compressed_attention(
     q_offset: int = 0,
     cu_q: Array | None = None,
     cu_k: Array | None = None,
-) -> Array:
+) -> tuple[Array, Array]:
     """Attention of every query to the compressed tokens of its sequence.
 
     Parameters

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What every operator is: four faces over one declaration.
 
-An operator is declared by a function without a body, whose positional arguments are the
-differentiable inputs and whose keyword arguments are static, and by a `Signature` that says
-what the kernels take. Everything else is written once, here: checks of type, dtype, device and
-shape, memory for the results, and the order of arguments, which is the same for all kernels::
+A `Function` has the forward face alone, an `Operator` all four. Either is declared by a function
+without a body, whose positional arguments are the (differentiable) inputs and whose keyword
+arguments are static, and by a `Signature` that says what the kernels take. Everything else is
+written once, here: checks of type, dtype, device and shape, memory for the results, and the order
+of arguments, which is the same for all kernels::
 
     forward   arguments, inputs, outputs, saved
     vjp       arguments, cotangents, inputs, saved, gradients
@@ -27,7 +28,7 @@ from gnograd.backends import backend_of
 from gnograd.graph import Graph
 from gnograd.shapes import Shape
 
-__all__ = ["Array", "Operator", "Signature", "operator"]
+__all__ = ["Array", "Function", "Operator", "Signature", "function", "operator"]
 
 Array: TypeAlias = Any
 """A NumPy array, or any array on a GPU that has ``__cuda_array_interface__``."""
@@ -72,16 +73,24 @@ def operator(
     return lambda declaration: Operator(declaration, signature, choices)
 
 
-class Operator(Generic[P]):
-    """A differentiable function of arrays with four faces.
+def function(
+    signature: Signature | Callable[[Mapping[str, Any]], Signature],
+    choices: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+) -> Callable[[Callable[P, Array]], Function[P]]:
+    """Make a function that has no derivatives; arguments as for `operator`."""
+    return lambda declaration: Function(declaration, signature, choices)
 
-    ``y = op(*inputs, **static)`` is the value; `vjp`, `jvp` and `hvp` are its derivatives.
-    Inputs are all float32 or all float64, all on the CPU (NumPy) or all on one GPU.
+
+class Function(Generic[P]):
+    """A function of arrays without derivatives.
+
+    ``y = function(*inputs, **static)`` is the value. Inputs are all float32 or all float64, all on
+    the CPU (NumPy) or all on one GPU.
 
     Attributes
     ----------
     inputs : tuple of str
-        Names of the differentiable inputs, in order.
+        Names of the inputs, in order.
     static : dict
         Static arguments and their defaults, `inspect.Parameter.empty` where there is none.
 
@@ -143,6 +152,90 @@ class Operator(Generic[P]):
         if return_saved:
             return result, tuple(arrays[name] for name in call.signature.saved)
         return result
+
+    def signature(self, **static: Any) -> Signature:
+        """Shapes and kernel arguments under these static arguments."""
+        return self._signature_for(self.complete(static))
+
+    def results(
+        self, inputs: Sequence[Shape | None], dtype: str, **static: Any
+    ) -> dict[str, tuple[Shape, str]]:
+        """Shapes and dtypes of the outputs, then of what else is saved; nothing is computed.
+
+        Parameters
+        ----------
+        inputs : sequence of tuple of int
+            Shapes of the inputs in order, None for an absent one.
+        dtype : str
+            That of the inputs.
+        **static
+            Static arguments.
+
+        Examples
+        --------
+        >>> import gnograd as gg
+        >>> gg.gno_kernel.results([(10, 2), (2, 8), (8,), (8, 3, 4), (3, 4)], "float64")
+        {'kappa': ((10, 3, 4), 'float64')}
+        """
+        values = self.complete(static)
+        signature, sizes = self._signature_for(values), _known_sizes(values)
+        for (name, spec), shape in zip(signature.inputs.items(), inputs, strict=True):
+            if shape is not None:
+                shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
+        shapes.close(signature.inputs.values(), sizes)
+        return {
+            name: (shapes.shape_of(spec, sizes), shapes.parse(spec).dtype or dtype)
+            for name, spec in {**signature.outputs, **signature.saved}.items()
+            if spec != "None"
+        }
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Static arguments in their order, with defaults, checked.
+
+        Parameters
+        ----------
+        given : dict
+            Those that a caller gave, by name.
+        """
+        for name in given:
+            if name not in self.static:
+                raise TypeError(f"{self.name}: unknown argument {name!r}")
+        static = {**self.static, **given}
+        for name, value in static.items():
+            if value is inspect.Parameter.empty:
+                raise TypeError(f"{self.name}: {name} is missing")
+            if name == "graph" and not isinstance(value, Graph):
+                raise TypeError(f"{self.name}: graph is {_kind(value)}, needs a gnograd.Graph")
+            if name in self._choices and (
+                not isinstance(value, str) or value not in self._choices[name]
+            ):
+                raise ValueError(
+                    f"{self.name}: {name} is {value!r}, needs one of "
+                    + ", ".join(map(repr, self._choices[name]))
+                )
+        return static
+
+    def _ordered(self, inputs: tuple[Array, ...], named: dict[str, Array]) -> tuple[Array, ...]:
+        """All inputs in order, those by name behind those by position."""
+        for name in self.inputs[: len(inputs)]:
+            if name in named:
+                raise TypeError(f"{self.name}: {name} is given twice")
+        return inputs + tuple(named.get(name) for name in self.inputs[len(inputs) :])
+
+    def _signature_for(self, static: Mapping[str, Any]) -> Signature:
+        return self._signature(static) if callable(self._signature) else self._signature
+
+    def _call(self, inputs: Sequence[Array], static: Mapping[str, Any]) -> _Call:
+        values = self.complete(static)
+        codes = {name: table[values[name]] for name, table in self._choices.items()}
+        return _Call(self.name, self._signature_for(values), inputs, values, codes)
+
+
+class Operator(Function[P]):
+    """A differentiable function of arrays with four faces.
+
+    The value is that of the function, `vjp`, `jvp` and `hvp` are its derivatives.
+    """
 
     def vjp(
         self,
@@ -234,75 +327,6 @@ class Operator(Generic[P]):
             call.run("hvp", cotangents, call.inputs, directions, gradients)
         return gradients
 
-    def signature(self, **static: Any) -> Signature:
-        """Shapes and kernel arguments under these static arguments."""
-        return self._signature_for(self.complete(static))
-
-    def results(
-        self, inputs: Sequence[Shape | None], dtype: str, **static: Any
-    ) -> dict[str, tuple[Shape, str]]:
-        """Shapes and dtypes of the outputs, then of what else is saved; nothing is computed.
-
-        Parameters
-        ----------
-        inputs : sequence of tuple of int
-            Shapes of the inputs in order, None for an absent one.
-        dtype : str
-            That of the inputs.
-        **static
-            Static arguments.
-
-        Examples
-        --------
-        >>> import gnograd as gg
-        >>> gg.gno_kernel.results([(10, 2), (2, 8), (8,), (8, 3, 4), (3, 4)], "float64")
-        {'kappa': ((10, 3, 4), 'float64')}
-        """
-        values = self.complete(static)
-        signature, sizes = self._signature_for(values), _known_sizes(values)
-        for (name, spec), shape in zip(signature.inputs.items(), inputs, strict=True):
-            if shape is not None:
-                shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
-        shapes.close(signature.inputs.values(), sizes)
-        return {
-            name: (shapes.shape_of(spec, sizes), shapes.parse(spec).dtype or dtype)
-            for name, spec in {**signature.outputs, **signature.saved}.items()
-            if spec != "None"
-        }
-
-    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Static arguments in their order, with defaults, checked.
-
-        Parameters
-        ----------
-        given : dict
-            Those that a caller gave, by name.
-        """
-        for name in given:
-            if name not in self.static:
-                raise TypeError(f"{self.name}: unknown argument {name!r}")
-        static = {**self.static, **given}
-        for name, value in static.items():
-            if value is inspect.Parameter.empty:
-                raise TypeError(f"{self.name}: {name} is missing")
-            if name == "graph" and not isinstance(value, Graph):
-                raise TypeError(f"{self.name}: graph is {_kind(value)}, needs a gnograd.Graph")
-            if name in self._choices and (
-                not isinstance(value, str) or value not in self._choices[name]
-            ):
-                raise ValueError(
-                    f"{self.name}: {name} is {value!r}, needs one of "
-                    + ", ".join(map(repr, self._choices[name]))
-                )
-        return static
-
-    def _ordered(self, inputs: tuple[Array, ...], named: dict[str, Array]) -> tuple[Array, ...]:
-        """All inputs in order, those by name behind those by position."""
-        for name in self.inputs[: len(inputs)]:
-            if name in named:
-                raise TypeError(f"{self.name}: {name} is given twice")
-        return inputs + tuple(named.get(name) for name in self.inputs[len(inputs) :])
-
     def _wanted(self, wrt: Collection[str] | None) -> Collection[str]:
         if wrt is None:
             return self.inputs
@@ -313,14 +337,6 @@ class Operator(Generic[P]):
                     f"{self.name}: wrt names {name!r}, which is none of {', '.join(self.inputs)}"
                 )
         return names
-
-    def _signature_for(self, static: Mapping[str, Any]) -> Signature:
-        return self._signature(static) if callable(self._signature) else self._signature
-
-    def _call(self, inputs: Sequence[Array], static: Mapping[str, Any]) -> _Call:
-        values = self.complete(static)
-        codes = {name: table[values[name]] for name, table in self._choices.items()}
-        return _Call(self.name, self._signature_for(values), inputs, values, codes)
 
 
 class _Call:

@@ -9,6 +9,7 @@ from gnograd.torch.functional import (
     agg_edge_to_edge,
     agg_simple,
     agg_weighted,
+    compressed_attention,
     gno,
     gno_aggregate,
     gno_contract,
@@ -17,6 +18,8 @@ from gnograd.torch.functional import (
     mha_gat_v2,
     mha_simple,
     radial_basis,
+    selected_attention,
+    window_attention,
 )
 from gnograd.torch.layers import (
     GNO,
@@ -37,6 +40,7 @@ __all__ = [
     "agg_edge_to_edge",
     "agg_simple",
     "agg_weighted",
+    "compressed_attention",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -46,6 +50,8 @@ __all__ = [
     "mha_gat_v2",
     "mha_simple",
     "radial_basis",
+    "selected_attention",
     "torch_operator",
+    "window_attention",
     "with_self_loops",
 ]

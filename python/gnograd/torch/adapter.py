@@ -8,7 +8,8 @@ and hvp for the inputs. The same two rules are given twice, to the dispatcher (f
 `torch.compile`) and to `torch.autograd.Function` (for eager mode, where it brings forward-mode
 differentiation and the transforms of `torch.func` besides).
 
-Custom operators take tensors and plain numbers. A graph goes by its number.
+Custom operators take tensors and plain numbers: a graph goes by its number, and static arguments
+that are arrays come as tensors behind the inputs.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import torch
 import torch.utils.dlpack
 from torch import Tensor
 
+from gnograd import shapes
 from gnograd.graph import Graph, graph_by_number
-from gnograd.operator import Operator
+from gnograd.operator import Function, Operator
 
 __all__ = ["torch_operator"]
 
@@ -38,31 +40,37 @@ _SCHEMA_TYPES = {
     "str": "str",
     "int | None": "int?",
     "float | None": "float?",
+    "Array": "Tensor?",
+    "Array | None": "Tensor?",
 }
 
 
-def torch_operator(op: Operator[Any]) -> Callable[..., Any]:
+def torch_operator(op: Function[Any]) -> Callable[..., Any]:
     """Make a PyTorch function of a gnograd operator.
 
     Parameters
     ----------
-    op : Operator
+    op : Function or Operator
+        A function has no derivatives, and gives tensors without gradients.
 
     Returns
     -------
     callable
-        Takes tensors where `op` takes arrays, and the same static arguments. CPU tensors are
-        not copied; CUDA tensors are computed on the current stream. Differentiable twice in
-        reverse mode, once in forward mode; works under `torch.compile(fullgraph=True)`,
-        `torch.vmap` (a loop over the batch) and `torch.autocast` (computes in float32).
+        Takes tensors where `op` takes arrays, and the same static arguments; where it takes
+        integers, tensors of any integer type. CPU tensors of the right type are not copied; CUDA
+        tensors are computed on the current stream. Differentiable twice in reverse mode, once in
+        forward mode; works under `torch.compile(fullgraph=True)`, `torch.vmap` (a loop over the
+        batch) and `torch.autocast` (computes in float32).
     """
-    faces = _Faces(op)
+    apply = _functions(_Faces(op)) if isinstance(op, Operator) else _Face(op).apply
+    arrays = _static_arrays(op)
 
     def function(*inputs: Any, **arguments: Any) -> Any:
         named = [arguments.pop(name, None) for name in op.inputs[len(inputs) :]]
         # kept until the call is over: a graph made of edges is known by its number alone
         static = op.complete(arguments)
-        outputs = faces.apply([*inputs, *named], _by_number(static))
+        operands = [*inputs, *named, *(static.pop(name) for name in arrays)]
+        outputs = apply(operands, _by_number(static))
         return outputs if len(outputs) > 1 else outputs[0]
 
     function.__name__ = function.__qualname__ = op.name
@@ -70,39 +78,27 @@ def torch_operator(op: Operator[Any]) -> Callable[..., Any]:
     return function
 
 
-class _Faces:
-    """The custom operators of one gnograd operator, and their derivatives."""
+class _Face:
+    """The forward face of a gnograd function as a custom operator.
 
-    def __init__(self, op: Operator[Any]) -> None:
+    Operands are its inputs and, behind them, those of its static arguments that are arrays;
+    `static` below are the others.
+    """
+
+    def __init__(self, op: Function[Any]) -> None:
         self.op = op
-        self.n = n = len(op.inputs)
+        self.n = len(op.inputs)
+        self.arrays = _static_arrays(op)
+        self.plain = [name for name in op.static if name not in self.arrays]
+        self.n_operands = self.n + len(self.arrays)
         # the rest of what forward returns is saved for the vjp
         self.n_outputs = str(inspect.signature(op).return_annotation).count("Array")
-        inputs = [f"Tensor? {name}" for name in op.inputs]
-        tangents = [f"Tensor? t_{name}" for name in op.inputs]
-        static = [
-            f"{_schema_type(parameter)} {parameter.name}"
-            for parameter in inspect.signature(op).parameters.values()
-            if parameter.name in op.static
-        ]
-        cotangents = ["Tensor?[] cotangents"]
-        self.forward = self._define("forward", inputs + static, self._forward, self._like_forward)
-        self.vjp = self._define(
-            "vjp",
-            [*cotangents, *inputs, "Tensor[] saved", "bool[] wrt", *static],
-            self._vjp,
-            lambda _, *a: _like_wanted(a[:n], a[n + 1]),
+        parameters = inspect.signature(op).parameters
+        self.operand_schema = [f"Tensor? {name}" for name in (*op.inputs, *self.arrays)]
+        self.static_schema = [f"{_schema_type(parameters[name])} {name}" for name in self.plain]
+        self.forward = self._define(
+            "forward", self.operand_schema + self.static_schema, self._forward, self._like_forward
         )
-        self.jvp = self._define("jvp", inputs + tangents + static, self._jvp, self._like_jvp)
-        self.hvp = self._define(
-            "hvp",
-            [*cotangents, *inputs, *tangents, "bool[] wrt", *static],
-            self._hvp,
-            lambda _, *a: _like_wanted(a[:n], a[2 * n]),
-        )
-        self.forward.register_autograd(self._backward, setup_context=self._keep)
-        self.vjp.register_autograd(self._vjp_backward, setup_context=self._keep_vjp)
-        self.apply = _functions(self)
 
     def _define(
         self, face: str, arguments: list[str], run: Callable[..., Any], fake: Callable[..., Any]
@@ -122,88 +118,150 @@ class _Faces:
             operator.register_autocast(device, torch.float32)
         return operator
 
-    # ---- the four faces on tensors ----
+    def apply(self, operands: Sequence[Any], static: list[Any]) -> tuple[Tensor, ...]:
+        """Outputs without derivatives."""
+        inputs = [None if x is None else x.detach() for x in operands[: self.n]]
+        return tuple(self.forward(*inputs, *operands[self.n :], *static)[: self.n_outputs])
 
-    def static(self, values: Sequence[Any]) -> dict[str, Any]:
+    def graph(self, static: Sequence[Any]) -> Graph | None:
+        """The graph among the static arguments; who holds it keeps its number valid."""
+        number = dict(zip(self.plain, static, strict=True)).get("graph")
+        return None if number is None else graph_by_number(int(number))
+
+    def static(self, operands: Tensors, static: Sequence[Any]) -> dict[str, Any]:
         """Static arguments of the gnograd operator from those of the custom operator."""
-        return {
-            name: graph_by_number(int(value)) if name == "graph" else value
-            for name, value in zip(self.op.static, values, strict=True)
-        }
+        values = dict(zip(self.plain, static, strict=True))
+        if "graph" in values:
+            values["graph"] = self.graph(static)
+        return values | dict(zip(self.arrays, operands[self.n : self.n_operands], strict=True))
+
+    def static_arrays(
+        self, array: Callable[..., Any], operands: Tensors, static: Sequence[Any]
+    ) -> dict[str, Any]:
+        """The same with arrays for tensors, of the integer type that the operator needs."""
+        values = self.static(operands, static)
+        specs = self.op.signature(**values).arrays if self.arrays else {}
+        for name in self.arrays:
+            tensor, dtype = values[name], shapes.parse(specs.get(name, "")).dtype
+            if tensor is not None and dtype and not tensor.is_floating_point():
+                tensor = tensor.to(getattr(torch, dtype))
+            values[name] = array(tensor)
+        return values
 
     def _forward(self, *args: Any) -> list[Tensor]:
-        inputs, static = args[: self.n], self.static(args[self.n :])
-        with _arrays(inputs) as (array, tensor):
-            outputs, saved = self.op.forward(*map(array, inputs), return_saved=True, **static)
+        operands, static = args[: self.n_operands], args[self.n_operands :]
+        with _arrays(operands) as (array, tensor):
+            outputs, saved = self.op.forward(
+                *map(array, operands[: self.n]),
+                return_saved=True,
+                **self.static_arrays(array, operands, static),
+            )
             outputs = outputs if isinstance(outputs, tuple) else (outputs,)
             own = [a for a in saved if a is not None and all(a is not y for y in outputs)]
             return [tensor(a) for a in (*outputs, *own)]
 
+    def _like_forward(self, *args: Any) -> list[Tensor]:
+        return self._like(args[: self.n_operands], args[self.n_operands :])
+
+    def _like(self, operands: Tensors, static: Sequence[Any]) -> list[Tensor]:
+        inputs = operands[: self.n]
+        first = next(x for x in inputs if x is not None)
+        results = self.op.results(
+            [None if x is None else tuple(x.shape) for x in inputs],
+            str(first.dtype).removeprefix("torch."),
+            **self.static(operands, static),
+        )
+        return [
+            first.new_empty(shape, dtype=getattr(torch, dtype)) for shape, dtype in results.values()
+        ]
+
+
+class _Faces(_Face):
+    """All custom operators of one gnograd operator, and their derivatives."""
+
+    op: Operator[Any]
+
+    def __init__(self, op: Operator[Any]) -> None:
+        super().__init__(op)
+        n, m = self.n, self.n_operands
+        tangents = [f"Tensor? t_{name}" for name in op.inputs]
+        cotangents = ["Tensor?[] cotangents"]
+        operands, static = self.operand_schema, self.static_schema
+        self.vjp = self._define(
+            "vjp",
+            [*cotangents, *operands, "Tensor[] saved", "bool[] wrt", *static],
+            self._vjp,
+            lambda _, *a: _like_wanted(a[:n], a[m + 1]),
+        )
+        self.jvp = self._define("jvp", operands + tangents + static, self._jvp, self._like_jvp)
+        self.hvp = self._define(
+            "hvp",
+            [*cotangents, *operands, *tangents, "bool[] wrt", *static],
+            self._hvp,
+            lambda _, *a: _like_wanted(a[:n], a[m + n]),
+        )
+        self.forward.register_autograd(self._backward, setup_context=self._keep)
+        self.vjp.register_autograd(self._vjp_backward, setup_context=self._keep_vjp)
+
+    # ---- the other three faces on tensors ----
+
     def _vjp(self, cotangents: Tensors, *args: Any) -> list[Tensor]:
-        n = self.n
-        inputs, saved, wrt, static = args[:n], args[n], args[n + 1], self.static(args[n + 2 :])
-        specs = self.op.signature(**static).saved.values()
-        kept = _spread([spec != "None" for spec in specs], saved) if saved else None
-        with _arrays(inputs) as (array, tensor):
+        m = self.n_operands
+        operands, saved, wrt, static = args[:m], args[m], args[m + 1], args[m + 2 :]
+        with _arrays(operands) as (array, tensor):
+            given = self.static_arrays(array, operands, static)
+            specs = self.op.signature(**given).saved.values()
+            kept = _spread([spec != "None" for spec in specs], saved) if saved else None
             return _present(
                 tensor,
                 self.op.vjp(
                     _one_or_all([array(c) for c in cotangents]),
-                    tuple(map(array, inputs)),
+                    tuple(map(array, operands[: self.n])),
                     wrt=self._names(wrt),
                     saved=kept and tuple(map(array, kept)),
-                    **static,
+                    **given,
                 ),
             )
 
     def _jvp(self, *args: Any) -> list[Tensor]:
-        n = self.n
-        inputs, tangents, static = args[:n], args[n : 2 * n], self.static(args[2 * n :])
-        with _arrays(inputs) as (array, tensor):
-            outputs = self.op.jvp(tuple(map(array, inputs)), tuple(map(array, tangents)), **static)
+        m = self.n_operands
+        operands, tangents, static = args[:m], args[m : m + self.n], args[m + self.n :]
+        with _arrays(operands) as (array, tensor):
+            outputs = self.op.jvp(
+                tuple(map(array, operands[: self.n])),
+                tuple(map(array, tangents)),
+                **self.static_arrays(array, operands, static),
+            )
             return [tensor(a) for a in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
     def _hvp(self, cotangents: Tensors, *args: Any) -> list[Tensor]:
-        n = self.n
-        inputs, tangents = args[:n], args[n : 2 * n]
-        wrt, static = args[2 * n], self.static(args[2 * n + 1 :])
-        with _arrays(inputs) as (array, tensor):
+        m = self.n_operands
+        operands, tangents = args[:m], args[m : m + self.n]
+        wrt, static = args[m + self.n], args[m + self.n + 1 :]
+        with _arrays(operands) as (array, tensor):
             return _present(
                 tensor,
                 self.op.hvp(
                     _one_or_all([array(c) for c in cotangents]),
-                    tuple(map(array, inputs)),
+                    tuple(map(array, operands[: self.n])),
                     tuple(map(array, tangents)),
                     wrt=self._names(wrt),
-                    **static,
+                    **self.static_arrays(array, operands, static),
                 ),
             )
 
     def _names(self, wrt: Sequence[bool]) -> list[str]:
         return [name for name, wanted in zip(self.op.inputs, wrt, strict=True) if wanted]
 
-    # ---- shapes without values ----
-
-    def _like_forward(self, *args: Any) -> list[Tensor]:
-        return self._like(args[: self.n], self.static(args[self.n :]))
-
     def _like_jvp(self, *args: Any) -> list[Tensor]:
-        return self._like(args[: self.n], self.static(args[2 * self.n :]))[: self.n_outputs]
+        m = self.n_operands
+        return self._like(args[:m], args[m + self.n :])[: self.n_outputs]
 
-    def _like(self, inputs: Tensors, static: dict[str, Any]) -> list[Tensor]:
-        first = next(x for x in inputs if x is not None)
-        results = self.op.results(
-            [None if x is None else tuple(x.shape) for x in inputs],
-            str(first.dtype).removeprefix("torch."),
-            **static,
-        )
-        return [
-            first.new_empty(shape, dtype=getattr(torch, dtype)) for shape, dtype in results.values()
-        ]
-
-    def kept(self, outputs: Sequence[Tensor], static: Sequence[Any]) -> list[Tensor]:
+    def kept(
+        self, outputs: Sequence[Tensor], operands: Tensors, static: Sequence[Any]
+    ) -> list[Tensor]:
         """What the vjp wants of the results of forward, in its order."""
-        signature = self.op.signature(**self.static(static))
+        signature = self.op.signature(**self.static(operands, static))
         saved = [name for name, spec in signature.saved.items() if spec != "None"]
         own = [name for name in saved if name not in signature.outputs]
         results = dict(zip([*signature.outputs, *own], outputs, strict=True))
@@ -212,42 +270,39 @@ class _Faces:
     # ---- the two rules, for the dispatcher ----
 
     def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-        ctx.static = inputs[self.n :]
-        ctx.graph = self.static(ctx.static).get("graph")
-        saved = self.kept(output, ctx.static)
-        ctx.save_for_backward(*inputs[: self.n], *saved)
+        operands, ctx.static = inputs[: self.n_operands], inputs[self.n_operands :]
+        ctx.graph = self.graph(ctx.static)
+        ctx.save_for_backward(*operands, *self.kept(output, operands, ctx.static))
 
     def _backward(self, ctx: Any, cotangents: Tensors) -> tuple[Any, ...]:
-        inputs, saved = ctx.saved_tensors[: self.n], ctx.saved_tensors[self.n :]
-        wrt = _needed(inputs, ctx.needs_input_grad[: self.n])
+        operands = ctx.saved_tensors[: self.n_operands]
+        saved = ctx.saved_tensors[self.n_operands :]
+        wrt = _needed(operands[: self.n], ctx.needs_input_grad[: self.n])
         gradients = (
-            self.vjp(cotangents[: self.n_outputs], *inputs, list(saved), wrt, *ctx.static)
+            self.vjp(cotangents[: self.n_outputs], *operands, list(saved), wrt, *ctx.static)
             if any(wrt)
             else []
         )
-        return (*_spread(wrt, gradients), *[None] * len(ctx.static))
+        return (*_spread(wrt, gradients), *[None] * (len(self.arrays) + len(ctx.static)))
 
     def _keep_vjp(self, ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-        cotangents, *operands = inputs[: self.n + 1]
-        saved, ctx.wrt, *ctx.static = inputs[self.n + 1 :]
+        cotangents, *operands = inputs[: self.n_operands + 1]
+        saved, ctx.wrt, *ctx.static = inputs[self.n_operands + 1 :]
         ctx.n_cotangents, ctx.n_saved = len(cotangents), len(saved)
-        ctx.graph = self.static(ctx.static).get("graph")
+        ctx.graph = self.graph(ctx.static)
         ctx.save_for_backward(*cotangents, *operands)
 
     def _vjp_backward(self, ctx: Any, directions: Tensors) -> tuple[Any, ...]:
         cotangents = ctx.saved_tensors[: ctx.n_cotangents]
-        inputs = ctx.saved_tensors[ctx.n_cotangents :]
-        to_cotangents = self.jvp(*inputs, *_spread(ctx.wrt, directions), *ctx.static)
-        wrt = _needed(inputs, ctx.needs_input_grad[1 : 1 + self.n])
-        gradients = (
-            self.hvp(cotangents, *inputs, *_spread(ctx.wrt, directions), wrt, *ctx.static)
-            if any(wrt)
-            else []
-        )
-        given = [None if c is None else g for c, g in zip(cotangents, to_cotangents, strict=True)]
+        operands = ctx.saved_tensors[ctx.n_cotangents :]
+        along = _spread(ctx.wrt, directions)
+        to_cotangents = self.jvp(*operands, *along, *ctx.static)
+        wrt = _needed(operands[: self.n], ctx.needs_input_grad[1 : 1 + self.n])
+        gradients = self.hvp(cotangents, *operands, *along, wrt, *ctx.static) if any(wrt) else []
         return (
-            given,
+            _where(cotangents, to_cotangents),
             *_spread(wrt, gradients),
+            *[None] * len(self.arrays),
             [None] * ctx.n_saved,
             None,
             *[None] * len(ctx.static),
@@ -256,41 +311,42 @@ class _Faces:
 
 def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tensor, ...]]:
     """The same two rules for eager mode, with forward mode and vmap: how forward is applied."""
-    n, n_outputs = faces.n, faces.n_outputs
+    n, n_operands, n_outputs = faces.n, faces.n_operands, faces.n_outputs
+    no_gradients = [None] * len(faces.arrays)
 
     class Forward(torch.autograd.Function):
         @staticmethod
-        def forward(static: list[Any], *inputs: Tensor | None) -> tuple[Tensor, ...]:
-            return tuple(faces.forward(*inputs, *static))
+        def forward(static: list[Any], *operands: Tensor | None) -> tuple[Tensor, ...]:
+            return tuple(faces.forward(*operands, *static))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
             ctx.static, *operands = inputs
-            ctx.graph, ctx.n_results = faces.static(ctx.static).get("graph"), len(output)
+            ctx.graph, ctx.n_results = faces.graph(ctx.static), len(output)
             ctx.mark_non_differentiable(*output[n_outputs:])
             ctx.set_materialize_grads(False)
-            ctx.save_for_backward(*operands, *faces.kept(output, ctx.static))
+            ctx.save_for_backward(*operands, *faces.kept(output, operands, ctx.static))
             ctx.save_for_forward(*operands)
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Any, ...]:
-            inputs, saved = ctx.saved_tensors[:n], ctx.saved_tensors[n:]
-            wrt = _needed(inputs, ctx.needs_input_grad[1:])
+            operands, saved = ctx.saved_tensors[:n_operands], ctx.saved_tensors[n_operands:]
+            wrt = _needed(operands[:n], ctx.needs_input_grad[1 : 1 + n])
             outputs = cotangents[:n_outputs]
             if not any(wrt) or all(c is None for c in outputs):
-                return (None,) * (n + 1)
-            gradients = Vjp.apply(list(saved), wrt, ctx.static, *outputs, *inputs)
-            return (None, *_spread(wrt, gradients))
+                return (None,) * (1 + n_operands)
+            gradients = Vjp.apply(list(saved), wrt, ctx.static, *outputs, *operands)
+            return (None, *_spread(wrt, gradients), *no_gradients)
 
         @staticmethod
         def jvp(ctx: Any, _: None, *tangents: Tensor | None) -> tuple[Tensor | None, ...]:
-            outputs = faces.jvp(*ctx.saved_tensors[:n], *tangents, *ctx.static)
+            outputs = faces.jvp(*ctx.saved_tensors[:n_operands], *tangents[:n], *ctx.static)
             return (*outputs, *[None] * (ctx.n_results - n_outputs))
 
         @staticmethod
-        def vmap(info: Any, in_dims: Any, static: list[Any], *inputs: Any) -> Any:
+        def vmap(info: Any, in_dims: Any, static: list[Any], *operands: Any) -> Any:
             return _loop(
-                lambda *batch: Forward.apply(static, *batch), info.batch_size, in_dims[1:], inputs
+                lambda *batch: Forward.apply(static, *batch), info.batch_size, in_dims[1:], operands
             )
 
     class Vjp(torch.autograd.Function):
@@ -298,42 +354,39 @@ def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tens
         def forward(
             saved: list[Tensor], wrt: list[bool], static: list[Any], *arrays: Any
         ) -> tuple[Tensor, ...]:
-            cotangents, inputs = arrays[:n_outputs], arrays[n_outputs:]
-            return tuple(faces.vjp(list(cotangents), *inputs, saved, wrt, *static))
+            cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
+            return tuple(faces.vjp(list(cotangents), *operands, saved, wrt, *static))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
             _, ctx.wrt, ctx.static, *arrays = inputs
-            ctx.graph = faces.static(ctx.static).get("graph")
+            ctx.graph = faces.graph(ctx.static)
             ctx.save_for_backward(*arrays)
             ctx.save_for_forward(*arrays)
 
         @staticmethod
         def backward(ctx: Any, *directions: Tensor) -> tuple[Any, ...]:
             cotangents = ctx.saved_tensors[:n_outputs]
-            inputs = ctx.saved_tensors[n_outputs:]
+            operands = ctx.saved_tensors[n_outputs:]
             along = _spread(ctx.wrt, directions)
             needs = ctx.needs_input_grad[3:]
-            to_cotangents: list[Tensor | None] = [None] * n_outputs
+            to_cotangents: Sequence[Tensor | None] = [None] * n_outputs
             if any(needs[:n_outputs]):
-                every = faces.jvp(*inputs, *along, *ctx.static)
-                # an output whose cotangent was absent needs none
-                pairs = zip(every, needs, strict=False)
-                to_cotangents = [y if need else None for y, need in pairs]
-            wrt = _needed(inputs, needs[n_outputs:])
+                to_cotangents = _where(cotangents, faces.jvp(*operands, *along, *ctx.static))
+            wrt = _needed(operands[:n], needs[n_outputs : n_outputs + n])
             gradients = (
-                faces.hvp(list(cotangents), *inputs, *along, wrt, *ctx.static) if any(wrt) else []
+                faces.hvp(list(cotangents), *operands, *along, wrt, *ctx.static) if any(wrt) else []
             )
-            return (None, None, None, *to_cotangents, *_spread(wrt, gradients))
+            return (None, None, None, *to_cotangents, *_spread(wrt, gradients), *no_gradients)
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> tuple[Tensor, ...]:
             cotangents = ctx.saved_tensors[:n_outputs]
-            inputs = ctx.saved_tensors[n_outputs:]
-            moved, along = tangents[3 : 3 + n_outputs], tangents[3 + n_outputs :]
-            result = faces.hvp(list(cotangents), *inputs, *along, ctx.wrt, *ctx.static)
+            operands = ctx.saved_tensors[n_outputs:]
+            moved, along = tangents[3 : 3 + n_outputs], tangents[3 + n_outputs :][:n]
+            result = faces.hvp(list(cotangents), *operands, *along, ctx.wrt, *ctx.static)
             if any(c is not None for c in moved):
-                linear = faces.vjp(list(moved), *inputs, [], ctx.wrt, *ctx.static)
+                linear = faces.vjp(list(moved), *operands, [], ctx.wrt, *ctx.static)
                 result = [a + b for a, b in zip(result, linear, strict=True)]
             return tuple(result)
 
@@ -353,11 +406,11 @@ def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tens
                 arrays,
             )
 
-    def apply(inputs: Sequence[Any], static: list[Any]) -> tuple[Tensor, ...]:
+    def apply(operands: Sequence[Any], static: list[Any]) -> tuple[Tensor, ...]:
         if torch.compiler.is_compiling():
-            outputs = faces.forward(*inputs, *static)
+            outputs = faces.forward(*operands, *static)
         else:
-            outputs = Forward.apply(static, *inputs)
+            outputs = Forward.apply(static, *operands)
         return tuple(outputs[:n_outputs])
 
     return apply
@@ -383,6 +436,15 @@ def _arrays(tensors: Tensors) -> Iterator[tuple[Callable[..., Any], Callable[...
 def _schema_type(parameter: inspect.Parameter) -> str:
     """Type of a static argument in the language of custom operators."""
     return _SCHEMA_TYPES[str(parameter.annotation)]
+
+
+def _static_arrays(op: Function[Any]) -> list[str]:
+    """Names of the static arguments that are arrays."""
+    return [
+        parameter.name
+        for parameter in inspect.signature(op).parameters.values()
+        if parameter.name in op.static and str(parameter.annotation).startswith("Array")
+    ]
 
 
 def _by_number(static: dict[str, Any]) -> list[Any]:
@@ -412,6 +474,11 @@ def _spread(wrt: Sequence[bool], values: Sequence[Any]) -> list[Any]:
     """One entry an input, None where not wanted."""
     rest = iter(values)
     return [next(rest) if wanted else None for wanted in wrt]
+
+
+def _where(cotangents: Tensors, gradients: Sequence[Tensor]) -> list[Tensor | None]:
+    """Gradients of the cotangents that are there."""
+    return [None if c is None else g for c, g in zip(cotangents, gradients, strict=True)]
 
 
 def _loop(function: Any, size: int, in_dims: Any, args: Any) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ __all__ = [
     "agg_edge_to_edge",
     "agg_simple",
     "agg_weighted",
+    "compressed_attention",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -16,11 +17,14 @@ __all__ = [
     "mha_gat_v2",
     "mha_simple",
     "radial_basis",
+    "selected_attention",
+    "window_attention",
 ]
 
 agg_edge_to_edge = torch_operator(gnograd.agg_edge_to_edge)
 agg_simple = torch_operator(gnograd.agg_simple)
 agg_weighted = torch_operator(gnograd.agg_weighted)
+compressed_attention = torch_operator(gnograd.compressed_attention)
 gno = torch_operator(gnograd.gno)
 gno_aggregate = torch_operator(gnograd.gno_aggregate)
 gno_contract = torch_operator(gnograd.gno_contract)
@@ -29,3 +33,5 @@ mha_gat = torch_operator(gnograd.mha_gat)
 mha_gat_v2 = torch_operator(gnograd.mha_gat_v2)
 mha_simple = torch_operator(gnograd.mha_simple)
 radial_basis = torch_operator(gnograd.radial_basis)
+selected_attention = torch_operator(gnograd.selected_attention)
+window_attention = torch_operator(gnograd.window_attention)
