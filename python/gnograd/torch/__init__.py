@@ -5,6 +5,7 @@ Importing this package imports torch; nothing else in gnograd does.
 """
 
 from gnograd.torch.adapter import torch_operator
+from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
 from gnograd.torch.functional import (
     agg_edge_to_edge,
     agg_simple,
@@ -33,8 +34,10 @@ from gnograd.torch.layers import (
 
 __all__ = [
     "GNO",
+    "DimeNetPlusPlus",
     "GATConv",
     "GATv2Conv",
+    "InteractionPPBlock",
     "TransformerConv",
     "WeightedAggregation",
     "agg_edge_to_edge",

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: MIT
+"""DimeNet++ in PyTorch: PyG's blocks and differences of the energy as references."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gnograd as gg
+
+torch = pytest.importorskip("torch")
+gt = pytest.importorskip("gnograd.torch")
+
+CUTOFF = 2.5
+SPHERICAL, RADIAL = 7, 6
+SIZES = dict(hidden_channels=16, int_emb_size=8, basis_emb_size=4, num_spherical=SPHERICAL)
+MODEL = dict(**SIZES, num_radial=RADIAL, out_channels=1, num_blocks=2, out_emb_channels=12)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def molecules(sizes=(9, 5), seed=0):
+    """Atoms, none too close to another, their molecules, and edges in random order."""
+    rng = np.random.default_rng(seed)
+    positions, src, dst = [], [], []
+    for number, size in enumerate(sizes):
+        points = np.empty((0, 3))
+        while len(points) < size:
+            point = rng.random(3) * 2.6
+            if np.all(np.linalg.norm(points - point, axis=1) > 0.8):
+                points = np.concatenate([points, [point]])
+        graph = gg.Graph.radius(points, CUTOFF, include_self=False)
+        first = sum(sizes[:number])
+        src.append(graph.src + first)
+        dst.append(graph.dst + first)
+        positions.append(points)
+    order = rng.permutation(sum(map(len, src)))
+    n = sum(sizes)
+    graph = gg.Graph.from_edges(np.concatenate(src)[order], np.concatenate(dst)[order], n, n)
+    z = torch.from_numpy(rng.choice([1, 6, 7, 8], n))
+    batch = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    return z, torch.from_numpy(np.concatenate(positions)), graph, batch
+
+
+def triplets(graph):
+    """Edges k -> j and j -> i of all triplets with k other than i."""
+    kj, ji = np.nonzero(
+        (graph.dst[:, None] == graph.src[None, :]) & (graph.src[:, None] != graph.dst[None, :])
+    )
+    return torch.from_numpy(kj), torch.from_numpy(ji)
+
+
+def ends(graph):
+    return torch.from_numpy(graph.src).long(), torch.from_numpy(graph.dst).long()
+
+
+@pytest.fixture(scope="module")
+def pyg_model():
+    """PyG's model, which takes sympy long to make."""
+    pyg = pytest.importorskip("torch_geometric.nn.models.dimenet")
+    pytest.importorskip("sympy")
+    torch.manual_seed(1)
+    return pyg.DimeNetPlusPlus(**MODEL, cutoff=CUTOFF, output_initializer="glorot_orthogonal")
+
+
+def own_model():
+    return gt.DimeNetPlusPlus(**MODEL, cutoff=CUTOFF, output_initializer="glorot_orthogonal")
+
+
+def pyg_energy(model, z, pos, graph, batch):
+    """``forward`` of PyG's model after its neighbour search, which needs torch_cluster."""
+    kj, ji = triplets(graph)
+    src, dst = ends(graph)
+    vector = pos[dst] - pos[src]
+    length = vector.pow(2).sum(dim=-1).sqrt()
+    cross = torch.linalg.cross(vector[ji], vector[kj]).norm(dim=-1)
+    angle = torch.atan2(cross, (vector[ji] * vector[kj]).sum(dim=-1))
+    rbf, sbf = model.rbf(length), model.sbf(length, angle, kj)
+    x = model.emb(z, rbf, dst, src)
+    out = model.output_blocks[0](x, rbf, dst, num_nodes=len(z))
+    for interact, read in zip(model.interaction_blocks, model.output_blocks[1:], strict=True):
+        x = interact(x, rbf, sbf, kj, ji)
+        out = out + read(x, rbf, dst, num_nodes=len(z))
+    return out.new_zeros(int(batch.max()) + 1, 1).index_add(0, batch, out)
+
+
+def compare(actual, expected, tolerance):
+    """Relative to the largest entry."""
+    assert actual.shape == expected.shape
+    scale = float(expected.detach().abs().max())
+    torch.testing.assert_close(actual, expected, rtol=0, atol=tolerance * scale)
+
+
+def derivatives(out, loss_weight, inputs, parameters):
+    """First derivatives of a sum, and those of the squares of the derivatives by the inputs."""
+    first = torch.autograd.grad(
+        (loss_weight * out).sum(), [*inputs, *parameters], create_graph=True
+    )
+    loss = sum(g.square().sum() for g in first[: len(inputs)])
+    second = torch.autograd.grad(loss, [*inputs, *parameters], allow_unused=True)
+    return first, second
+
+
+# ---- PyG's block and model ----
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_block_equals_pyg(seed):
+    pyg = pytest.importorskip("torch_geometric.nn.models.dimenet")
+    arguments = (16, 8, 4, SPHERICAL, RADIAL, 1, 2)
+    theirs = pyg.InteractionPPBlock(*arguments, torch.nn.functional.silu)
+    ours = gt.InteractionPPBlock(*arguments)
+    ours.load_state_dict(theirs.state_dict())
+
+    _, pos, graph, _ = molecules(seed=seed)
+    src, dst = ends(graph)
+    vector = (pos[dst] - pos[src]).float().requires_grad_()
+    rbf, sbf = gt.radial_basis(
+        vector.detach().norm(dim=1, keepdim=True) / CUTOFF, torch.pi * torch.arange(1.0, RADIAL + 1)
+    )
+    inputs = [vector, torch.randn(graph.n_edges, 16), rbf, sbf]
+    vector, x, rbf, sbf = inputs = [a.detach().requires_grad_() for a in inputs]
+
+    kj, ji = triplets(graph)
+    unit = vector / vector.norm(dim=1, keepdim=True)
+    angular = legendre((unit[kj] * unit[ji]).sum(dim=1))
+    basis = sbf[kj].view(-1, SPHERICAL, RADIAL) * angular.unsqueeze(2)
+    expected = theirs(x, rbf, basis.flatten(1), kj, ji)
+    out = ours(x, rbf, sbf, vector, graph)
+    compare(out, expected, 1e-5)
+
+    weight = torch.randn_like(out)
+    names = [name for name, _ in ours.named_parameters()]
+    got = derivatives(out, weight, inputs, [ours.get_parameter(n) for n in names])
+    want = derivatives(expected, weight, inputs, [theirs.get_parameter(n) for n in names])
+    for ours_of_order, theirs_of_order in zip(got, want, strict=True):
+        for a, b in zip(ours_of_order, theirs_of_order, strict=True):
+            assert (a is None) == (b is None)
+            if b is not None:
+                compare(a, b, 1e-5)
+
+
+def legendre(c):
+    """The angular part: Legendre polynomials with the factor of spherical harmonics."""
+    p = [torch.ones_like(c), c]
+    for k in range(2, SPHERICAL):
+        p.append(((2 * k - 1) * c * p[-1] - (k - 1) * p[-2]) / k)
+    degree = torch.arange(SPHERICAL, dtype=c.dtype)
+    return torch.stack(p, dim=1) * ((2 * degree + 1) / (4 * torch.pi)).sqrt()
+
+
+def test_model_equals_pyg(pyg_model):
+    theirs, ours = pyg_model.double(), own_model().double()
+    ours.load_state_dict(theirs.state_dict())
+    z, pos, graph, batch = molecules()
+    pos.requires_grad_()
+    expected = pyg_energy(theirs, z, pos, graph, batch)
+    energy = ours(z, pos, graph, batch)
+    # PyG keeps zeros of the Bessel functions in float32
+    compare(energy, expected, 1e-6)
+    names = [name for name, _ in ours.named_parameters()]
+    weight = torch.tensor([[1.0], [-0.5]], dtype=torch.float64)
+    got = derivatives(energy, weight, [pos], [ours.get_parameter(n) for n in names])
+    want = derivatives(expected, weight, [pos], [theirs.get_parameter(n) for n in names])
+    for ours_of_order, theirs_of_order in zip(got, want, strict=True):
+        for a, b in zip(ours_of_order, theirs_of_order, strict=True):
+            compare(a, b, 1e-6)
+
+
+def test_same_distribution_of_parameters_as_pyg(pyg_model):
+    theirs, ours = pyg_model.float().state_dict(), own_model().state_dict()
+    assert list(theirs) == list(ours)
+    for name, value in theirs.items():
+        assert ours[name].shape == value.shape
+        if name.endswith("bias") and "emb" not in name:
+            assert not ours[name].any()
+        elif value.dim() == 2:
+            torch.testing.assert_close(ours[name].std(), value.std(), rtol=0.3, atol=0)
+    torch.testing.assert_close(ours["rbf.freq"], theirs["rbf.freq"])
+
+
+def test_no_energy_before_training():
+    model = gt.DimeNetPlusPlus(**MODEL)
+    z, pos, graph, batch = molecules()
+    assert torch.equal(model(z, pos.float(), graph, batch), torch.zeros(2, 1))
+    with pytest.raises(ValueError, match="DimeNetPlusPlus: output_initializer is 'ones'"):
+        gt.DimeNetPlusPlus(**MODEL, output_initializer="ones")
+
+
+# ---- forces ----
+
+
+def forces(model, z, pos, graph, batch):
+    pos = pos.detach().requires_grad_()
+    energy = model(z, pos, graph, batch).sum()
+    return -torch.autograd.grad(energy, pos, create_graph=True)[0]
+
+
+def test_forces_are_differences_of_the_energy():
+    model = own_model().double()
+    z, pos, graph, batch = molecules()
+    actual = -forces(model, z, pos, graph, batch).detach()
+    step = 1e-4
+    differences = torch.empty_like(pos)
+    with torch.no_grad():
+        for entry in np.ndindex(*pos.shape):
+            move = torch.zeros_like(pos)
+            move[entry] = step
+            e = [float(model(z, pos + k * move, graph, batch).sum()) for k in (-2, -1, 1, 2)]
+            differences[entry] = (e[0] - 8 * e[1] + 8 * e[2] - e[3]) / (12 * step)
+    compare(actual, differences, 1e-7)
+
+
+def test_gradient_of_a_force_loss_to_every_weight():
+    model = own_model().double()
+    z, pos, graph, batch = molecules((6, 4))
+    target = torch.randn_like(pos)
+
+    def loss():
+        return (forces(model, z, pos, graph, batch) - target).square().sum()
+
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    gradients = torch.autograd.grad(loss(), parameters, allow_unused=True)
+    for name, parameter, gradient in zip(names, parameters, gradients, strict=True):
+        if gradient is None:  # does not move with the atoms
+            continue
+        direction = torch.randn_like(parameter)
+        direction /= direction.norm()
+        along, step = (gradient * direction).sum(), 1e-3
+        with torch.no_grad():
+            start = parameter.clone()
+        values = []
+        for k in (-2, -1, 1, 2):
+            with torch.no_grad():
+                parameter.copy_(start + k * step * direction)
+            values.append(loss().detach())
+        with torch.no_grad():
+            parameter.copy_(start)
+        difference = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
+        scale = max(1.0, float(gradient.norm()))
+        assert abs(along - difference) <= 1e-6 * scale, name
+
+
+# ---- symmetry and periodic cells ----
+
+
+def test_turned_and_reordered_molecule():
+    model = own_model().double()
+    z, pos, graph, batch = molecules((7,))
+    rotation = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64))[0]
+    order = torch.randperm(7)
+    inverse = torch.argsort(order).numpy()
+    src, dst = inverse[graph.src], inverse[graph.dst]
+    shuffle = np.random.default_rng(1).permutation(graph.n_edges)
+    other = gg.Graph.from_edges(src[shuffle], dst[shuffle], 7, 7)
+    energy = model(z, pos, graph, batch)
+    compare(model(z[order], pos[order] @ rotation + 1.5, other, batch), energy, 1e-12)
+    force = forces(model, z, pos, graph, batch)
+    turned = forces(model, z[order], pos[order] @ rotation, other, batch)
+    compare(turned, force[order] @ rotation, 1e-11)
+
+
+def crystal(repeat):
+    """A small cell with edges to images, repeated along its axes."""
+    rng = np.random.default_rng(4)
+    cell = np.array([[2.1, 0, 0], [0.3, 2.2, 0], [-0.2, 0.4, 2.0]])
+    base = (np.array([[0.1, 0.2, 0.3], [0.6, 0.5, 0.7]]) + 0.03 * rng.random((2, 3))) @ cell
+    images = np.array(list(np.ndindex(*repeat))) @ cell
+    pos = (images[:, None] + base).reshape(-1, 3)
+    periods = cell * np.array(repeat)[:, None]
+    shifts = (np.array(list(np.ndindex(7, 7, 7))) - 3) @ periods
+    reach = pos[None, :, None] + shifts - pos[:, None, None]  # from an atom to all images
+    length = np.linalg.norm(reach, axis=-1)
+    src, dst, which = np.nonzero((length < CUTOFF) & (length > 0))
+    n = len(pos)
+    z = torch.tensor([6, 8] * (n // 2))
+    offset = torch.from_numpy(shifts[which])
+    return z, torch.from_numpy(pos), gg.Graph.from_edges(src, dst, n, n), offset
+
+
+def test_a_repeated_cell_has_as_much_energy_an_atom():
+    model = own_model().double()
+    energies, all_forces = [], []
+    for repeat in ((1, 1, 1), (2, 1, 3)):
+        z, pos, graph, offset = crystal(repeat)
+        pos.requires_grad_()
+        energy = model(z, pos, graph, offset=offset)
+        all_forces.append(torch.autograd.grad(energy.sum(), pos)[0])
+        energies.append(energy / len(z))
+    compare(energies[1], energies[0], 1e-12)
+    compare(all_forces[1], all_forces[0].repeat(6, 1), 1e-10)
+
+
+# ---- compilation ----
+
+
+def test_compile_block():
+    block = gt.InteractionPPBlock(16, 8, 4, SPHERICAL, RADIAL, 1, 2).double()
+    compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
+    for seed in range(2):
+        _, pos, graph, _ = molecules((6 + seed,), seed)
+        src, dst = ends(graph)
+        inputs = [
+            torch.randn(graph.n_edges, width, dtype=torch.float64)
+            for width in (16, RADIAL, SPHERICAL * RADIAL)
+        ]
+        results = []
+        for function in (block, compiled):
+            block.zero_grad()
+            vector = (pos[dst] - pos[src]).requires_grad_()
+            function(*inputs, vector, graph).square().sum().backward()
+            results.append([vector.grad, *(p.grad.clone() for p in block.parameters())])
+        for eager, traced in zip(*results, strict=True):
+            torch.testing.assert_close(traced, eager, rtol=1e-12, atol=1e-12)
