@@ -15,6 +15,8 @@ module gnograd
   use gnograd_autodiff_reduce, only: sum, mean, norm, softmax
   use gnograd_autodiff_shape, only: reshape, transpose, permute, slice, concatenate, gather
   use gnograd_autodiff_gno, only: gno, gno_contract, gno_kernel, gno_aggregate
+  use gnograd_autodiff_aggregation, only: agg_weighted, agg_simple, agg_concat
+  use gnograd_autodiff_gat, only: mha_gat, mha_gat_v2, mha_simple
   use gnograd_autodiff_dimenet, only: agg_edge_to_edge, radial_basis
   use gnograd_autodiff_optimizer, only: adam_type, sgd_type
   use gnograd_core_codes

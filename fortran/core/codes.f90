@@ -23,6 +23,8 @@ module gnograd_core_codes
   !> Activations of attention scores
   integer, parameter :: score_leaky_relu = 0, score_elu = 1, score_linear = 2, score_relu = 3, &
     & score_scalar = 4, score_sigmoid = 5, score_tanh = 6
+  character(len=*), parameter :: score_names(0:6) = [character(len=9) :: "LeakyReLU", "ELU", &
+    & "Linear", "ReLU", "Scalar", "Sigmoid", "Tanh"]
 
   !> Triplets k -> j -> i with k = i that DimeNet leaves out: those that turn back on the same
   !> edge, all, none

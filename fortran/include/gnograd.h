@@ -1047,6 +1047,29 @@ int64_t gnograd_array_gno_kernel(
 int64_t gnograd_array_gno_aggregate(
     gnograd_tape *tape, const gnograd_graph *graph, int reduction, int64_t h, int64_t kappa);
 
+/* Aggregation and graph attention, as the functions of the same names on plain arrays. The graph
+ * must outlive the arrays made with it; w, e and own may be 0, and x where another block is
+ * there. */
+int64_t gnograd_array_agg_weighted(
+    gnograd_tape *tape, const gnograd_graph *graph, int aggregation, int64_t x, int64_t w);
+int64_t gnograd_array_agg_simple(
+    gnograd_tape *tape, const gnograd_graph *graph, int aggregation, int64_t x, int64_t e);
+int64_t gnograd_array_agg_concat(
+    gnograd_tape *tape, const gnograd_graph *graph, int aggregation,
+    int64_t x, int64_t w, int64_t e, int64_t own);
+int64_t gnograd_array_mha_gat(
+    gnograd_tape *tape, const gnograd_graph *graph, int num_heads, int concat_heads,
+    int activation, double negative_slope,
+    int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
+int64_t gnograd_array_mha_gat_v2(
+    gnograd_tape *tape, const gnograd_graph *graph, int num_heads, int concat_heads,
+    int activation, double negative_slope,
+    int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
+int64_t gnograd_array_mha_simple(
+    gnograd_tape *tape, const gnograd_graph *graph, int num_heads, int concat_heads,
+    int norm_by_dim,
+    int64_t q, int64_t k, int64_t v, int64_t e);
+
 /* Optimizers move parameters along the gradients of the last backward. Free before the tape. */
 typedef struct gnograd_optimizer gnograd_optimizer;
 

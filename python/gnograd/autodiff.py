@@ -3,8 +3,8 @@
 
 A `Tape` keeps arrays and how they were computed; an `Array` is a handle on one of them. The
 gradient of a loss is one sweep back over the tape. Gradients can themselves be differentiated
-(``create_graph=True``), as often as wanted, through all operations; through `gno` and its parts
-once.
+(``create_graph=True``), as often as wanted, through all operations; through `gno` and its parts,
+aggregation and graph attention once.
 
 Arrays are float32 or float64, have up to four axes, and follow NumPy's broadcasting.
 
@@ -33,13 +33,16 @@ import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gnograd import _core
+from gnograd.aggregation import AGGREGATIONS
 from gnograd.backends.cpu import address, check_status
+from gnograd.gat import ACTIVATIONS as SCORE_ACTIVATIONS
 from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS
 from gnograd.graph import Graph
 
@@ -48,6 +51,9 @@ __all__ = [
     "Adam",
     "Array",
     "Tape",
+    "agg_concat",
+    "agg_simple",
+    "agg_weighted",
     "concatenate",
     "cos",
     "exp",
@@ -60,6 +66,9 @@ __all__ = [
     "log",
     "matmul",
     "mean",
+    "mha_gat",
+    "mha_gat_v2",
+    "mha_simple",
     "norm",
     "relu",
     "reshape",
@@ -700,34 +709,162 @@ def gno_aggregate(h: Operand, kappa: Operand, *, graph: Graph, reduction: str = 
     )  # fmt: skip
 
 
-_CHOICES = {"activation": ACTIVATIONS, "reduction": REDUCTIONS, "kernel": KERNEL_FORMS}
+def agg_weighted(x: Operand, w: Operand, *, graph: Graph, aggregation: str = "sum") -> Array:
+    """Aggregation with a weight an edge, as `gnograd.agg_weighted`; an input is on a tape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd as gg
+    >>> import gnograd.autodiff as ad
+    >>> graph = gg.Graph.from_edges(src=[0, 1], dst=[0, 0], n_src=2)
+    >>> tape = ad.Tape("float64")
+    >>> x, w = tape.parameter([[1.0, 2.0], [3.0, -4.0]]), tape.parameter([1.0, 3.0])
+    >>> y = ad.agg_weighted(x, w, graph=graph, aggregation="mean")
+    >>> y.value
+    array([[ 2.5, -2.5],
+           [ 0. ,  0. ]])
+    >>> ad.sum(y).backward()
+    >>> w.grad
+    array([ 0.75, -0.25])
+    """
+    return _on_graph(
+        _core.gnograd_array_agg_weighted, "agg_weighted", graph, {"aggregation": aggregation},
+        (x, w), _AGGREGATION_CHOICES,
+    )  # fmt: skip
+
+
+def agg_simple(
+    x: Operand | None, e: Operand | None = None, *, graph: Graph, aggregation: str = "sum"
+) -> Array:
+    """Aggregation without weights, as `gnograd.agg_simple`; one of the inputs is on a tape."""
+    return _on_graph(
+        _core.gnograd_array_agg_simple, "agg_simple", graph, {"aggregation": aggregation}, (x, e),
+        _AGGREGATION_CHOICES,
+    )  # fmt: skip
+
+
+def agg_concat(
+    x: Operand | None,
+    w: Operand | None = None,
+    e: Operand | None = None,
+    own: Operand | None = None,
+    *,
+    graph: Graph,
+    aggregation: str = "sum",
+) -> Array:
+    """Aggregates and own features, as `gnograd.agg_concat`; one of the inputs is on a tape."""
+    return _on_graph(
+        _core.gnograd_array_agg_concat, "agg_concat", graph, {"aggregation": aggregation},
+        (x, w, e, own), _AGGREGATION_CHOICES,
+    )  # fmt: skip
+
+
+def mha_gat(
+    x_src: Operand,
+    x_dst: Operand,
+    a: Operand,
+    e: Operand | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    activation: str = "LeakyReLU",
+    negative_slope: float = 0.2,
+) -> Array:
+    """Graph attention, as `gnograd.mha_gat`; at least one of the inputs is on a tape."""
+    return _on_graph(
+        _core.gnograd_array_mha_gat, "mha_gat", graph,
+        {"num_heads": index(num_heads), "concat_heads": int(concat_heads),
+         "activation": activation, "negative_slope": float(negative_slope)},
+        (x_src, x_dst, a, e), _ATTENTION_CHOICES,
+    )  # fmt: skip
+
+
+def mha_gat_v2(
+    x_src: Operand,
+    x_dst: Operand,
+    a: Operand,
+    e: Operand | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    activation: str = "LeakyReLU",
+    negative_slope: float = 0.2,
+) -> Array:
+    """Graph attention with the activation inside, as `gnograd.mha_gat_v2`.
+
+    At least one of the inputs is on a tape.
+    """
+    return _on_graph(
+        _core.gnograd_array_mha_gat_v2, "mha_gat_v2", graph,
+        {"num_heads": index(num_heads), "concat_heads": int(concat_heads),
+         "activation": activation, "negative_slope": float(negative_slope)},
+        (x_src, x_dst, a, e), _ATTENTION_CHOICES,
+    )  # fmt: skip
+
+
+def mha_simple(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    e: Operand | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    norm_by_dim: bool = True,
+) -> Array:
+    """Attention with queries and keys, as `gnograd.mha_simple`; an input is on a tape."""
+    return _on_graph(
+        _core.gnograd_array_mha_simple, "mha_simple", graph,
+        {"num_heads": index(num_heads), "concat_heads": int(concat_heads),
+         "norm_by_dim": int(norm_by_dim)},
+        (q, k, v, e), _ATTENTION_CHOICES,
+    )  # fmt: skip
+
+
+_Choices: TypeAlias = Mapping[str, Mapping[str, int]]
+_GNO_CHOICES: _Choices = {
+    "activation": ACTIVATIONS,
+    "reduction": REDUCTIONS,
+    "kernel": KERNEL_FORMS,
+}
+_AGGREGATION_CHOICES: _Choices = {"aggregation": AGGREGATIONS}
+_ATTENTION_CHOICES: _Choices = {"activation": SCORE_ACTIVATIONS}
 
 
 def _on_graph(
     function: Callable[..., int],
     name: str,
     graph: Graph | None,
-    static: Mapping[str, str],
+    static: Mapping[str, str | int | float],
     inputs: Sequence[Operand | None],
+    choices: _Choices = _GNO_CHOICES,
 ) -> Array:
-    """Call an operator: tape, graph, codes of the static arguments, arrays."""
+    """Call an operator: tape, graph, static arguments (names as their codes), arrays."""
     like = next((array for array in inputs if isinstance(array, Array)), None)
     if like is None:
         raise TypeError(f"{name}: needs an Array among its inputs")
     tape = like.tape
-    codes = []
-    for argument, choice in static.items():
-        if choice not in _CHOICES[argument]:
-            raise ValueError(
-                f"{name}: {argument} is {choice!r}, not one of {[*_CHOICES[argument]]}"
-            )
-        codes.append(_CHOICES[argument][choice])
+    codes = [
+        _code(f"{name}: {argument}", value, choices[argument]) if argument in choices else value
+        for argument, value in static.items()
+    ]
     handles = [0 if array is None else _operand(like, array) for array in inputs]
     if graph is None:
         return tape._wrap(function(tape._handle, *codes, *handles))
     result = tape._wrap(function(tape._handle, graph.handle, *codes, *handles))
     tape._kept.append((result._handle & (1 << _ID_BITS) - 1, graph))
     return result
+
+
+def _code(label: str, value: object, choices: Mapping[str, int]) -> int:
+    """Code of a name."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{label} is {value!r}, not one of {[*choices]}")
+    return choices[value]
 
 
 def grad(loss: Array, arrays: Sequence[Array], create_graph: bool = False) -> tuple[Array, ...]:

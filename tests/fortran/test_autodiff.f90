@@ -30,6 +30,7 @@ contains
       & test_type("derivatives, network", test_network), &
       & test_type("derivatives, gno", test_gno), &
       & test_type("derivatives, DimeNet", test_dimenet), &
+      & test_type("derivatives, aggregation and attention", test_graph_operators), &
       & test_type("derivatives, shapes", test_shapes), &
       & test_type("shared nodes cost once", test_shared), &
       & test_type("third order", test_third_order), &
@@ -175,6 +176,41 @@ contains
     call expect(tape, "agg_edge_to_edge: vector has shape 2 4, needs 3 4", error)
     call tape%free()
   end subroutine test_dimenet
+
+  !> x: features of 3 nodes, y: weights of 4 edges and of attention
+  function neighbour_sum(tape, x, y) result(loss)
+    type(tape_type), intent(in) :: tape
+    type(array_type), intent(in) :: x, y
+    type(array_type) :: loss, w, a
+    type(graph_type), save, target :: graph
+    type(error_type), allocatable :: error
+
+    if (graph%n_dst == 0) call graph%init([1, 3, 3, 5], [1, 2, 3, 3], 3, error)
+    w = reshape(slice(y, [1_int64, 1_int64], [4_int64, 1_int64]), [4])
+    a = reshape(slice(y, [1_int64, 2_int64], [4_int64, 2_int64]), [8])
+    loss = sum(sin(agg_weighted(x, w, graph))*agg_weighted(x, w*w + tape%constant(2.0_dp), &
+      & graph, "mean"))
+    loss = loss + norm(agg_concat(x, graph, w, own=x, aggregation="max"))
+    loss = loss + sum(cos(agg_simple(x, graph, e=reshape(w, [1, 4]))))
+    loss = loss + sum(sin(mha_gat(x, x, a, graph, num_heads=2, activation="Tanh")))
+    loss = loss + sum(sin(mha_gat_v2(x, x, slice(a, [1_int64], [4_int64]), graph, &
+      & concat_heads=.false., activation="Sigmoid")))
+    loss = loss + sum(sin(mha_simple(x, sin(x), x, graph, num_heads=2, norm_by_dim=.false.)))
+  end function neighbour_sum
+
+  subroutine test_graph_operators(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(array_type) :: loss
+
+    call check_derivatives(neighbour_sum, [4, 3], [4, 3], error)
+    if (allocated(error)) return
+    call tape%init(error)
+    if (allocated(error)) return
+    loss = neighbour_sum(tape, tape%constant(draw([4, 2], 1)), tape%constant(draw([4, 3], 2)))
+    call expect(tape, "agg_weighted: x is (4, 2), needs (4, 3)", error)
+    call tape%free()
+  end subroutine test_graph_operators
 
   subroutine test_network(error)
     type(error_type), allocatable, intent(out) :: error
