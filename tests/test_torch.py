@@ -67,6 +67,10 @@ def cases():
             tensors((6, 2, 3), (7, 1, 3), (7, 1, 2)),
             dict(block_index=SELECTED, block_size=2, cu_q=OFFSETS[0], cu_k=OFFSETS[1]),
         ),
+        "compress": (
+            tensors((7, 2, 3), (2, 2)),
+            dict(block=2, stride=1, cu=OFFSETS[1], n_compressed=5),
+        ),
         "compressed_attention": (tensors((5, 2, 3), (4, 1, 3), (4, 1, 2)), dict(block=2, stride=1)),
         "window_attention": (tensors(*[(6, 2, 3)] * 3), dict(window=3, causal=True)),
     }
@@ -133,7 +137,7 @@ def test_gradgradcheck(name, graph):
 def test_opcheck(name, graph):
     inputs, function, static = bind(name, graph)
     given = {**getattr(gg, name).static, **static}
-    arrays = [given.pop(v) for v in ("block_index", "cu_q", "cu_k") if v in given]
+    arrays = [given.pop(v) for v in ("block_index", "cu_q", "cu_k", "cu") if v in given]
     plain = [v.number if isinstance(v, gg.Graph) else v for v in given.values()]
     padded = [*inputs, *[None] * (len(getattr(gg, name).inputs) - len(inputs))]
     forward = getattr(torch.ops.gnograd, f"{name}_forward").default
@@ -266,6 +270,34 @@ def test_compile_whole_graph_with_changing_selections():
             results.append(torch.autograd.grad(function(*inputs, block_index), inputs))
         for eager, traced in zip(*results, strict=True):
             torch.testing.assert_close(traced, eager, rtol=1e-12, atol=1e-12)
+
+
+def test_branches_of_native_sparse_attention():
+    """Compress, attend, select, attend, also in one graph; a selection has no gradient."""
+    inputs = tensors((16, 2, 3), (16, 1, 3), (16, 1, 3), (4, 1))
+    compressed = dict(block=4, stride=2, causal=True, q_offset=2)
+
+    def layer(q, k, v, w):
+        k_c, v_c = (gt.compress(x, w, block=4, stride=2) for x in (k, v))
+        coarse, lse = gt.compressed_attention(q, k_c, v_c, **compressed)
+        blocks = gt.select_blocks(q, k_c, lse, block_size=4, n_blocks=2, **compressed)
+        assert not blocks.requires_grad
+        static = dict(block_index=blocks, block_size=4, causal=True, q_offset=2)
+        fine = gt.selected_attention(q, k, v, **static)
+        return blocks, (coarse * fine).sum()
+
+    blocks, loss = layer(*inputs)
+    arrays = [x.detach().numpy() for x in inputs]
+    k_c = gg.compress(arrays[1], arrays[3], block=4, stride=2)
+    _, lse = gg.compressed_attention(arrays[0], k_c, k_c, **compressed)
+    expected = gg.select_blocks(arrays[0], k_c, lse, block_size=4, n_blocks=2, **compressed)
+    assert np.array_equal(blocks.numpy(), expected)
+    traced = torch.compile(layer, fullgraph=True, backend="aot_eager")(*inputs)
+    assert torch.equal(traced[0], blocks)
+    for a, b in zip(
+        torch.autograd.grad(loss, inputs), torch.autograd.grad(traced[1], inputs), strict=True
+    ):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
 def test_gradient_of_one_of_two_outputs():

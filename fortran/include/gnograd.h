@@ -1304,6 +1304,16 @@ int gnograd_agg_edge_to_edge_hvp_r64(
  * is visible if its last token is. Here lse is an output with a cotangent, or null.
  * window_attention: causal, the last `window` keys; not causal, the keys of a ball, `window` tokens
  * of the sequence; 0 is no limit.
+ * compress: out[c, h, :] = sum over i < block of w[i, h] x[c stride + i, h, :] in every sequence of
+ * at least `block` tokens; cu [n_sequences+1] borders those of x. n_compressed is the number of all
+ * compressed tokens, floor((length - block)/stride) + 1 of a sequence.
+ * select_blocks: for every query_block queries and every key/value head the n_slots blocks of
+ * block_size tokens that get most attention, exp(scale q . k - lse), through the compressed tokens k
+ * that overlap them; the lower number first among equals, -1 where none is left. Here cu_k borders
+ * the n_keys tokens that were compressed. The own block of a query at position s of its sequence is
+ * that of token s + q_offset. Always chosen are first_blocks at the start of the sequence, and
+ * local_blocks that end with the own block; with exclude_own, never the own block; with causal, no
+ * block that begins after the query.
  *
  * A vjp recomputes out and lse if they are null.
  */
@@ -1525,6 +1535,78 @@ int gnograd_window_attention_hvp_r64(
     const double *q, const double *k, const double *v,
     const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
     double *grad_q_tangent, double *grad_k_tangent, double *grad_v_tangent); /* or null */
+
+int gnograd_compress_forward_r32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
+    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
+    const float *x,  /* [n_tokens, n_heads, n_features] */
+    const float *w,  /* [block, n_heads] */
+    float *out);     /* [n_compressed, n_heads, n_features] */
+int gnograd_compress_vjp_r32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
+    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
+    const float *cotangent,
+    const float *x, const float *w,
+    float *grad_x, float *grad_w); /* or null */
+int gnograd_compress_jvp_r32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
+    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
+    const float *x, const float *w,
+    const float *x_tangent, const float *w_tangent, /* or null */
+    float *out_tangent);
+int gnograd_compress_hvp_r32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
+    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
+    const float *cotangent,
+    const float *x, const float *w,
+    const float *x_tangent, const float *w_tangent, /* or null */
+    float *grad_x_tangent, float *grad_w_tangent);  /* or null */
+
+int gnograd_select_blocks_forward_r32(
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads,
+    int64_t n_heads, int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q,
+    const int64_t *cu_k, int64_t block, int64_t stride, int64_t block_size, double scale,
+    int causal, int64_t q_offset, int64_t query_block, int64_t first_blocks,
+    int64_t local_blocks, int exclude_own,
+    const float *q, const float *k, /* [n_compressed, n_heads, d_k] */
+    const float *lse,
+    int32_t *block_index); /* [ceil(n_queries/query_block), n_heads, n_slots] */
+
+int gnograd_compress_forward_r64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
+    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
+    const double *x,  /* [n_tokens, n_heads, n_features] */
+    const double *w,  /* [block, n_heads] */
+    double *out);     /* [n_compressed, n_heads, n_features] */
+int gnograd_compress_vjp_r64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
+    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
+    const double *cotangent,
+    const double *x, const double *w,
+    double *grad_x, double *grad_w); /* or null */
+int gnograd_compress_jvp_r64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
+    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
+    const double *x, const double *w,
+    const double *x_tangent, const double *w_tangent, /* or null */
+    double *out_tangent);
+int gnograd_compress_hvp_r64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
+    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
+    const double *cotangent,
+    const double *x, const double *w,
+    const double *x_tangent, const double *w_tangent, /* or null */
+    double *grad_x_tangent, double *grad_w_tangent);  /* or null */
+
+int gnograd_select_blocks_forward_r64(
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads,
+    int64_t n_heads, int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q,
+    const int64_t *cu_k, int64_t block, int64_t stride, int64_t block_size, double scale,
+    int causal, int64_t q_offset, int64_t query_block, int64_t first_blocks,
+    int64_t local_blocks, int exclude_own,
+    const double *q, const double *k, /* [n_compressed, n_heads, d_k] */
+    const double *lse,
+    int32_t *block_index); /* [ceil(n_queries/query_block), n_heads, n_slots] */
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@ module gnograd_kernels_nsa
   use gnograd_kernels_nsa_pattern, only: pattern_type, duplicates_ignore, duplicates_count
   implicit none
   private
-  public :: selected_pattern, compressed_pattern, window_pattern
+  public :: selected_pattern, compressed_pattern, window_pattern, get_sequences
 
   !> Largest head dimension and block
   integer(int64), parameter :: max_features = 256, max_block = 256
@@ -147,19 +147,9 @@ contains
     integer, intent(in), optional :: duplicates
     integer(int64), allocatable :: first_q(:), first_k(:)
 
-    if (present(cu_q)) then
-      first_q = cu_q
-    else
-      first_q = [0_int64, n_queries]
-    end if
-    if (present(cu_k)) then
-      first_k = cu_k
-    else
-      first_k = [0_int64, n_keys]
-    end if
-    call check_sequences(name//": cu_q", first_q, n_queries, error)
+    call get_sequences(name//": cu_q", n_queries, first_q, error, cu_q)
     if (allocated(error)) return
-    call check_sequences(name//": cu_k", first_k, n_keys, error)
+    call get_sequences(name//": cu_k", n_keys, first_k, error, cu_k)
     if (allocated(error)) return
     if (size(first_q) /= size(first_k)) then
       call fail(error, code_value, name//": cu_q and cu_k have different numbers of sequences")
@@ -171,18 +161,31 @@ contains
     call pattern%build(first_q, first_k, error, block_index, query_block, duplicates)
   end subroutine finish
 
-  !> Borders of sequences rise from 0 to the number of tokens.
-  subroutine check_sequences(label, cu, n, error)
+  !> Borders of sequences, which rise from 0 to the number of tokens.
+  subroutine get_sequences(label, n, borders, error, cu)
+    !> Operator and argument, for messages
     character(len=*), intent(in) :: label
-    integer(int64), intent(in) :: cu(:), n
+    !> Tokens
+    integer(int64), intent(in) :: n
+    !> First token of every sequence, and the end
+    integer(int64), allocatable, intent(out) :: borders(:)
+    !> Allocated if cu is none
     type(error_type), allocatable, intent(out) :: error
+    !> As the caller gave them; absent: one sequence
+    integer(int64), intent(in), optional, contiguous :: cu(:)
 
-    if (size(cu) < 1) then
+    if (present(cu)) then
+      borders = cu
+    else
+      borders = [0_int64, n]
+    end if
+    if (size(borders) < 1) then
       call fail(error, code_value, label//" is empty")
-    else if (cu(1) /= 0 .or. cu(size(cu)) /= n .or. any(cu(2:) < cu(:size(cu) - 1))) then
+    else if (borders(1) /= 0 .or. borders(size(borders)) /= n .or. &
+        & any(borders(2:) < borders(:size(borders) - 1))) then
       call fail(error, code_value, label//" must rise from 0 to the number of tokens")
     end if
-  end subroutine check_sequences
+  end subroutine get_sequences
 
   !> Balls become sequences of their own.
   pure subroutine cut_into_balls(ball, cu_q, cu_k)

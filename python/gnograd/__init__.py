@@ -16,11 +16,14 @@ from gnograd.gno import (
 )
 from gnograd.graph import EdgesBySource, Graph
 from gnograd.nsa import (
+    compress,
     compressed_attention,
+    compressed_offsets,
+    select_blocks,
     selected_attention,
     window_attention,
 )
-from gnograd.operator import Operator
+from gnograd.operator import Function, Operator
 from gnograd.runtime import (
     get_config,
     get_include,
@@ -32,13 +35,16 @@ from gnograd.runtime import (
 
 __all__ = [
     "EdgesBySource",
+    "Function",
     "Graph",
     "Operator",
     "agg_concat",
     "agg_edge_to_edge",
     "agg_simple",
     "agg_weighted",
+    "compress",
     "compressed_attention",
+    "compressed_offsets",
     "get_config",
     "get_include",
     "get_num_threads",
@@ -53,6 +59,7 @@ __all__ = [
     "mha_gat_v2",
     "mha_simple",
     "radial_basis",
+    "select_blocks",
     "selected_attention",
     "set_num_threads",
     "show_config",

@@ -6,9 +6,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gnograd.operator import Array, Signature, operator
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["compressed_attention", "selected_attention", "window_attention"]
+from gnograd.operator import Array, Signature, function, operator
+
+__all__ = [
+    "compress",
+    "compressed_attention",
+    "compressed_offsets",
+    "select_blocks",
+    "selected_attention",
+    "window_attention",
+]
 
 DUPLICATES = {"ignore": 0, "error": 1, "count": 2}
 
@@ -242,4 +252,201 @@ def window_attention(
     >>> out = gg.window_attention(q, k, v, window=1, causal=True)
     >>> np.allclose(out, v)
     True
+    """
+
+
+def _compress(static: Mapping[str, Any]) -> Signature:
+    block, stride, cu = static["block"], static["stride"], static["cu"]
+    if min(block, stride) < 1:
+        raise ValueError("compress: block and stride must be at least 1")
+    if static["n_compressed"] is not None:
+        n = "n_compressed"
+    elif cu is not None:
+        n = str(compressed_offsets(cu, block, stride)[-1])
+    else:
+        n = f"(T>={block})*((T-{block}+{stride})//{stride})"
+    return Signature(
+        inputs={"x": "T H D", "w": "block H"},
+        outputs={"out": f"{n} H D"},
+        arguments=f"T H D {'1' if cu is None else 'n_sequences'} cu block stride {n}",
+        arrays={"cu": "int64 n_sequences+1 or None"},
+    )
+
+
+@operator(_compress)
+def compress(
+    x: Array,
+    w: Array,
+    *,
+    block: int,
+    stride: int,
+    cu: Array | None = None,
+    n_compressed: int | None = None,
+) -> Array:
+    """Weighted sums of overlapping stretches of a sequence: compressed keys or values.
+
+    ``out[c, h] = sum(w[i, h] * x[c * stride + i, h] for i in range(block))`` for every c with
+    ``c * stride + block <= T``; the tail of a sequence that fills no block is dropped.
+
+    Parameters
+    ----------
+    x : array, (T, H, D)
+        Keys or values.
+    w : array, (block, H)
+        Weights of the tokens in a block.
+    block, stride : int
+        Tokens behind a compressed one, and from one to the next.
+    cu : array of int64, (n_sequences + 1,), optional
+        First token of every packed sequence, and the end; one sequence when left out.
+    n_compressed : int, optional
+        Compressed tokens of all sequences. Counted when left out, for which the values of `cu`
+        are read: under `torch.compile` they are not known.
+
+    Returns
+    -------
+    out : array, (Tc, H, D)
+        ``Tc = (T - block) // stride + 1``, 0 if ``T < block``, summed over the sequences; where
+        those begin says `compressed_offsets`.
+
+    Notes
+    -----
+    Temporary memory is at most 64 times the size of `w`, for its gradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd as gg
+    >>> x = np.arange(7.0).reshape(7, 1, 1)
+    >>> gg.compress(x, np.full((4, 1), 0.25), block=4, stride=2)[:, 0, 0]
+    array([1.5, 3.5])
+    """
+
+
+def compressed_offsets(cu: ArrayLike, block: int, stride: int) -> NDArray[np.int64]:
+    """First compressed token of every sequence, and the end: `cu_k` of `compressed_attention`.
+
+    Parameters
+    ----------
+    cu : array of int, (n_sequences + 1,)
+        First token of every sequence, and the end.
+    block, stride : int
+        As for `compress`.
+
+    Returns
+    -------
+    offsets : array of int64, (n_sequences + 1,)
+
+    Examples
+    --------
+    >>> import gnograd as gg
+    >>> gg.compressed_offsets([0, 7, 10, 18], block=4, stride=2)
+    array([0, 2, 2, 5])
+    """
+    lengths = np.diff(np.asarray(cu))
+    counts = np.where(lengths >= block, (lengths - block) // stride + 1, 0)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _select(static: Mapping[str, Any]) -> Signature:
+    if static["query_block"] < 1:
+        raise ValueError(f"select_blocks: query_block is {static['query_block']}, needs at least 1")
+    if static["n_blocks"] < 0:
+        raise ValueError(f"select_blocks: n_blocks is {static['n_blocks']}, needs at least 0")
+    scale = "Dk**-0.5" if static["scale"] is None else "scale"
+    sequences = "1" if static["cu_q"] is None else "n_sequences"
+    n_keys = "Tq" if static["n_keys"] is None else "n_keys"
+    if static["cu_k"] is not None and static["n_keys"] is None:
+        n_keys = str(int(np.asarray(static["cu_k"]).ravel()[-1]))
+    return Signature(
+        inputs={"q": "Tq Hq Dk", "k": "Tc Hk Dk", "lse": "Tq Hq"},
+        outputs={"block_index": "int32 (Tq+query_block-1)//query_block Hk n_blocks"},
+        arguments=f"Tq Tc {n_keys} Hq Hk Dk n_blocks {sequences} cu_q cu_k block stride "
+        f"block_size {scale} causal q_offset query_block first_blocks local_blocks exclude_own",
+        arrays={"cu_q": "int64 n_sequences+1 or None", "cu_k": "int64 n_sequences+1 or None"},
+    )
+
+
+@function(_select)
+def select_blocks(
+    q: Array,
+    k: Array,
+    lse: Array,
+    *,
+    block: int,
+    stride: int,
+    block_size: int,
+    n_blocks: int,
+    n_keys: int | None = None,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: Array | None = None,
+    cu_k: Array | None = None,
+    query_block: int = 1,
+    first_blocks: int = 0,
+    local_blocks: int = 0,
+    exclude_own: bool = False,
+) -> Array:
+    """Choose the blocks that `selected_attention` shall see, by attention to compressed tokens.
+
+    The score of a block is the attention that the compressed tokens get, each times the number of
+    tokens that it shares with the block, summed over the heads that share a key/value head and
+    over the queries that share a selection. Not differentiable.
+
+    Parameters
+    ----------
+    q : array, (Tq, Hq, Dk)
+        Queries; Hq is a multiple of Hk.
+    k : array, (Tc, Hk, Dk)
+        Compressed keys, as `compress` makes them.
+    lse : array, (Tq, Hq)
+        From `compressed_attention` of `q` and `k`, with the same `block`, `stride`, `scale`,
+        `causal` and `q_offset`.
+    block, stride : int
+        Tokens behind a compressed key, and from one to the next.
+    block_size : int
+        Tokens in a block to select.
+    n_blocks : int
+        How many to select.
+    n_keys : int, optional
+        Tokens that were compressed; the last of `cu_k`, or else as many as queries, when left out.
+    scale : float, optional
+        ``1 / sqrt(Dk)`` when left out.
+    causal : bool
+        Leave out blocks that begin after position s + q_offset.
+    q_offset : int
+        Of the queries' positions against the keys': the own block of the query at position s is
+        that of token s + q_offset.
+    cu_q, cu_k : array of int64, (n_sequences + 1,), optional
+        First query, and first token before compression, of every packed sequence, and the end; one
+        sequence when left out.
+    query_block : int
+        Consecutive queries that share a selection; all their blocks are own blocks. Sequences
+        begin at multiples of it.
+    first_blocks, local_blocks : int
+        So many blocks at the start of the sequence, and so many up to the own block, are always
+        selected.
+    exclude_own : bool
+        Never select the own block, nor another query's that shares the selection.
+
+    Returns
+    -------
+    block_index : array of int32, (ceil(Tq / query_block), Hk, n_blocks)
+        Those always selected, then by score, the lower number first among equals; -1 where no
+        block is left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd as gg
+    >>> q, k, v = np.random.default_rng(0).normal(size=(3, 64, 2, 8))
+    >>> w = np.full((8, 2), 1 / 8)
+    >>> compressed = {"block": 8, "stride": 4, "causal": True}
+    >>> k_c, v_c = (gg.compress(x, w, block=8, stride=4) for x in (k, v))
+    >>> out, lse = gg.compressed_attention(q, k_c, v_c, **compressed)
+    >>> blocks = gg.select_blocks(
+    ...     q, k_c, lse, block_size=16, n_blocks=2, local_blocks=1, **compressed)
+    >>> blocks[[0, 63], 0, 0]
+    array([0, 3], dtype=int32)
+    >>> out = gg.selected_attention(q, k, v, block_index=blocks, block_size=16, causal=True)
     """

@@ -89,3 +89,64 @@ def window_attention(
         return window is None or s // window == p // window
 
     return by_position(q, k, v, sees, scale, cu_q, cu_k)
+
+
+def compressed_tokens(length, block, stride):
+    """First tokens of the stretches of a sequence that are compressed."""
+    return range(0, length - block + 1, stride)
+
+
+def compress(x, w, *, block, stride, cu=None):
+    rows = [
+        sum(w[i][:, None] * x[first + start + i] for i in range(block))
+        for first, end in sequences(cu, len(x))
+        for start in compressed_tokens(end - first, block, stride)
+    ]
+    return np.array(rows).reshape(-1, *x.shape[1:])
+
+
+def select_blocks(
+    q, k, *, block, stride, block_size, n_blocks, n_keys=None, scale=None, causal=False,
+    q_offset=0, cu_q=None, cu_k=None, query_block=1, first_blocks=0, local_blocks=0,
+    exclude_own=False,
+):  # fmt: skip
+    """Scores of all blocks, one selection at a time, then the best; lse comes from here."""
+    n_heads, group = k.shape[1], q.shape[1] // k.shape[1]
+    scale = 1 / np.sqrt(q.shape[2]) if scale is None else scale
+    bounds_q, bounds_k = sequences(cu_q, len(q)), sequences(cu_k, n_keys or len(q))
+    chosen = np.full((-(-len(q) // query_block), n_heads, n_blocks), -1)
+    first_compressed = 0
+    for (q_first, q_end), (k_first, k_end) in zip(bounds_q, bounds_k, strict=True):
+        starts = compressed_tokens(k_end - k_first, block, stride)
+        blocks = range(-(-(k_end - k_first) // block_size))
+        for first in range(q_first, q_end, query_block):
+            queries = range(first, min(first + query_block, q_end))
+            positions = [t - q_first + q_offset for t in queries]
+            own = range(positions[0] // block_size, positions[-1] // block_size + 1)
+            for h in range(n_heads):
+                score = np.zeros(len(blocks))
+                for t, position in zip(queries, positions, strict=True):
+                    seen = [
+                        c for c, start in enumerate(starts)
+                        if not causal or start + block - 1 <= position
+                    ]  # fmt: skip
+                    for g in range(h * group, (h + 1) * group):
+                        x = [scale * (k[first_compressed + c, h] @ q[t, g]) for c in seen]
+                        p = np.exp(x - np.max(x)) if x else np.zeros(0)
+                        for c, share in zip(seen, p / p.sum(), strict=True):
+                            for b in blocks:
+                                tokens = range(b * block_size, (b + 1) * block_size)
+                                stretch = range(starts[c], starts[c] + block)
+                                shared = min(tokens.stop, stretch.stop) - max(tokens[0], stretch[0])
+                                score[b] += max(shared, 0) * share
+                order = []
+                for b in blocks:
+                    near = local_blocks > 0 and own[0] - local_blocks < b <= own[-1]
+                    always = near or b < first_blocks
+                    hidden = causal and b * block_size > positions[-1]
+                    if not hidden and not (exclude_own and b in own):
+                        order.append((not always, 0 if always else -score[b], b))
+                best = [b for *_, b in sorted(order)][:n_blocks]
+                chosen[first // query_block, h, : len(best)] = best
+        first_compressed += len(starts)
+    return chosen

@@ -8,6 +8,7 @@ __all__ = [
     "agg_edge_to_edge",
     "agg_simple",
     "agg_weighted",
+    "compress",
     "compressed_attention",
     "gno",
     "gno_aggregate",
@@ -17,6 +18,7 @@ __all__ = [
     "mha_gat_v2",
     "mha_simple",
     "radial_basis",
+    "select_blocks",
     "selected_attention",
     "window_attention",
 ]
@@ -24,6 +26,7 @@ __all__ = [
 agg_edge_to_edge = torch_operator(gnograd.agg_edge_to_edge)
 agg_simple = torch_operator(gnograd.agg_simple)
 agg_weighted = torch_operator(gnograd.agg_weighted)
+compress = torch_operator(gnograd.compress)
 compressed_attention = torch_operator(gnograd.compressed_attention)
 gno = torch_operator(gnograd.gno)
 gno_aggregate = torch_operator(gnograd.gno_aggregate)
@@ -33,5 +36,6 @@ mha_gat = torch_operator(gnograd.mha_gat)
 mha_gat_v2 = torch_operator(gnograd.mha_gat_v2)
 mha_simple = torch_operator(gnograd.mha_simple)
 radial_basis = torch_operator(gnograd.radial_basis)
+select_blocks = torch_operator(gnograd.select_blocks)
 selected_attention = torch_operator(gnograd.selected_attention)
 window_attention = torch_operator(gnograd.window_attention)

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: MIT
+"""Compressed tokens, and the blocks that are selected by them."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import gnograd as gg
+from faces import assert_all_close, convert, error, inner, like, rms
+from reference import derivatives
+from reference import nsa as reference
+
+PACKED = np.array([0, 7, 9, 9, 20], np.int64)
+COMPRESS = {
+    "overlapping": {"block": 4, "stride": 2},
+    "apart": {"block": 2, "stride": 5},
+    "packed": {"block": 4, "stride": 3, "cu": PACKED},
+    "all": {"block": 20, "stride": 1},
+    "one": {"block": 1, "stride": 1},
+    "too-short": {"block": 21, "stride": 4},
+}
+every_compress = pytest.mark.parametrize("static", COMPRESS.values(), ids=list(COMPRESS))
+
+
+def compress_inputs(static, rng, n_tokens=20, n_heads=3, n_features=2):
+    shapes = (n_tokens, n_heads, n_features), (static["block"], n_heads)
+    return tuple(rng.normal(size=shape) for shape in shapes)
+
+
+# ---- compress ----
+
+
+@every_compress
+def test_compress(static, rng):
+    inputs = compress_inputs(static, rng)
+    out = gg.compress(*inputs, **static)
+    assert_allclose(out, reference.compress(*inputs, **static), rtol=1e-13, atol=1e-13)
+    offsets = gg.compressed_offsets(static.get("cu", [0, 20]), static["block"], static["stride"])
+    assert offsets[-1] == len(out)
+
+
+@every_compress
+def test_compress_derivatives(static, rng):
+    inputs = compress_inputs(static, rng)
+    formula = partial(reference.compress, **static)
+    tangents, cotangent = like(inputs, rng), rng.normal(size=formula(*inputs).shape)
+    gradients = gg.compress.vjp(cotangent, inputs, **static)
+    expected = derivatives.vjp(formula, inputs, cotangent)
+    assert_all_close(gradients, expected, rtol=1e-12, atol=1e-12)
+    tangent = gg.compress.jvp(inputs, tangents, **static)
+    expected = derivatives.jvp(formula, inputs, tangents)
+    assert_allclose(tangent, expected, rtol=1e-12, atol=1e-12)
+    assert_allclose(inner(gradients, tangents), np.sum(cotangent * tangent), rtol=1e-11, atol=1e-12)
+    seconds = gg.compress.hvp(cotangent, inputs, tangents, **static)
+    expected = derivatives.hvp(formula, inputs, cotangent, tangents)
+    assert_all_close(seconds, expected, rtol=1e-6, atol=1e-8)
+
+
+@every_compress
+def test_compress_absent_tangents_and_gradients(static, rng):
+    inputs = compress_inputs(static, rng)
+    tangents = like(inputs, rng)
+    cotangent = gg.compress(*inputs, **static)
+    for kept in (None, 0, 1):
+        some = tuple(t if k == kept else None for k, t in enumerate(tangents))
+        zeros = tuple(t if k == kept else 0 * t for k, t in enumerate(tangents))
+        jvp = partial(gg.compress.jvp, inputs, **static)
+        hvp = partial(gg.compress.hvp, cotangent, inputs, **static)
+        assert_array_equal(jvp(some), jvp(zeros))
+        assert_all_close(hvp(some), hvp(zeros), rtol=0)
+    for k, name in enumerate(("x", "w")):
+        alone = gg.compress.vjp(cotangent, inputs, wrt=[name], **static)
+        assert alone[1 - k] is None
+        assert_array_equal(alone[k], gg.compress.vjp(cotangent, inputs, **static)[k])
+
+
+def test_compress_float32(rng):
+    """The error is at most twice that of the formula in float32 NumPy."""
+    static = {"block": 32, "stride": 16}
+    formula = partial(reference.compress, **static)
+    draws = []
+    for _ in range(4):
+        inputs = convert(compress_inputs(static, rng, 3000, 2, 8), np.float32)
+        tangents = like(inputs, rng)
+        cotangent = like([formula(*inputs)], rng)[0]
+
+        def plain(x, w, tangents, cotangent):
+            dx, dw = tangents
+            grad_x = np.zeros_like(x)
+            grad_w = np.zeros_like(w)
+            for c, g in enumerate(cotangent):
+                for i in range(32):
+                    grad_x[16 * c + i] += w[i][:, None] * g
+                    grad_w[i] += np.sum(g * x[16 * c + i], axis=1)
+            return [formula(x, w), formula(dx, w) + formula(x, dw), grad_x, grad_w]
+
+        actual = [
+            gg.compress(*inputs, **static),
+            gg.compress.jvp(inputs, tangents, **static),
+            *gg.compress.vjp(cotangent, inputs, **static),
+        ]
+        exact = plain(*convert(inputs, float), convert(tangents, float), cotangent.astype(float))
+        draws.append((error(actual, exact), error(plain(*inputs, tangents, cotangent), exact)))
+    ours, theirs = zip(*draws, strict=True)
+    assert np.all(rms(ours) <= 2 * rms(theirs))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compress_same_bits(dtype, threads, rng):
+    static = {"block": 8, "stride": 4, "cu": np.array([0, 7, 1500, 3000], np.int64)}
+    inputs = convert(compress_inputs(static, rng, 3000), dtype)
+    tangents = like(inputs, rng)
+    results = []
+    for n in (1, 2, 3, 3):
+        threads(n)
+        out = gg.compress(*inputs, **static)
+        results.append(
+            [
+                out,
+                *gg.compress.vjp(out, inputs, **static),
+                gg.compress.jvp(inputs, tangents, **static),
+                *gg.compress.hvp(out, inputs, tangents, **static),
+            ]
+        )
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"block": 0}, ValueError, "block and stride must be at least 1"),
+        ({"stride": 0}, ValueError, "block and stride must be at least 1"),
+        ({"w": np.ones((3, 3))}, ValueError, "w has shape"),
+        ({"w": np.ones((4, 2))}, ValueError, "w has shape"),
+        ({"cu": np.array([0, 19])}, ValueError, "cu must rise from 0"),
+        ({"cu": np.array([0, 12, 10, 20])}, ValueError, "cu must rise from 0"),
+        ({"cu": np.array([0, 20], np.int32)}, TypeError, "cu is int32, needs int64"),
+        ({"n_compressed": 8}, ValueError, "out has shape 2 3 8, needs 2 3 9"),
+    ],
+)
+def test_compress_refused(change, error, message, rng):
+    arguments = dict(zip("xw", compress_inputs({"block": 4}, rng), strict=True))
+    with pytest.raises(error, match=f"^compress: .*{message}"):
+        gg.compress(**{**arguments, "block": 4, "stride": 2, **change})
+
+
+# ---- select_blocks ----
+
+COMPRESSED = {"block": 4, "stride": 2}
+SELECT = {
+    "plain": {},
+    "causal": {"causal": True},
+    "forced": {"causal": True, "first_blocks": 1, "local_blocks": 2},
+    "offset": {"causal": True, "q_offset": 9, "n_keys": 40, "local_blocks": 1},
+    "negative-offset": {"causal": True, "q_offset": -9, "local_blocks": 1},
+    "balls": {"query_block": 8, "exclude_own": True},
+    "ragged-balls": {"query_block": 7, "exclude_own": True, "n_keys": 53, "scale": 0.3},
+    "shared-local": {"query_block": 4, "local_blocks": 1, "first_blocks": 1, "causal": True},
+    "packed": {
+        "cu_q": np.array([0, 12, 12, 16, 31], np.int64),
+        "cu_k": np.array([0, 20, 25, 28, 57], np.int64),
+        "query_block": 4,
+    },
+    "uneven": {"block": 5, "stride": 3, "block_size": 7, "causal": True},
+    "sparse": {"block": 2, "stride": 11},
+    "long": {"block": 30, "stride": 1},
+    "nothing-compressed": {"block": 60},
+    "all-blocks": {"n_blocks": 9},
+}
+every_select = pytest.mark.parametrize("change", SELECT.values(), ids=list(SELECT))
+
+
+def select_inputs(change, rng, dtype=np.float64, heads=(4, 2), n_queries=31):
+    """Arrays, and static arguments for them."""
+    static = {**COMPRESSED, "block_size": 8, "n_blocks": 3, **change}
+    n_keys = static.get("n_keys", n_queries)
+    borders = static.get("cu_k", [0, n_keys])
+    compressed = {k: static[k] for k in ("scale", "causal", "q_offset", "cu_q") if k in static}
+    compressed |= {k: static[k] for k in ("block", "stride")}
+    offsets = gg.compressed_offsets(borders, static["block"], static["stride"])
+    q = rng.normal(size=(n_queries, heads[0], 6)).astype(dtype)
+    k = rng.normal(size=(offsets[-1], heads[1], 6)).astype(dtype)
+    cu_k = offsets if "cu_k" in static else None
+    _, lse = gg.compressed_attention(q, k, k, cu_k=cu_k, **compressed)
+    return (q, k, lse), static
+
+
+@every_select
+@pytest.mark.parametrize("heads", [(4, 2), (3, 3), (70, 1)], ids=str)
+def test_select_blocks(change, heads, rng):
+    (q, k, lse), static = select_inputs(change, rng, heads=heads)
+    actual = gg.select_blocks(q, k, lse, **static)
+    assert actual.dtype == np.int32
+    assert_array_equal(actual, reference.select_blocks(q, k, **static))
+
+
+def test_select_blocks_over_many_panels(rng):
+    inputs, static = select_inputs({"block_size": 64}, rng, n_queries=700, heads=(2, 1))
+    blocks = gg.select_blocks(*inputs, **static)
+    q, k, _ = inputs
+    x = np.einsum("qhd,kd->qhk", q, k[:, 0]) / np.sqrt(6)
+    p = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    tokens = np.zeros((700, 700))
+    for c, row in enumerate(p.sum(1).T):
+        tokens[:, 2 * c : 2 * c + 4] += row[:, None]
+    scores = np.add.reduceat(tokens, np.arange(0, 700, 64), axis=1)
+    assert_array_equal(blocks[:, 0], np.argsort(-scores, axis=1)[:, :3])
+
+
+def test_equal_scores_go_by_number():
+    q, k = np.zeros((16, 1, 2)), np.zeros((16, 1, 2))
+    lse = np.full((16, 1), np.log(16))
+    blocks = gg.select_blocks(q, k, lse, block=1, stride=1, block_size=4, n_blocks=3)
+    assert_array_equal(blocks, np.broadcast_to([0, 1, 2], (16, 1, 3)))
+
+
+def test_large_logits(rng):
+    (q, k, _), static = select_inputs({"causal": True}, rng, np.float32)
+    q *= 1e3
+    _, lse = gg.compressed_attention(q, k, k, causal=True, **COMPRESSED)
+    blocks = gg.select_blocks(q, k, lse, **static)
+    assert_array_equal(blocks[-1] >= 0, True)
+    # without a visible compressed token the visible blocks are taken in order
+    assert_array_equal(blocks[:3], np.broadcast_to([0, -1, -1], (3, 2, 3)))
+
+
+@every_select
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_select_blocks_same_bits(change, dtype, threads, rng):
+    inputs, static = select_inputs(change, rng, dtype)
+    results = []
+    for n in (1, 2, 3, 3):
+        threads(n)
+        results.append(gg.select_blocks(*inputs, **static))
+    for other in results[1:]:
+        assert_array_equal(other, results[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"block_size": 0}, ValueError, "block_size must be at least 1"),
+        ({"query_block": 0}, ValueError, "query_block is 0, needs at least 1"),
+        ({"n_blocks": -1}, ValueError, "n_blocks is -1, needs at least 0"),
+        ({"stride": 0}, ValueError, "block and stride must be at least 1"),
+        ({"n_keys": 40}, ValueError, "k must have the compressed tokens of all keys"),
+        ({"first_blocks": 2, "local_blocks": 2}, ValueError, "are more than n_blocks"),
+        ({"local_blocks": 1, "exclude_own": True}, ValueError, "exclude_own contradicts"),
+        ({"first_blocks": -1}, ValueError, "must not be negative"),
+        ({"lse": np.ones((31, 3))}, ValueError, "lse has shape"),
+        ({"cu_q": np.array([0, 30]), "cu_k": np.array([0, 31])}, ValueError, "cu_q must rise"),
+        (
+            {"cu_q": np.array([0, 9, 31]), "cu_k": np.array([0, 0, 31]), "query_block": 2},
+            ValueError,
+            "sequences in cu_q must begin at multiples of query_block",
+        ),
+    ],
+)
+def test_select_blocks_refused(change, error, message, rng):
+    inputs, static = select_inputs({}, rng)
+    named = dict(zip(("q", "k", "lse"), inputs, strict=True))
+    with pytest.raises(error, match=f"^select_blocks: .*{message}"):
+        gg.select_blocks(**{**named, **static, **change})
+
+
+# ---- together ----
+
+
+def test_branches_of_a_layer(rng):
+    """Compress, attend, select, attend: what is selected is where most of the attention lies."""
+    q, k, v = rng.normal(size=(3, 200, 2, 16))
+    k[130:134] = 3 * q[190]  # the last queries' own choice
+    w = np.full((8, 2), 1 / 8)
+    compressed = {"block": 8, "stride": 4, "causal": True}
+    k_c, v_c = (gg.compress(x, w, block=8, stride=4) for x in (k, v))
+    _, lse = gg.compressed_attention(q, k_c, v_c, **compressed)
+    blocks = gg.select_blocks(q, k_c, lse, block_size=16, n_blocks=4, **compressed)
+    assert np.all(blocks[190, :, 0] == 130 // 16)
+    full = gg.window_attention(q, k, v, causal=True)
+    some = gg.selected_attention(q, k, v, block_index=blocks, block_size=16, causal=True)
+    assert_allclose(some[190], full[190], atol=1e-2)
