@@ -72,12 +72,14 @@ GNOGRAD_CUDA_API int gnograd_cuda_int64_to_int32(int64_t n, const int64_t *from,
  *   size_t gnograd_cuda_<name>_workspace_bytes_<type>(graph, sizes and codes)
  *   int    gnograd_cuda_<name>_<type>(graph, sizes and codes, arrays, workspace, its bytes, stream)
  */
-#define GNOGRAD_CUDA_FACE(name, type, sizes, ...)                                             \
-  GNOGRAD_CUDA_API size_t gnograd_cuda_##name##_workspace_bytes_##type(                       \
-      const gnograd_cuda_graph *graph, GNOGRAD_CUDA_LIST sizes);                              \
-  GNOGRAD_CUDA_API int gnograd_cuda_##name##_##type(                                          \
-      const gnograd_cuda_graph *graph, GNOGRAD_CUDA_LIST sizes, __VA_ARGS__, void *workspace, \
-      size_t workspace_bytes, void *stream);
+#define GNOGRAD_CUDA_FACE(name, type, sizes, ...)                                           \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                          \
+      name, type, (const gnograd_cuda_graph *graph, GNOGRAD_CUDA_LIST sizes), __VA_ARGS__)
+#define GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(name, type, sizes, ...)                              \
+  GNOGRAD_CUDA_API size_t gnograd_cuda_##name##_workspace_bytes_##type sizes;                \
+  GNOGRAD_CUDA_API int gnograd_cuda_##name##_##type(GNOGRAD_CUDA_LIST sizes, __VA_ARGS__,    \
+                                                    void *workspace, size_t workspace_bytes, \
+                                                    void *stream);
 #define GNOGRAD_CUDA_LIST(...) __VA_ARGS__
 
 /* ---- aggregation: out_i = Agg over the edges p = (j -> i), feature by feature ----
@@ -186,6 +188,106 @@ GNOGRAD_CUDA_GRAPH_ATTENTION(f32)
 GNOGRAD_CUDA_GRAPH_ATTENTION(f64)
 GNOGRAD_CUDA_GRAPH_ATTENTION(f16)
 GNOGRAD_CUDA_GRAPH_ATTENTION(bf16)
+
+/* ---- native sparse attention ----
+ *
+ * out [n_queries, n_query_heads, d_v] of the queries q [n_queries, n_query_heads, d_k] over the
+ * keys k [n_keys, n_heads, d_k] with values v [n_keys, n_heads, d_v] that each sees; head
+ * dimensions go to 256. lse real [n_queries, n_query_heads], the log of the sum of exp(scale q . k), may be
+ * null; with its cotangent and tangent it is a second output of compressed_attention. A query that
+ * sees no key has out = 0 and lse = -infinity. vjp computes out and lse again if either is null.
+ *
+ * cu_q and cu_k [n_sequences+1] are the borders of packed sequences, or null: one sequence. causal:
+ * the query at position s of its sequence sees the keys up to position s + q_offset.
+ *
+ * selected_attention: the n_slots blocks block_index[t / query_block, head, :] of block_size keys
+ * (1 to 256) of query t's sequence; -1 is an empty slot, and so is here a number that the sequence
+ * does not have. slot_gate [n_queries, n_heads, n_slots], or null, multiplies exp(x) in the blocks
+ * of a slot. duplicates: a block named twice counts once 0, is an error 1 (here as 0; see
+ * gnograd_cuda_selected_attention_check_i32), counts twice 2.
+ * compressed_attention: key c stands for the tokens c stride .. c stride + block - 1; causal, it is
+ * visible if the last of them is.
+ * window_attention: causal, the last `window` keys; otherwise those of the query's ball of `window`
+ * tokens; 0 is no limit.
+ *
+ * Workspace: n_units n_heads n_slots integers of 8 bytes, twice, for selected blocks, where a unit
+ * is query_block queries; sums of the gradients to the keys, at most about 3 times (windows and
+ * compressed keys: 8 times) the keys and values in `real`; two numbers a query row. Twice that
+ * and one in hvp, one number a row in jvp, none in forward.
+ */
+#define GNOGRAD_CUDA_SELECTED_ATTENTION                                                            \
+  (int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,         \
+   int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,                  \
+   const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,         \
+   int64_t q_offset, int64_t query_block, int duplicates)
+#define GNOGRAD_CUDA_COMPRESSED_ATTENTION                                                          \
+  (int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,         \
+   int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,      \
+   int64_t stride, double scale, int causal, int64_t q_offset)
+#define GNOGRAD_CUDA_WINDOW_ATTENTION                                                              \
+  (int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,         \
+   int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,     \
+   double scale, int causal, int64_t q_offset)
+
+#define GNOGRAD_CUDA_SPARSE_ATTENTION(type)                                                        \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(selected_attention_forward, type,                                \
+                                  GNOGRAD_CUDA_SELECTED_ATTENTION, const void *q, const void *k,   \
+                                  const void *v, const void *slot_gate, void *out, void *lse)      \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+      selected_attention_vjp, type, GNOGRAD_CUDA_SELECTED_ATTENTION, const void *cotangent,        \
+      const void *q, const void *k, const void *v, const void *slot_gate, const void *out,         \
+      const void *lse, void *grad_q, void *grad_k, void *grad_v, void *grad_slot_gate)             \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+      selected_attention_jvp, type, GNOGRAD_CUDA_SELECTED_ATTENTION, const void *q, const void *k, \
+      const void *v, const void *slot_gate, const void *q_tangent, const void *k_tangent,          \
+      const void *v_tangent, const void *slot_gate_tangent, void *out_tangent)                     \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+      selected_attention_hvp, type, GNOGRAD_CUDA_SELECTED_ATTENTION, const void *cotangent,        \
+      const void *q, const void *k, const void *v, const void *slot_gate, const void *q_tangent,   \
+      const void *k_tangent, const void *v_tangent, const void *slot_gate_tangent,                 \
+      void *grad_q_tangent, void *grad_k_tangent, void *grad_v_tangent,                            \
+      void *grad_slot_gate_tangent)                                                                \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(compressed_attention_forward, type,                              \
+                                  GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *q, const void *k, \
+                                  const void *v, void *out, void *lse)                             \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+      compressed_attention_vjp, type, GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *cotangent,    \
+      const void *lse_cotangent, const void *q, const void *k, const void *v, const void *out,     \
+      const void *lse, void *grad_q, void *grad_k, void *grad_v)                                   \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+      compressed_attention_jvp, type, GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *q,            \
+      const void *k, const void *v, const void *q_tangent, const void *k_tangent,                  \
+      const void *v_tangent, void *out_tangent, void *lse_tangent)                                 \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+      compressed_attention_hvp, type, GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *cotangent,    \
+      const void *lse_cotangent, const void *q, const void *k, const void *v,                      \
+      const void *q_tangent, const void *k_tangent, const void *v_tangent, void *grad_q_tangent,   \
+      void *grad_k_tangent, void *grad_v_tangent)                                                  \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(window_attention_forward, type, GNOGRAD_CUDA_WINDOW_ATTENTION,   \
+                                  const void *q, const void *k, const void *v, void *out,          \
+                                  void *lse)                                                       \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(window_attention_vjp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
+                                  const void *cotangent, const void *q, const void *k,             \
+                                  const void *v, const void *out, const void *lse, void *grad_q,   \
+                                  void *grad_k, void *grad_v)                                      \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(window_attention_jvp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
+                                  const void *q, const void *k, const void *v,                     \
+                                  const void *q_tangent, const void *k_tangent,                    \
+                                  const void *v_tangent, void *out_tangent)                        \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(window_attention_hvp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
+                                  const void *cotangent, const void *q, const void *k,             \
+                                  const void *v, const void *q_tangent, const void *k_tangent,     \
+                                  const void *v_tangent, void *grad_q_tangent,                     \
+                                  void *grad_k_tangent, void *grad_v_tangent)
+GNOGRAD_CUDA_SPARSE_ATTENTION(f32)
+GNOGRAD_CUDA_SPARSE_ATTENTION(f64)
+GNOGRAD_CUDA_SPARSE_ATTENTION(f16)
+GNOGRAD_CUDA_SPARSE_ATTENTION(bf16)
+
+/* faults[0]: the first query that names a block which its sequence does not have; faults[1]: the
+ * first that names a block twice; -1 where there is none. */
+GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(selected_attention_check, i32, GNOGRAD_CUDA_SELECTED_ATTENTION,
+                                int64_t *faults /* [2] */)
 
 #ifdef __cplusplus
 }

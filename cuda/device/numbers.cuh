@@ -87,6 +87,10 @@ __device__ Dual<A> exponential(Dual<A> x) {
   return {e, e * x.d};
 }
 template <class A>
+__device__ Dual<A> logarithm(Dual<A> x) {
+  return {logarithm(x.v), x.d / x.v};
+}
+template <class A>
 __device__ Dual<A> exponential_minus_1(Dual<A> x) {
   return {exponential_minus_1(x.v), exponential(x.v) * x.d};
 }

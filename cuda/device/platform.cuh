@@ -9,13 +9,39 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <utility>
 
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
             A&&... args) {
+  if (shared > 48 * 1024)
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared));
   kernel<<<grid, block, shared, stream>>>(std::forward<A>(args)...);
 }
+
+// What an array of n takes of a launch's shared memory.
+template <class T>
+constexpr size_t shared_bytes(size_t n) {
+  return (n * sizeof(T) + 15) / 16 * 16;
+}
+
+// Hands out the shared memory of a block, one array after another.
+class SharedMemory {
+  unsigned char* next;
+
+ public:
+  __device__ SharedMemory() {
+    extern __shared__ __align__(128) unsigned char dynamic_shared_memory[];
+    next = dynamic_shared_memory;
+  }
+  template <class T>
+  __device__ T* take(int n) {
+    T* p = reinterpret_cast<T*>(next);
+    next += (n * sizeof(T) + 15) / 16 * 16;
+    return p;
+  }
+};
 
 #else
 #include "simt.h"

@@ -6,7 +6,7 @@
 
 namespace {
 
-constexpr int n_threads = 64, n_results = 18;
+constexpr int n_threads = 64, n_results = 19;
 
 __global__ void intrinsics(int* out) {
   const int t = int(threadIdx.x), lane = t % 32;
@@ -22,6 +22,7 @@ __global__ void intrinsics(int* out) {
   *o++ = __shfl_down_sync(all, t, 3);
   *o++ = __shfl_down_sync(all, t, 3, 8);
   *o++ = int(__ballot_sync(all, t % 3 == 0));
+  *o++ = int(__match_any_sync(all, t % 5));
   *o++ = __any_sync(all, t == 40);
   *o++ = __all_sync(all, t >= 32);
   const unsigned mine = lane < 12 ? 0xfffu : 0xfffff000u;  // two groups, each under its own mask
@@ -40,8 +41,11 @@ std::vector<int> expected(int t) {
   const auto segment = [&](int source, int width) {
     return warp + (lane & -width) + (source & (width - 1));
   };
-  unsigned thirds = 0;
-  for (int l = 0; l < 32; ++l) thirds |= unsigned((warp + l) % 3 == 0) << l;
+  unsigned thirds = 0, alike = 0;
+  for (int l = 0; l < 32; ++l) {
+    thirds |= unsigned((warp + l) % 3 == 0) << l;
+    alike |= unsigned((warp + l) % 5 == t % 5) << l;
+  }
   return {warp + 5,
           warp + 5,
           segment(lane + 1, 8),
@@ -52,6 +56,7 @@ std::vector<int> expected(int t) {
           lane > 28 ? t : t + 3,
           lane % 8 > 4 ? t : t + 3,
           int(thirds),
+          int(alike),
           warp == 32,
           warp == 32,
           warp + (lane < 12 ? 11 : 12),

@@ -156,6 +156,19 @@ inline unsigned __ballot_sync(unsigned mask, int p, SIMT_AT) {
       },
       at);
 }
+template <class T>
+unsigned __match_any_sync(unsigned mask, T v, SIMT_AT) {
+  const int me = simt::lane();
+  return simt::collective(
+      mask, v,
+      [=](simt::Lanes<T> in) {
+        unsigned same = 0;
+        for (int l = 0; l < warpSize; ++l)
+          if (in.has(l) && in[l] == in[me]) same |= 1u << l;
+        return same;
+      },
+      at);
+}
 inline int __any_sync(unsigned mask, int p, SIMT_AT) { return __ballot_sync(mask, p, at) != 0; }
 inline int __all_sync(unsigned mask, int p, SIMT_AT) { return __ballot_sync(mask, !p, at) == 0; }
 

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT
+// Native sparse attention: the four faces of selected, compressed and window attention.
+#include "gnograd_cuda.h"
+#include "nsa_attention.cuh"
+
+namespace gnograd {
+namespace {
+
+constexpr int most_features = 256, most_block = 256;
+
+// The C interface's arrays, each or null.
+struct Inputs {
+  const void *q = nullptr, *k = nullptr, *v = nullptr, *gate = nullptr;
+};
+struct Gradients {
+  void *q = nullptr, *k = nullptr, *v = nullptr, *gate = nullptr;
+};
+
+// Shared memory of a block: several to a multiprocessor, unless tiles became too small for their
+// products; then what every device since sm_80 has.
+constexpr size_t wanted_shared = 56 * 1024, most_shared = 99 * 1024;
+
+template <class Operation>
+void launch_operation(const Operation& operation, int64_t blocks, cudaStream_t stream) {
+  if (blocks == 0) return;
+  launch(run<Operation>, dim3(unsigned(blocks)), dim3(block_threads), operation.shared_memory(),
+         stream, operation);
+}
+
+// Halve the larger side of the tiles until they fit.
+template <class Operation>
+void fit_tiles(Operation& operation, int64_t most_rows) {
+  constexpr int most = 64;
+  auto& p = operation.problem;
+  p.rows = int(std::min<int64_t>(most, most_rows));
+  p.keys = std::min(most, p.pattern.block);
+  const auto too_large = [&] {
+    const size_t bytes = operation.shared_memory();
+    return bytes > most_shared || (bytes > wanted_shared && std::max(p.rows, p.keys) > 16);
+  };
+  while (too_large()) {
+    int& side = p.keys >= p.rows ? p.keys : p.rows;
+    side = (side + 1) / 2;
+  }
+}
+// Of queries that see the same blocks.
+template <class Operation>
+void fit_query_tiles(Operation& operation) {
+  Pattern& pattern = operation.problem.pattern;
+  const int64_t shared = std::min<int64_t>(pattern.unit, most_block) * pattern.group;
+  fit_tiles(operation, pattern.selected ? shared : INT64_MAX);
+  if (!pattern.selected) pattern.unit = operation.problem.rows / operation.problem.heads();
+}
+
+struct Shape {
+  Pattern pattern;
+  int64_t d_k, d_v;
+  double scale;
+
+  bool valid() const {
+    const Pattern& p = pattern;
+    return p.heads >= 1 && p.group >= 1 && d_k >= 1 && d_k <= most_features && d_v >= 1 &&
+           d_v <= most_features && p.block >= 1 && p.block <= most_block && p.unit >= 1 &&
+           p.stride >= 1 && p.window >= 0 && p.ball >= 0;
+  }
+};
+
+// The kernels of the gradients, with what they work in.
+template <class T, class S>
+struct Pull {
+  PullQueries<T, S> queries;
+  PullKeys<T, S> keys;
+  Gradients grad;
+
+  Pull(const Problem<T, S>& problem, const T* g, const Statistics<const S>& known,
+       const Gradients& grad, Workspace& workspace)
+      : queries{problem, g, known, static_cast<T*>(grad.q), nullptr},
+        keys{problem, {}, g, known, nullptr},
+        grad(grad) {
+    const Pattern& p = problem.pattern;
+    fit_query_tiles(queries);
+    fit_tiles(keys, INT64_MAX);
+    queries.grad_gate = workspace.take<S>(queries.problem.head_parts() * problem.n_gates());
+    keys.lists = take_lists(p, workspace);
+    keys.sums = workspace.take<S>(keys.lists.n_chunks * p.block * (problem.d_k + problem.d_v));
+    if (!grad.gate) queries.grad_gate = nullptr;
+  }
+
+  void run(cudaStream_t stream) const {
+    if (grad.q || grad.gate) pull_queries(stream);
+    if (grad.k || grad.v) pull_keys(stream);
+  }
+  void pull_queries(cudaStream_t stream) const {
+    const auto& p = queries.problem;
+    const int64_t n = p.n_gates(), parts = p.head_parts();
+    if (grad.gate) cudaMemsetAsync(queries.grad_gate, 0, parts * n * sizeof(S), stream);
+    launch_operation(queries, p.n_tiles(), stream);
+    if (grad.gate)
+      launch_threads(n, stream, join_gates<T, S>, n, int(parts), queries.grad_gate,
+                     static_cast<T*>(grad.gate));
+  }
+  void pull_keys(cudaStream_t stream) const {
+    const auto& p = keys.problem;
+    make_lists(p.pattern, keys.lists, stream);
+    launch_operation(keys, keys.lists.n_chunks * keys.parts(), stream);
+    launch_threads(p.pattern.keys.n_tokens * p.pattern.heads * (p.d_k + p.d_v), stream,
+                   join_chunks<T, S>, p.pattern, keys.lists, p.d_k, p.d_v, keys.sums,
+                   static_cast<T*>(grad.k), static_cast<T*>(grad.v));
+  }
+};
+
+template <class T>
+struct Attention {
+  using R = real<T>;
+  using D = Dual<R>;
+
+  Shape shape;
+  Workspace workspace;
+  void* stream_ = nullptr;
+
+  cudaStream_t stream() const { return static_cast<cudaStream_t>(stream_); }
+  int64_t n_rows() const { return shape.pattern.rows(); }
+
+  template <class S>
+  Problem<T, S> problem(const Inputs& in, const Inputs& tangents, const void* g) const {
+    const auto input = [](const void* x, const void* tangent) {
+      return Input<T, S>{static_cast<const T*>(x), static_cast<const T*>(tangent)};
+    };
+    const bool wide = aligned<T>(shape.d_k, in.q, in.k, tangents.q, tangents.k) &&
+                      aligned<T>(shape.d_v, in.v, tangents.v, g);
+    return {shape.pattern,
+            int(shape.d_k),
+            int(shape.d_v),
+            R(shape.scale),
+            input(in.q, tangents.q),
+            input(in.k, tangents.k),
+            input(in.v, tangents.v),
+            input(in.gate, tangents.gate),
+            wide,
+            1,
+            1};
+  }
+
+  template <class S>
+  void attend(Attend<T, S> operation) const {
+    fit_query_tiles(operation);
+    launch_operation(operation, operation.problem.n_tiles(), stream());
+  }
+  // lse alone
+  void attend(const Inputs& in, R* lse) const {
+    attend<R>({problem<R>(in, {}, nullptr), nullptr, nullptr, nullptr, nullptr, lse, {}});
+  }
+
+  int forward(const Inputs& in, void* out, void* lse) {
+    if (!shape.valid()) return GNOGRAD_CUDA_VALUE;
+    if (n_rows() == 0) return 0;
+    attend<R>({problem<R>(in, {}, nullptr),
+               nullptr,
+               nullptr,
+               nullptr,
+               static_cast<T*>(out),
+               static_cast<R*>(lse),
+               {}});
+    return cudaGetLastError();
+  }
+
+  int jvp(const Inputs& in, const Inputs& tangents, void* out_tangent, void* lse_tangent) {
+    if (!shape.valid()) return GNOGRAD_CUDA_VALUE;
+    R* lse = workspace.take<R>(n_rows());
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    if (n_rows() == 0) return 0;
+    attend(in, lse);
+    attend<D>({problem<D>(in, tangents, nullptr),
+               lse,
+               nullptr,
+               nullptr,
+               static_cast<T*>(out_tangent),
+               static_cast<R*>(lse_tangent),
+               {}});
+    return cudaGetLastError();
+  }
+
+  // out and lse may come from the forward pass; null: computed here
+  int vjp(const void* cotangent, const void* lse_cotangent, const Inputs& in, const void* out,
+          const void* lse, const Gradients& grad) {
+    if (!shape.valid()) return GNOGRAD_CUDA_VALUE;
+    const auto* g = static_cast<const T*>(cotangent);
+    const auto* lse_g = static_cast<const R*>(lse_cotangent);
+    const Statistics<R> known{workspace.take<R>(n_rows()), workspace.take<R>(n_rows())};
+    const bool saved = out && lse;
+    const auto p = problem<R>(in, {}, g);
+    const Pull<T, R> pull(p, g, {saved ? static_cast<const R*>(lse) : known.lse, known.delta}, grad,
+                          workspace);
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    if (saved)
+      launch_threads(n_rows() * warp_lanes, stream(), project<T>, n_rows(), p.d_v, g, lse_g,
+                     static_cast<const T*>(out), known.delta);
+    else attend<R>({p, nullptr, g, lse_g, nullptr, nullptr, known});
+    pull.run(stream());
+    return cudaGetLastError();
+  }
+
+  int hvp(const void* cotangent, const void* lse_cotangent, const Inputs& in,
+          const Inputs& tangents, const Gradients& grad) {
+    if (!shape.valid()) return GNOGRAD_CUDA_VALUE;
+    const auto* g = static_cast<const T*>(cotangent);
+    R* lse = workspace.take<R>(n_rows());
+    const Statistics<D> known{workspace.take<D>(n_rows()), workspace.take<D>(n_rows())};
+    const auto p = problem<D>(in, tangents, g);
+    const Pull<T, D> pull(p, g, {known.lse, known.delta}, grad, workspace);
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    attend(in, lse);
+    attend<D>({p, lse, g, static_cast<const R*>(lse_cotangent), nullptr, nullptr, known});
+    pull.run(stream());
+    return cudaGetLastError();
+  }
+
+  // A face that has no memory to work in only counts what it needs.
+  size_t forward_bytes() { return 0; }
+  size_t vjp_bytes() {
+    return vjp(nullptr, nullptr, {}, nullptr, nullptr, {}), workspace.bytes();
+  }
+  size_t jvp_bytes() { return jvp({}, {}, nullptr, nullptr), workspace.bytes(); }
+  size_t hvp_bytes() { return hvp(nullptr, nullptr, {}, {}, {}), workspace.bytes(); }
+};
+
+// Blocks that do not exist or are named twice.
+struct CheckSelection {
+  Shape shape;
+  Workspace workspace;
+  void* stream_ = nullptr;
+
+  int check(int64_t* first) {
+    if (!shape.valid()) return GNOGRAD_CUDA_VALUE;
+    const auto stream = static_cast<cudaStream_t>(stream_);
+    const Pattern& p = shape.pattern;
+    const int64_t n = p.n_units() * p.heads, groups = ceil_div(n, warp_lanes);
+    Faults* faults = workspace.take<Faults>(groups);
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    launch_threads(groups, stream, find_faults, p, n, faults);
+    launch(first_faults, dim3(1), dim3(warp_lanes), 0, stream, faults, groups, first);
+    return cudaGetLastError();
+  }
+  size_t check_bytes() { return check(nullptr), workspace.bytes(); }
+};
+
+// ---- the three branches ----
+
+// What all branches have in common.
+Pattern make_pattern(int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+                     int64_t n_sequences, const int64_t* cu_q, const int64_t* cu_k, bool causal,
+                     int64_t shift) {
+  Pattern p{};
+  if (n_sequences < 1) {
+    n_sequences = 1;
+    cu_q = cu_k = nullptr;
+  }
+  p.queries = {n_queries, n_sequences, cu_q};
+  p.keys = {n_keys, n_sequences, cu_k};
+  p.heads = int(n_heads);
+  if (n_heads > 0 && n_query_heads % n_heads == 0) p.group = int(n_query_heads / n_heads);
+  p.block = 64;  // where no blocks are selected, keys handled together
+  p.unit = 1;
+  p.causal = causal;
+  p.shift = shift;
+  p.stride = 1;
+  return p;
+}
+
+// No sequence is longer, and no sum of these overflows.
+constexpr int64_t no_limit = int64_t(1) << 40;
+
+#define HEAD n_queries, n_keys, n_query_heads, n_heads, d_k, d_v
+#define SEQUENCES n_queries, n_keys, n_query_heads, n_heads, n_sequences, cu_q, cu_k
+
+#define SELECTED                                                                             \
+  (HEAD, n_slots, n_sequences, block_index, cu_q, cu_k, block_size, scale, causal, q_offset, \
+   query_block, duplicates)
+Shape selected_attention GNOGRAD_CUDA_SELECTED_ATTENTION {
+  Pattern p = make_pattern(SEQUENCES, causal, q_offset);
+  const bool valid = n_slots >= 0 && duplicates >= duplicates_ignore &&
+                     duplicates <= duplicates_count && block_size <= most_block;
+  p.block = valid ? int(block_size) : 0;
+  p.unit = query_block;
+  p.selected = true;
+  p.block_index = block_index;
+  p.n_slots = n_slots;
+  p.repeat = duplicates == duplicates_count;
+  return {p, d_k, d_v, scale};
+}
+
+#define COMPRESSED (HEAD, n_sequences, cu_q, cu_k, block, stride, scale, causal, q_offset)
+Shape compressed_attention GNOGRAD_CUDA_COMPRESSED_ATTENTION {
+  Pattern p = make_pattern(SEQUENCES, causal, q_offset - block + 1);
+  p.stride = block >= 1 ? stride : 0;
+  return {p, d_k, d_v, scale};
+}
+
+#define WINDOW (HEAD, n_sequences, cu_q, cu_k, window, scale, causal, q_offset)
+Shape window_attention GNOGRAD_CUDA_WINDOW_ATTENTION {
+  Pattern p = make_pattern(SEQUENCES, causal, q_offset);
+  (causal ? p.window : p.ball) = std::min(window, no_limit);
+  return {p, d_k, d_v, scale};
+}
+
+}  // namespace
+}  // namespace gnograd
+
+using namespace gnograd;
+
+// One face: the function that counts, and the one that runs.
+#define FACE(name, type, Operator, SIZES, shape, count, call, ...)                        \
+  size_t gnograd_cuda_##name##_workspace_bytes_##type SIZES {                             \
+    return Operator{shape, {}}.count();                                                   \
+  }                                                                                       \
+  int gnograd_cuda_##name##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace, \
+                                   size_t workspace_bytes, void* stream) {                \
+    return Operator{shape, {workspace, workspace_bytes}, stream}.call;                    \
+  }
+
+#define QKV const void *q, const void *k, const void *v
+#define TANGENTS const void *q_tangent, const void *k_tangent, const void *v_tangent
+#define GRADIENTS void *grad_q, void *grad_k, void *grad_v
+
+#define SELECTED_FACE(face, type, Operator, ...)                                            \
+  FACE(selected_attention_##face, type, Operator, GNOGRAD_CUDA_SELECTED_ATTENTION,          \
+       selected_attention SELECTED, face##_bytes, __VA_ARGS__)
+#define COMPRESSED_FACE(face, type, Operator, ...)                                          \
+  FACE(compressed_attention_##face, type, Operator, GNOGRAD_CUDA_COMPRESSED_ATTENTION,      \
+       compressed_attention COMPRESSED, face##_bytes, __VA_ARGS__)
+#define WINDOW_FACE(face, type, Operator, ...)                                 \
+  FACE(window_attention_##face, type, Operator, GNOGRAD_CUDA_WINDOW_ATTENTION, \
+       window_attention WINDOW, face##_bytes, __VA_ARGS__)
+
+#define SPARSE_ATTENTION(type, T)                                                                   \
+  SELECTED_FACE(forward, type, Attention<T>, forward({q, k, v, gate}, out, lse), QKV,               \
+                const void* gate, void* out, void* lse)                                             \
+  SELECTED_FACE(vjp, type, Attention<T>,                                                            \
+                vjp(cotangent, nullptr, {q, k, v, gate}, out, lse,                                  \
+                    {grad_q, grad_k, grad_v, grad_gate}),                                           \
+                const void* cotangent, QKV, const void* gate, const void* out, const void* lse,     \
+                GRADIENTS, void* grad_gate)                                                         \
+  SELECTED_FACE(jvp, type, Attention<T>,                                                            \
+                jvp({q, k, v, gate}, {q_tangent, k_tangent, v_tangent, gate_tangent}, out_tangent,  \
+                    nullptr),                                                                       \
+                QKV, const void* gate, TANGENTS, const void* gate_tangent, void* out_tangent)       \
+  SELECTED_FACE(hvp, type, Attention<T>,                                                            \
+                hvp(cotangent, nullptr, {q, k, v, gate},                                            \
+                    {q_tangent, k_tangent, v_tangent, gate_tangent},                                \
+                    {grad_q, grad_k, grad_v, grad_gate}),                                           \
+                const void* cotangent, QKV, const void* gate, TANGENTS, const void* gate_tangent,   \
+                GRADIENTS, void* grad_gate)                                                         \
+  COMPRESSED_FACE(forward, type, Attention<T>, forward({q, k, v}, out, lse), QKV,                   \
+                  void* out, void* lse)                                                             \
+  COMPRESSED_FACE(vjp, type, Attention<T>,                                                          \
+                  vjp(cotangent, lse_cotangent, {q, k, v}, out, lse, {grad_q, grad_k, grad_v}),     \
+                  const void* cotangent, const void* lse_cotangent, QKV, const void* out,           \
+                  const void* lse, GRADIENTS)                                                       \
+  COMPRESSED_FACE(jvp, type, Attention<T>,                                                          \
+                  jvp({q, k, v}, {q_tangent, k_tangent, v_tangent}, out_tangent, lse_tangent),      \
+                  QKV, TANGENTS, void* out_tangent, void* lse_tangent)                              \
+  COMPRESSED_FACE(hvp, type, Attention<T>,                                                          \
+                  hvp(cotangent, lse_cotangent, {q, k, v}, {q_tangent, k_tangent, v_tangent},       \
+                      {grad_q, grad_k, grad_v}),                                                    \
+                  const void* cotangent, const void* lse_cotangent, QKV, TANGENTS, GRADIENTS)       \
+  WINDOW_FACE(forward, type, Attention<T>, forward({q, k, v}, out, lse), QKV, void* out, void* lse) \
+  WINDOW_FACE(vjp, type, Attention<T>,                                                              \
+              vjp(cotangent, nullptr, {q, k, v}, out, lse, {grad_q, grad_k, grad_v}),               \
+              const void* cotangent, QKV, const void* out, const void* lse, GRADIENTS)              \
+  WINDOW_FACE(jvp, type, Attention<T>,                                                              \
+              jvp({q, k, v}, {q_tangent, k_tangent, v_tangent}, out_tangent, nullptr), QKV,         \
+              TANGENTS, void* out_tangent)                                                          \
+  WINDOW_FACE(hvp, type, Attention<T>,                                                              \
+              hvp(cotangent, nullptr, {q, k, v}, {q_tangent, k_tangent, v_tangent},                 \
+                  {grad_q, grad_k, grad_v}),                                                        \
+              const void* cotangent, QKV, TANGENTS, GRADIENTS)
+SPARSE_ATTENTION(f32, float)
+SPARSE_ATTENTION(f64, double)
+SPARSE_ATTENTION(f16, __half)
+SPARSE_ATTENTION(bf16, __nv_bfloat16)
+SELECTED_FACE(check, i32, CheckSelection, check(faults), int64_t* faults)

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT
+// Which query sees which keys: what selected, compressed and window attention have in common.
+//
+// Queries are handled in units, keys in blocks. Neither crosses the border of a sequence, and where
+// the borders are only the device knows; so both are numbered in a way that leaves gaps but needs
+// no table: piece b of sequence s, in pieces of `length` tokens, has number cu[s] / length + s + b.
+//
+// The gradients to the keys of a block need all its visitors. Where a query's position decides what
+// it sees, they are a range of queries. Blocks that are selected have lists of visitors, made by
+// count, scan and stable fill. In both cases long lists are cut into chunks of a fixed length,
+// whose sums are added in order: no block waits for a popular one, and every run gives the same
+// bits.
+#pragma once
+#include "device/lanes.cuh"
+#include "device/workspace.cuh"
+
+namespace gnograd {
+
+// Consecutive tokens of one sequence.
+struct Piece {
+  int64_t sequence, number;
+  int64_t first, end;  // tokens, among those of all sequences
+  __device__ int64_t size() const { return end - first; }
+};
+
+struct Sequences {
+  int64_t n_tokens, n;
+  const int64_t* cu;  // [n+1], or null: one sequence
+
+  __device__ int64_t first(int64_t s) const { return cu ? cu[s] : 0; }
+  __device__ int64_t end(int64_t s) const { return cu ? cu[s + 1] : n_tokens; }
+  __device__ int64_t size(int64_t s) const { return end(s) - first(s); }
+
+  int64_t n_pieces(int64_t length) const { return n_tokens / length + n; }
+  __device__ int64_t number(int64_t s, int64_t length) const { return first(s) / length + s; }
+
+  // The last sequence whose key(s) is at most x; key rises, and key(0) <= x.
+  template <class Key>
+  __device__ int64_t last(int64_t x, Key key) const {
+    int64_t low = 0, high = n;
+    while (high - low > 1) {
+      const int64_t middle = (low + high) / 2;
+      if (key(middle) <= x) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+  // The sequence of a token; of those that begin there, the one that is not empty.
+  __device__ int64_t of_token(int64_t token) const {
+    return last(token, [&](int64_t s) { return first(s); });
+  }
+  __device__ int64_t of_piece(int64_t piece, int64_t length) const {
+    return last(piece, [&](int64_t s) { return number(s, length); });
+  }
+};
+
+enum Duplicates { duplicates_ignore, duplicates_error, duplicates_count };
+
+struct Range {
+  int64_t first, end;
+};
+
+struct Pattern {
+  Sequences queries, keys;
+  int heads, group;  // key/value heads, and query heads for each
+  int block;         // keys of a block
+  int64_t unit;      // consecutive queries that share a selection, or are handled together
+  // A query at position s sees the keys first..last, last = floor((s + shift) / stride) and
+  // first = last - window + 1 (causal; window 0: the first key), or those of its ball (0: all).
+  bool causal;
+  int64_t shift, stride, window, ball;
+  // Where blocks are selected: [ceil(queries / unit), heads, n_slots], -1 for an empty slot.
+  // Otherwise positions alone decide.
+  bool selected;
+  const int32_t* block_index;
+  int64_t n_slots;
+  bool repeat;  // a block named twice counts twice
+
+  __host__ __device__ int64_t query_heads() const { return int64_t(heads) * group; }
+  int64_t rows() const { return queries.n_tokens * query_heads(); }
+  int64_t n_units() const { return queries.n_pieces(unit); }
+  int64_t n_blocks() const { return keys.n_pieces(block); }
+
+  __device__ Range visible(int64_t position, int64_t n_keys) const {
+    if (!causal) {
+      if (!ball) return {0, n_keys};
+      const int64_t first = position / ball * ball;
+      return {first, min(first + ball, n_keys)};
+    }
+    if (position + shift < 0) return {0, 0};
+    const int64_t end = (position + shift) / stride + 1;
+    return {window ? max(end - window, int64_t(0)) : 0, min(end, n_keys)};
+  }
+
+  // Queries first..end of a sequence that may see one of the keys first..end; its inverse.
+  __device__ Range visitors(Range seen, int64_t n_queries) const {
+    Range r{0, n_queries};
+    if (causal) {
+      r.first = max(r.first, seen.first * stride - shift);
+      if (window) r.end = min(r.end, (seen.end - 1 + window) * stride - shift);
+    } else if (ball) {
+      r.first = seen.first / ball * ball;
+      r.end = min(r.end, ((seen.end - 1) / ball + 1) * ball);
+    }
+    return r;
+  }
+  // Visitors of a block at most.
+  int64_t most_visitors() const {
+    const int64_t all = queries.n_tokens;
+    if (causal) return window ? std::min(all, (block + window) * stride) : all;
+    return ball ? std::min(all, block + 2 * ball) : all;
+  }
+
+  // Units are numbered through all sequences, for block_index; blocks in their own sequence.
+  __device__ Piece unit_of(int64_t number) const {
+    const int64_t s = queries.of_piece(number, unit), n = number - s;
+    return {s, n, max(n * unit, queries.first(s)), min((n + 1) * unit, queries.end(s))};
+  }
+  __device__ Piece block_of(int64_t number) const {
+    const int64_t s = keys.of_piece(number, block), b = number - keys.number(s, block);
+    const int64_t first = keys.first(s) + b * block;
+    return {s, b, first, min(first + block, keys.end(s))};
+  }
+  __device__ int64_t n_blocks(int64_t sequence) const {
+    return (keys.size(sequence) + block - 1) / block;
+  }
+
+  __device__ const int32_t* slots(const Piece& unit, int head) const {
+    return block_index + (unit.number * heads + head) * n_slots;
+  }
+  __device__ bool named_before(const int32_t* slots, int64_t slot) const {
+    for (int64_t i = 0; i < slot; ++i)
+      if (slots[i] == slots[slot]) return true;
+    return false;
+  }
+  // Whether a slot brings a block that queries up to `last` may see.
+  __device__ bool counts(const int32_t* slots, int64_t slot, int64_t sequence, int64_t last) const {
+    const int64_t b = slots[slot];
+    if (b < 0 || b >= n_blocks(sequence)) return false;
+    if (b * block >= visible(last - queries.first(sequence), keys.size(sequence)).end) return false;
+    return repeat || !named_before(slots, slot);
+  }
+};
+
+// The blocks that some queries of one unit see: those of its slots, or a range.
+class Visits {
+  const Pattern& p;
+  const Piece& queries;
+  const int32_t* slots;
+  int64_t next_, end;
+
+ public:
+  int64_t block, slot = 0;  // where this visit goes
+
+  __device__ Visits(const Pattern& p, const Piece& queries, int head) : p(p), queries(queries) {
+    if (p.selected) {
+      slots = p.slots(queries, head);
+      next_ = 0;
+      end = p.n_slots;
+      return;
+    }
+    const int64_t from = p.queries.first(queries.sequence), n = p.keys.size(queries.sequence);
+    next_ = p.visible(queries.first - from, n).first / p.block;
+    end = (p.visible(queries.end - 1 - from, n).end + p.block - 1) / p.block;
+  }
+  // Go to the next block, if there is one.
+  __device__ bool next() {
+    if (!p.selected) {
+      block = next_;
+      return next_++ < end;
+    }
+    for (; next_ < end; ++next_)
+      if (p.counts(slots, next_, queries.sequence, queries.end - 1)) {
+        block = slots[next_];
+        slot = next_++;
+        return true;
+      }
+    return false;
+  }
+};
+
+// ---- visitors of blocks ----
+
+// Lists are numbered by head, then block. An entry is n_slots times a unit, plus the slot; where
+// positions decide it is a query, and no list is stored. Chunk j of list i has number
+// starts[i] / chunk + i + j, or chunks_per_list i + j.
+struct Lists {
+  int64_t n_lists = 0, n_blocks = 0, n_chunks = 0;
+  int64_t chunk = 1, chunks_per_list = 0;  // entries; the latter where positions decide
+  int64_t rows_per_entry = 1;              // queries times query heads
+
+  int64_t* starts = nullptr;   // [n_lists+1]
+  int64_t* entries = nullptr;  // [at most units * heads * n_slots]
+  // Segments of units are counted apart, each by one warp: [n_segments, n_lists] lengths of the
+  // lists, then where the segment's entries begin in them.
+  int64_t n_segments = 0, segment = 0;
+  int64_t* cells = nullptr;
+
+  __device__ int64_t first_chunk(int64_t list) const {
+    return chunks_per_list ? list * chunks_per_list : starts[list] / chunk + list;
+  }
+};
+
+// Rows that a chunk has at least, so that it pays for its start.
+constexpr int64_t chunk_rows = 1024;
+
+inline Lists take_lists(const Pattern& p, Workspace& workspace) {
+  Lists l;
+  l.n_blocks = p.n_blocks();
+  l.n_lists = l.n_blocks * p.heads;
+  l.rows_per_entry = p.group * (p.selected ? p.unit : 1);
+  l.chunk = std::max<int64_t>(1, chunk_rows / l.rows_per_entry);
+  if (!p.selected) {
+    const int64_t most = std::max<int64_t>(1, p.most_visitors());
+    l.chunk = std::max(l.chunk, ceil_div(most, 8));  // the chunks' sums take memory
+    l.chunks_per_list = ceil_div(most, l.chunk);
+    l.n_chunks = l.n_lists * l.chunks_per_list;
+    return l;
+  }
+  const int64_t units = p.n_units(), most = units * p.heads * p.n_slots;
+  // about two chunks to a list of mean length at most
+  l.chunk = std::max(l.chunk, most / (2 * l.n_lists));
+  l.n_chunks = most / l.chunk + l.n_lists;
+  l.n_segments = std::max<int64_t>(1, std::min(ceil_div(units, 16), most / l.n_lists));
+  l.segment = ceil_div(units, l.n_segments);
+  l.starts = workspace.take<int64_t>(l.n_lists + 1);
+  l.entries = workspace.take<int64_t>(most);
+  l.cells = workspace.take<int64_t>(l.n_segments * l.n_lists);
+  return l;
+}
+
+// Count the entries of every list in every segment, or write them. A warp goes through a segment in
+// order; of its lanes that meet in a list, each finds its place by its rank.
+template <bool write>
+__global__ void __launch_bounds__(block_threads) walk_selection(Pattern p, Lists l, int64_t units) {
+  const int64_t warp = thread_number() / warp_lanes, segment = warp / p.heads;
+  const int head = int(warp % p.heads), lane = int(threadIdx.x) % warp_lanes;
+  if (segment >= l.n_segments) return;
+  const int64_t end = min((segment + 1) * l.segment, units);
+  for (int64_t u = segment * l.segment; u < end; ++u) {
+    const Piece unit = p.unit_of(u);
+    if (unit.size() <= 0) continue;
+    const int32_t* slots = p.slots(unit, head);
+    const int64_t list = head * l.n_blocks + p.keys.number(unit.sequence, p.block);
+    for (int64_t base = 0; base < p.n_slots; base += warp_lanes) {
+      const int64_t slot = base + lane;
+      const bool counts = slot < p.n_slots && p.counts(slots, slot, unit.sequence, unit.end - 1);
+      const int64_t mine = counts ? list + slots[slot] : -1;
+      const unsigned same = __match_any_sync(~0u, static_cast<unsigned long long>(mine));
+      const int rank = __popc(same & ((1u << lane) - 1));
+      int64_t* cell = l.cells + segment * l.n_lists + mine;
+      const int64_t before = counts ? *cell : 0;
+      if constexpr (write)
+        if (counts) l.entries[l.starts[mine] + before + rank] = u * p.n_slots + slot;
+      __syncwarp();
+      if (counts && rank == 0) *cell = before + __popc(same);
+      __syncwarp();
+    }
+  }
+}
+
+// What the segments have of a list becomes where they begin in it; its length goes to `starts`.
+static __global__ void __launch_bounds__(block_threads) sum_segments(Lists l) {
+  const int64_t list = thread_number();
+  if (list >= l.n_lists) return;
+  int64_t length = 0;
+  for (int64_t segment = 0; segment < l.n_segments; ++segment) {
+    int64_t& cell = l.cells[segment * l.n_lists + list];
+    const int64_t more = cell;
+    cell = length;
+    length += more;
+  }
+  l.starts[list] = length;
+}
+
+constexpr int scan_threads = 1024;
+
+// Lengths of the lists become their starts. One block; every thread has consecutive lists.
+static __global__ void __launch_bounds__(scan_threads) scan_lengths(Lists l) {
+  SharedMemory shared;
+  int64_t* sums = shared.take<int64_t>(scan_threads);
+  const int t = int(threadIdx.x);
+  const int64_t each = (l.n_lists + scan_threads - 1) / scan_threads;
+  const int64_t first = min(t * each, l.n_lists), end = min(first + each, l.n_lists);
+  int64_t sum = 0;
+  for (int64_t i = first; i < end; ++i) sum += l.starts[i];
+  sums[t] = sum;
+  for (int d = 1; d < scan_threads; d *= 2) {
+    __syncthreads();
+    const int64_t more = t >= d ? sums[t - d] : 0;
+    __syncthreads();
+    sums[t] += more;
+  }
+  int64_t start = sums[t] - sum;
+  for (int64_t i = first; i < end; ++i) {
+    const int64_t length = l.starts[i];
+    l.starts[i] = start;
+    start += length;
+  }
+  if (t == scan_threads - 1) l.starts[l.n_lists] = start;
+}
+
+inline void make_lists(const Pattern& p, const Lists& l, cudaStream_t stream) {
+  if (!p.selected) return;
+  const int64_t threads = l.n_segments * p.heads * warp_lanes;
+  cudaMemsetAsync(l.cells, 0, l.n_segments * l.n_lists * sizeof(int64_t), stream);
+  launch_threads(threads, stream, walk_selection<false>, p, l, p.n_units());
+  launch_threads(l.n_lists, stream, sum_segments, l);
+  launch(scan_lengths, dim3(1), dim3(scan_threads), shared_bytes<int64_t>(scan_threads), stream, l);
+  launch_threads(threads, stream, walk_selection<true>, p, l, p.n_units());
+}
+
+// A chunk of a list, and the block whose list it is.
+struct Chunk {
+  int head = 0;
+  Piece keys{};
+  int64_t first = 0, n = 0;  // entries, from l.entries or from the first query of the sequence
+};
+
+__device__ inline Chunk chunk_of(const Pattern& p, const Lists& l, int64_t number) {
+  int64_t list;
+  if (l.chunks_per_list) {
+    list = number / l.chunks_per_list;
+  } else {
+    int64_t low = 0, high = l.n_lists;
+    while (high - low > 1) {
+      const int64_t middle = (low + high) / 2;
+      if (l.first_chunk(middle) <= number) low = middle;
+      else high = middle;
+    }
+    list = low;
+  }
+  Chunk c;
+  c.head = int(list / l.n_blocks);
+  c.keys = p.block_of(list % l.n_blocks);
+  if (c.keys.size() <= 0) return c;
+  Range all;
+  if (p.selected) {
+    all = {l.starts[list], l.starts[list + 1]};
+  } else {
+    const int64_t from = p.keys.first(c.keys.sequence);
+    all = p.visitors({c.keys.first - from, c.keys.end - from}, p.queries.size(c.keys.sequence));
+  }
+  c.first = all.first + (number - l.first_chunk(list)) * l.chunk;
+  c.n = min(all.end - c.first, l.chunk);
+  return c;
+}
+
+// How many chunks there are of the list of a block that has keys.
+__device__ inline int64_t n_chunks_of(const Pattern& p, const Lists& l, int64_t list) {
+  if (p.selected) return (l.starts[list + 1] - l.starts[list] + l.chunk - 1) / l.chunk;
+  const Piece keys = p.block_of(list % l.n_blocks);
+  const int64_t from = p.keys.first(keys.sequence);
+  const Range all =
+      p.visitors({keys.first - from, keys.end - from}, p.queries.size(keys.sequence));
+  return all.end > all.first ? (all.end - all.first + l.chunk - 1) / l.chunk : 0;
+}
+
+}  // namespace gnograd

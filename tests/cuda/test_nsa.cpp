@@ -1,0 +1,604 @@
+// SPDX-License-Identifier: MIT
+// Selected, compressed and window attention against loops over one query and one head at a time.
+#include "support.h"
+
+namespace {
+
+enum Branch { selected, compressed, window };
+const char* const branch_names[] = {"selected", "compressed", "window"};
+enum Face { forward, vjp, jvp, hvp };
+
+// What is attended to; sequences by their lengths.
+struct Shape {
+  Branch branch;
+  std::vector<int64_t> q_lengths, k_lengths;
+  int64_t n_query_heads, n_heads, d_k, d_v;
+  bool causal = false;
+  int64_t q_offset = 0;
+  // selected
+  int64_t block_size = 4, n_slots = 3, query_block = 1;
+  bool gated = false, repeat = false;
+  // compressed: `block`, `stride`; window: `window`
+  int64_t block = 1, stride = 1, window = 0;
+  double scale = 0.4;
+  size_t shift = 0;       // of all arrays, in elements
+  double key_scale = 1;   // of the keys
+  bool popular = false;   // everybody selects the first block
+  bool one_sequence = false;  // cu is null
+
+  static int64_t sum(const std::vector<int64_t>& x) {
+    return std::accumulate(x.begin(), x.end(), int64_t(0));
+  }
+  int64_t n_queries() const { return sum(q_lengths); }
+  int64_t n_keys() const { return sum(k_lengths); }
+  int64_t group() const { return n_query_heads / n_heads; }
+  int64_t rows() const { return n_queries() * n_query_heads; }
+  int64_t n_gates() const { return gated ? n_queries() * n_heads * n_slots : 0; }
+  std::string name() const {
+    return std::string(branch_names[branch]) + (causal ? " causal " : " ") +
+           std::to_string(n_queries()) + "x" + std::to_string(n_keys()) + " tokens, " +
+           std::to_string(n_query_heads) + "/" + std::to_string(n_heads) + " heads, " +
+           std::to_string(d_k) + "/" + std::to_string(d_v) + (gated ? ", gates" : "") +
+           (query_block > 1 ? ", shared" : "");
+  }
+};
+
+std::vector<int64_t> borders(const std::vector<int64_t>& lengths) {
+  std::vector<int64_t> cu{0};
+  for (const int64_t n : lengths) cu.push_back(cu.back() + n);
+  return cu;
+}
+
+// q, k, v, gates
+template <class X>
+using Arrays = std::array<std::vector<X>, 4>;
+
+template <class N>
+struct Oracle {
+  const Shape& s;
+  const std::vector<int32_t>& blocks;
+
+  struct Seen {
+    int64_t key, slot;
+  };
+  std::vector<Seen> visible(int64_t t, int64_t hk) const {
+    const auto cu_q = borders(s.q_lengths), cu_k = borders(s.k_lengths);
+    size_t b = 0;
+    while (cu_q[b + 1] <= t) ++b;
+    const int64_t at = t - cu_q[b], n = s.k_lengths[b];
+    std::vector<Seen> seen;
+    const auto add = [&](int64_t p, int64_t slot) {
+      if (s.causal && p * s.stride + s.block - 1 > at + s.q_offset) return;
+      if (s.branch == window && s.window) {
+        if (s.causal ? p <= at + s.q_offset - s.window : p / s.window != at / s.window) return;
+      }
+      seen.push_back({cu_k[b] + p, slot});
+    };
+    if (s.branch != selected) {
+      for (int64_t p = 0; p < n; ++p) add(p, 0);
+      return seen;
+    }
+    std::vector<int64_t> named;
+    for (int64_t slot = 0; slot < s.n_slots; ++slot) {
+      const int64_t i = blocks[((t / s.query_block) * s.n_heads + hk) * s.n_slots + slot];
+      if (i < 0 || i * s.block_size >= n) continue;
+      if (!s.repeat && std::count(named.begin(), named.end(), i)) continue;
+      named.push_back(i);
+      for (int64_t p = i * s.block_size; p < std::min((i + 1) * s.block_size, n); ++p) add(p, slot);
+    }
+    return seen;
+  }
+  int64_t gate_at(int64_t t, int64_t hk, int64_t slot) const {
+    return (t * s.n_heads + hk) * s.n_slots + slot;
+  }
+
+  // f(row, seen, E, gates, lse) for every row; E = exp(x - lse)
+  template <class F>
+  void for_rows(const Arrays<N>& in, F f) const {
+    for (int64_t t = 0; t < s.n_queries(); ++t)
+      for (int64_t h = 0; h < s.n_query_heads; ++h) {
+        const int64_t hk = h / s.group(), row = t * s.n_query_heads + h;
+        const auto seen = visible(t, hk);
+        std::vector<N> x, gates;
+        double top = -INFINITY;
+        for (const Seen& c : seen) {
+          N dot = 0;
+          for (int64_t d = 0; d < s.d_k; ++d)
+            dot += in[0][row * s.d_k + d] * in[1][(c.key * s.n_heads + hk) * s.d_k + d];
+          x.push_back(N(typename RealPart<N>::type(s.scale)) * dot);
+          gates.push_back(s.gated ? in[3][gate_at(t, hk, c.slot)] : N(1));
+          if (real_part(gates.back()) > 0) top = std::max(top, real_part(x.back()));
+        }
+        using R = typename RealPart<N>::type;
+        N total = 0;
+        for (size_t i = 0; i < x.size() && top > -INFINITY; ++i)
+          total += gates[i] * std::exp(x[i] - N(R(top)));
+        if (real_part(total) == 0) {
+          f(row, hk, {}, x, gates, N(R(-INFINITY)));
+          continue;
+        }
+        const N lse = N(R(top)) + std::log(total);
+        for (N& y : x) y = std::exp(y - lse);
+        f(row, hk, seen, x, gates, lse);
+      }
+  }
+
+  struct Outputs {
+    std::vector<N> out, lse;
+  };
+  Outputs forward(const Arrays<N>& in) const {
+    Outputs y{std::vector<N>(s.rows() * s.d_v), std::vector<N>(s.rows())};
+    for_rows(in, [&](int64_t row, int64_t hk, const std::vector<Seen>& seen,
+                     const std::vector<N>& e, const std::vector<N>& gates, N lse) {
+      y.lse[row] = lse;
+      for (size_t i = 0; i < seen.size(); ++i)
+        for (int64_t d = 0; d < s.d_v; ++d)
+          y.out[row * s.d_v + d] +=
+              gates[i] * e[i] * in[2][(seen[i].key * s.n_heads + hk) * s.d_v + d];
+    });
+    return y;
+  }
+
+  // D from `out`, where it is given.
+  Arrays<N> vjp(const std::vector<N>& g, const std::vector<N>& lse_g, const Arrays<N>& in,
+                const std::vector<N>& out = {}) const {
+    using R = typename RealPart<N>::type;
+    Arrays<N> grad;
+    for (int a = 0; a < 4; ++a) grad[a].resize(in[a].size());
+    const N scale = N(R(s.scale));
+    for_rows(in, [&](int64_t row, int64_t hk, const std::vector<Seen>& seen,
+                     const std::vector<N>& e, const std::vector<N>& gates, N) {
+      std::vector<N> dp(seen.size());
+      N delta = lse_g.empty() ? N(0) : -lse_g[row];
+      for (int64_t d = 0; d < s.d_v && !out.empty(); ++d)
+        delta += g[row * s.d_v + d] * out[row * s.d_v + d];
+      for (size_t i = 0; i < seen.size(); ++i) {
+        const int64_t key = seen[i].key * s.n_heads + hk;
+        for (int64_t d = 0; d < s.d_v; ++d) {
+          dp[i] += g[row * s.d_v + d] * in[2][key * s.d_v + d];
+          grad[2][key * s.d_v + d] += gates[i] * e[i] * g[row * s.d_v + d];
+        }
+        if (out.empty()) delta += gates[i] * e[i] * dp[i];
+      }
+      for (size_t i = 0; i < seen.size(); ++i) {
+        const int64_t key = seen[i].key * s.n_heads + hk;
+        const N ds = e[i] * (dp[i] - delta);
+        if (s.gated) grad[3][gate_at(row / s.n_query_heads, hk, seen[i].slot)] += ds;
+        for (int64_t d = 0; d < s.d_k; ++d) {
+          grad[0][row * s.d_k + d] += scale * gates[i] * ds * in[1][key * s.d_k + d];
+          grad[1][key * s.d_k + d] += scale * gates[i] * ds * in[0][row * s.d_k + d];
+        }
+      }
+    });
+    return grad;
+  }
+};
+
+// ---- the library ----
+
+template <class T, Branch branch>
+struct Abi;
+#define BRANCH(T, type, name)                                                      \
+  template <>                                                                      \
+  struct Abi<T, name> {                                                            \
+    static constexpr auto entries =                                                \
+        std::make_tuple(gnograd_cuda_##name##_attention_forward_##type,            \
+                   gnograd_cuda_##name##_attention_vjp_##type,                     \
+                   gnograd_cuda_##name##_attention_jvp_##type,                     \
+                   gnograd_cuda_##name##_attention_hvp_##type);                    \
+    static constexpr auto bytes =                                                  \
+        std::array{gnograd_cuda_##name##_attention_forward_workspace_bytes_##type, \
+                   gnograd_cuda_##name##_attention_vjp_workspace_bytes_##type,     \
+                   gnograd_cuda_##name##_attention_jvp_workspace_bytes_##type,     \
+                   gnograd_cuda_##name##_attention_hvp_workspace_bytes_##type};    \
+  };
+#define ABI(T, type)          \
+  BRANCH(T, type, selected)   \
+  BRANCH(T, type, compressed) \
+  BRANCH(T, type, window)
+ABI(float, f32)
+ABI(double, f64)
+ABI(__half, f16)
+ABI(__nv_bfloat16, bf16)
+
+template <class T>
+using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+struct Case {
+  const Shape s;
+  Arrays<T> in, tangents;
+  std::vector<T> g;
+  std::vector<Real<T>> lse_g;
+  std::vector<int32_t> blocks;
+  Device<int32_t> device_blocks;
+  Device<int64_t> cu_q, cu_k;
+
+  static std::vector<int32_t> draw_blocks(const Shape& s) {
+    std::mt19937 random(7);
+    const int64_t units = (s.n_queries() + s.query_block - 1) / s.query_block;
+    const auto cu = borders(s.q_lengths);
+    std::vector<int32_t> blocks;
+    for (int64_t i = 0; i < units * s.n_heads * s.n_slots; ++i) {
+      // of the sequences that share the unit, all must have the block
+      const int64_t u = i / (s.n_heads * s.n_slots);
+      int64_t n = INT64_MAX;
+      for (size_t b = 0; b < s.q_lengths.size(); ++b)
+        if (cu[b] < (u + 1) * s.query_block && u * s.query_block < cu[b + 1])
+          n = std::min(n, (s.k_lengths[b] + s.block_size - 1) / s.block_size);
+      const bool hole = random() % 5 == 0 || n < 1 || n == INT64_MAX;
+      blocks.push_back(hole ? -1 : int32_t(s.popular && i % s.n_slots == 0 ? 0 : random() % n));
+    }
+    return blocks;
+  }
+
+  explicit Case(const Shape& shape)
+      : s(shape),
+        blocks(draw_blocks(s)),
+        device_blocks(blocks),
+        cu_q(borders(s.q_lengths)),
+        cu_k(borders(s.k_lengths)) {
+    std::mt19937 random(11);
+    const auto draw = [&](double size) {
+      return Arrays<T>{randoms<T>(s.rows() * s.d_k, random),
+                       randoms<T>(s.n_keys() * s.n_heads * s.d_k, random, size),
+                       randoms<T>(s.n_keys() * s.n_heads * s.d_v, random),
+                       randoms<T>(s.n_gates(), random)};
+    };
+    in = draw(s.key_scale);
+    tangents = draw(1);
+    for (size_t i = 0; i < in[3].size(); ++i)
+      in[3][i] = i % 7 == 0 ? T(0.f) : T(float(std::fabs(to_double(in[3][i]))));
+    g = randoms<T>(s.rows() * s.d_v, random);
+    if (s.branch == compressed) lse_g = randoms<Real<T>>(s.rows(), random);
+  }
+
+  std::vector<Device<T>> upload(const Arrays<T>& arrays) const {
+    std::vector<Device<T>> out;
+    for (const auto& a : arrays) out.emplace_back(a, s.shift);
+    return out;
+  }
+  std::vector<Device<T>> room() const {
+    std::vector<Device<T>> out;
+    for (const auto& a : in) out.emplace_back(a.size(), s.shift);
+    return out;
+  }
+
+  // A face's arrays; what it does not have is not looked at.
+  struct Pointers {
+    T* x[4] = {};
+    T* dx[4] = {};
+    T* grad[4] = {};
+    T* out = nullptr;
+    Real<T>* lse = nullptr;
+    T* g = nullptr;
+    Real<T>* lse_g = nullptr;
+  };
+  void point(T* (&to)[4], std::vector<Device<T>>& arrays, int only = -1) const {
+    for (int a = 0; a < 4; ++a)
+      to[a] = (a < 3 || s.gated) && (only < 0 || a == only) ? arrays[a].get() : nullptr;
+  }
+
+  template <Face face, Branch branch>
+  void run(const Pointers& p) {
+    const int64_t n = s.one_sequence ? 1 : int64_t(s.q_lengths.size());
+    const int64_t* q = s.one_sequence ? nullptr : cu_q.get();
+    const int64_t* k = s.one_sequence ? nullptr : cu_k.get();
+    const int causal = s.causal;
+    const auto sizes = [&] {
+      const std::tuple head(s.n_queries(), s.n_keys(), s.n_query_heads, s.n_heads, s.d_k, s.d_v);
+      if constexpr (branch == selected)
+        return std::tuple_cat(
+            head, std::tuple(s.n_slots, n, static_cast<const int32_t*>(device_blocks.get()), q, k,
+                             s.block_size, s.scale, causal, s.q_offset, s.query_block,
+                             s.repeat ? 2 : 0));
+      else if constexpr (branch == compressed)
+        return std::tuple_cat(
+            head, std::tuple(n, q, k, s.block, s.stride, s.scale, causal, s.q_offset));
+      else
+        return std::tuple_cat(head, std::tuple(n, q, k, s.window, s.scale, causal, s.q_offset));
+    }();
+    const auto inputs = [](T* const (&x)[4]) {
+      if constexpr (branch == selected) return std::tuple(x[0], x[1], x[2], x[3]);
+      else return std::tuple(x[0], x[1], x[2]);
+    };
+    const auto outputs = [](auto* out, auto* lse) {
+      if constexpr (branch == compressed) return std::tuple(out, lse);
+      else return std::tuple(out);
+    };
+    const auto arrays = [&] {
+      const auto x = inputs(p.x);
+      if constexpr (face == forward) return std::tuple_cat(x, std::tuple(p.out, p.lse));
+      if constexpr (face == vjp)
+        return std::tuple_cat(outputs(p.g, p.lse_g), x, std::tuple(p.out, p.lse), inputs(p.grad));
+      if constexpr (face == jvp)
+        return std::tuple_cat(x, inputs(p.dx), outputs(p.out, p.lse));
+      if constexpr (face == hvp)
+        return std::tuple_cat(outputs(p.g, p.lse_g), x, inputs(p.dx), inputs(p.grad));
+    }();
+    using A = Abi<T, branch>;
+    const auto entry = std::get<face>(A::entries);
+    std::apply([&](auto... a) { run_face(entry, A::bytes[face], sizes, a...); }, arrays);
+  }
+  template <Face face>
+  void run(const Pointers& p) {
+    if (s.branch == selected) run<face, selected>(p);
+    else if (s.branch == compressed) run<face, compressed>(p);
+    else run<face, window>(p);
+  }
+
+  void expect(const std::string& face, std::vector<Device<T>>& got,
+              const Arrays<double>& want, const Arrays<double>& plain, int only = -1) {
+    for (int a = 0; a < 4; ++a)
+      if ((a < 3 || s.gated) && (only < 0 || a == only))
+        compare(s.name() + " " + face + " " + "qkvg"[a], got[a].host(), want[a], plain[a]);
+  }
+
+  void test() {
+    using Complex = std::complex<double>;
+    using ComplexFloat = std::complex<float>;
+    const Oracle<double> truth{s, blocks};
+    const Oracle<float> plain{s, blocks};
+    const Oracle<Complex> truth_derivative{s, blocks};
+    const Oracle<ComplexFloat> plain_derivative{s, blocks};
+    const auto values = [&](auto zero, const Arrays<T>* t) {
+      Arrays<decltype(zero)> v;
+      for (int a = 0; a < 4; ++a) v[a] = numbers<decltype(zero)>(in[a], t ? &(*t)[a] : nullptr);
+      return v;
+    };
+    const auto all_doubles = [](const auto& arrays) {
+      Arrays<double> out;
+      for (int a = 0; a < 4; ++a) out[a] = doubles(arrays[a]);
+      return out;
+    };
+    const auto in64 = values(double(), nullptr);
+    const auto in32 = values(float(), nullptr);
+    const auto along64 = values(Complex(), &tangents);
+    const auto along32 = values(ComplexFloat(), &tangents);
+
+    auto x = upload(in), dx = upload(tangents);
+    Device<T> out(s.rows() * s.d_v, s.shift), cotangent(g, s.shift);
+    Device<Real<T>> lse(s.rows()), lse_cotangent(lse_g);
+    Pointers p;
+    point(p.x, x);
+    point(p.dx, dx);
+    p.out = out.get();
+    p.lse = lse.get();
+    p.g = cotangent.get();
+    p.lse_g = s.branch == compressed ? lse_cotangent.get() : nullptr;
+
+    // forward
+    run<forward>(p);
+    const auto y = truth.forward(in64);
+    const auto y32 = plain.forward(in32);
+    compare(s.name() + " out", out.host(), y.out, doubles(y32.out));
+    compare_lse(lse.host(), y.lse, doubles(y32.lse));
+
+    // vjp: with what forward saved, without, and each gradient alone
+    const auto want = truth.vjp(numbers<double>(g), numbers<double>(lse_g), in64);
+    const auto g32 = numbers<float>(g), lse_g32 = numbers<float>(lse_g);
+    const auto plain_vjp = all_doubles(plain.vjp(g32, lse_g32, in32));
+    // what is saved in 16 bits has that accuracy
+    const auto plain_saved =
+        all_doubles(plain.vjp(g32, lse_g32, in32, numbers<float>(out.host())));
+    for (const bool saved : {true, false}) {
+      auto grad = room();
+      point(p.grad, grad);
+      Pointers given = p;
+      if (!saved) given.lse = nullptr;
+      run<vjp>(given);
+      expect(saved ? "vjp" : "vjp, nothing saved", grad, want, saved ? plain_saved : plain_vjp);
+    }
+    for (int a = 0; a < (s.gated ? 4 : 3); ++a) {
+      auto grad = room();
+      point(p.grad, grad, a);
+      run<vjp>(p);
+      expect("vjp, alone", grad, want, plain_saved, a);
+    }
+
+    // jvp, which also proves the oracle's vjp: <g, jvp(t)> = <vjp(g), t>
+    Device<T> dout(s.rows() * s.d_v, s.shift);
+    Device<Real<T>> dlse(s.rows());
+    Pointers along = p;
+    along.out = dout.get();
+    along.lse = dlse.get();
+    run<jvp>(along);
+    const auto dy = truth_derivative.forward(along64);
+    const auto dy32 = plain_derivative.forward(along32);
+    const auto tangent = doubles(dy.out), lse_tangent = doubles(dy.lse);
+    compare(s.name() + " jvp", dout.host(), tangent, doubles(dy32.out));
+    if (s.branch == compressed)
+      compare(s.name() + " jvp lse", dlse.host(), lse_tangent, doubles(dy32.lse));
+    double left = 0, right = 0;
+    for (size_t k = 0; k < tangent.size(); ++k) left += to_double(g[k]) * tangent[k];
+    for (size_t k = 0; k < lse_g.size(); ++k) left += to_double(lse_g[k]) * lse_tangent[k];
+    for (int a = 0; a < 4; ++a)
+      for (size_t k = 0; k < in[a].size(); ++k) right += want[a][k] * to_double(tangents[a][k]);
+    check(std::fabs(left - right) <= 1e-10 * (1 + std::fabs(left)), s.name() + " oracle");
+
+    // hvp
+    auto grad = room();
+    point(p.grad, grad);
+    run<hvp>(p);
+    const auto want_hvp = all_doubles(
+        truth_derivative.vjp(numbers<Complex>(g), numbers<Complex>(lse_g), along64));
+    const auto plain_hvp = all_doubles(
+        plain_derivative.vjp(numbers<ComplexFloat>(g), numbers<ComplexFloat>(lse_g), along32));
+    expect("hvp", grad, want_hvp, plain_hvp);
+  }
+
+  void compare_lse(const std::vector<Real<T>>& got, std::vector<double> want,
+                   std::vector<double> plain) {
+    std::vector<Real<T>> finite(got);
+    bool same = true;
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (want[i] > -INFINITY) continue;
+      same = same && got[i] == want[i];
+      finite[i] = 0;
+      want[i] = plain[i] = 0;
+    }
+    check(same, s.name() + " lse of rows that see nothing");
+    compare(s.name() + " lse", finite, want, plain);
+  }
+
+  // The bits of everything vjp and hvp give.
+  std::vector<T> bits() {
+    auto x = upload(in), dx = upload(tangents), grad = room(), dgrad = room();
+    Device<T> cotangent(g);
+    Device<Real<T>> lse_cotangent(lse_g);
+    Pointers p;
+    point(p.x, x);
+    point(p.dx, dx);
+    point(p.grad, grad);
+    p.g = cotangent.get();
+    run<vjp>(p);
+    point(p.grad, dgrad);
+    run<hvp>(p);
+    std::vector<T> all;
+    for (auto* arrays : {&grad, &dgrad})
+      for (auto& a : *arrays) {
+        const auto h = a.host();
+        all.insert(all.end(), h.begin(), h.end());
+      }
+    return all;
+  }
+};
+
+Shape mha() { return {selected, {21}, {21}, 2, 2, 5, 3}; }
+
+std::vector<Shape> small_shapes() {
+  std::vector<Shape> shapes;
+  const auto add = [&](Shape s, auto change) {
+    change(s);
+    shapes.push_back(s);
+  };
+  const Shape gqa{selected, {9, 1, 0, 14}, {11, 3, 4, 18}, 4, 2, 6, 8};
+  add(mha(), [](Shape& s) { s.one_sequence = true; });
+  add(gqa, [](Shape& s) { s.causal = true, s.q_offset = 2; });
+  add(gqa, [](Shape& s) { s.gated = true, s.causal = true, s.q_offset = -3, s.repeat = true; });
+  add(gqa, [](Shape& s) { s.query_block = 4, s.gated = true, s.shift = 1; });
+  add(gqa, [](Shape& s) { s.branch = compressed, s.block = 4, s.stride = 2; });
+  add(gqa, [](Shape& s) {
+    s.branch = compressed, s.block = 4, s.stride = 2, s.causal = true, s.q_offset = 6;
+  });
+  add(gqa, [](Shape& s) { s.branch = window, s.window = 4, s.causal = true, s.q_offset = 1; });
+  add(gqa, [](Shape& s) { s.branch = window, s.window = 5; });
+  add(gqa, [](Shape& s) { s.branch = window, s.causal = true; });
+  return shapes;
+}
+
+// Sizes that need several tiles, chunks or parts, and the edges of what is allowed.
+std::vector<Shape> large_shapes() {
+  std::vector<Shape> shapes;
+  const auto add = [&](Shape s, auto change) {
+    change(s);
+    shapes.push_back(s);
+  };
+  // a list of several chunks; many slots; blocks larger than a tile
+  add({selected, {1300}, {16}, 1, 1, 2, 2}, [](Shape& s) {
+    s.popular = true, s.query_block = 16;
+  });
+  add({selected, {5}, {400}, 1, 1, 3, 4}, [](Shape& s) { s.block_size = 3, s.n_slots = 40; });
+  add({selected, {7}, {300}, 2, 1, 8, 8}, [](Shape& s) { s.block_size = 150; });
+  // more heads than rows of a tile, so that gates are summed in parts
+  add({selected, {3}, {9}, 70, 1, 4, 4}, [](Shape& s) { s.gated = true; });
+  // the largest heads; shared memory is short
+  add({selected, {3}, {9}, 2, 1, 256, 256}, [](Shape& s) { s.gated = true; });
+  // logits of 1e3
+  add(mha(), [](Shape& s) { s.scale = 300; });
+  // nothing to see, nobody to see it
+  add({selected, {4}, {0}, 2, 1, 3, 2}, [](Shape&) {});
+  add({selected, {0}, {6}, 2, 1, 3, 2}, [](Shape&) {});
+  add({selected, {5}, {6}, 2, 1, 3, 2}, [](Shape& s) { s.n_slots = 0; });
+  add({selected, {5}, {6}, 2, 1, 3, 2}, [](Shape& s) { s.causal = true, s.q_offset = -9; });
+  // windows over several blocks and chunks
+  add({window, {150}, {150}, 1, 1, 2, 2}, [](Shape& s) { s.window = 70, s.causal = true; });
+  add({window, {150}, {140}, 1, 1, 2, 2}, [](Shape& s) { s.window = 100; });
+  add({compressed, {1100}, {70}, 1, 1, 2, 2}, [](Shape& s) {
+    s.block = 32, s.stride = 16, s.causal = true;
+  });
+  return shapes;
+}
+
+template <class T>
+void test_type(size_t each) {
+  const auto shapes = small_shapes();
+  for (size_t i = 0; i < shapes.size(); i += each) Case<T>(shapes[i]).test();
+}
+
+void test_determinism() {
+  Shape s = large_shapes()[0];
+  Case<float> c(s);
+  const auto first = c.bits();
+  for (const char* seed : {"1", "2"}) {
+    setenv("SIMT_SEED", seed, 1);
+    const auto again = c.bits();
+    check(std::memcmp(first.data(), again.data(), first.size() * sizeof(float)) == 0,
+          s.name() + " same bits in another order");
+  }
+  unsetenv("SIMT_SEED");
+}
+
+// The selection is checked on demand; a block that is not there is not seen.
+void test_faults() {
+  Shape s = mha();
+  Case<float> c(s);
+  const auto faults = [&] {
+    Device<int32_t> blocks(c.blocks);
+    Device<int64_t> found(2);
+    run_face(gnograd_cuda_selected_attention_check_i32,
+             gnograd_cuda_selected_attention_check_workspace_bytes_i32,
+             std::tuple(s.n_queries(), s.n_keys(), s.n_query_heads, s.n_heads, s.d_k, s.d_v,
+                        s.n_slots, int64_t(1), static_cast<const int32_t*>(blocks.get()),
+                        static_cast<const int64_t*>(nullptr), static_cast<const int64_t*>(nullptr),
+                        s.block_size, s.scale, 0, int64_t(0), int64_t(1), 1),
+             found.get());
+    return found.host();
+  };
+  const auto at = [&](int64_t query, int64_t slot) -> int32_t& {
+    return c.blocks[(query * s.n_heads + 1) * s.n_slots + slot];
+  };
+  for (int32_t& b : c.blocks) b = -1;
+  check(faults() == std::vector<int64_t>{-1, -1}, "a good selection");
+  at(17, 0) = at(17, 2) = 1;
+  at(19, 1) = at(19, 2) = 3;
+  check(faults() == std::vector<int64_t>{-1, 17}, "a block named twice");
+  at(20, 1) = 6;
+  at(18, 1) = -2;
+  check(faults() == std::vector<int64_t>{18, 17}, "a block that is not there");
+}
+
+void test_values() {
+  Shape s = mha();
+  Case<float> c(s);
+  auto x = c.upload(c.in);
+  Device<float> out(s.rows() * s.d_v);
+  const auto run = [&](int64_t heads, int64_t d_k, int64_t block_size, int duplicates) {
+    return gnograd_cuda_selected_attention_forward_f32(
+        s.n_queries(), s.n_keys(), s.n_query_heads, heads, d_k, s.d_v, s.n_slots, 1,
+        c.device_blocks.get(), nullptr, nullptr, block_size, s.scale, 0, 0, 1, duplicates,
+        x[0].get(), x[1].get(), x[2].get(), nullptr, out.get(), nullptr, nullptr, 0, nullptr);
+  };
+  check(run(s.n_heads, s.d_k, 4, 0) == 0, "good sizes");
+  check(run(3, s.d_k, 4, 0) == GNOGRAD_CUDA_VALUE, "heads that do not divide");
+  check(run(s.n_heads, 257, 4, 0) == GNOGRAD_CUDA_VALUE, "a head that is too large");
+  check(run(s.n_heads, s.d_k, 0, 0) == GNOGRAD_CUDA_VALUE, "an empty block");
+  check(run(s.n_heads, s.d_k, 257, 0) == GNOGRAD_CUDA_VALUE, "a block that is too large");
+  check(run(s.n_heads, s.d_k, 4, 3) == GNOGRAD_CUDA_VALUE, "an unknown code");
+}
+
+}  // namespace
+
+int main() {
+  require_device();
+  test_type<float>(1);
+  test_type<double>(2);
+  test_type<__half>(3);
+  test_type<__nv_bfloat16>(3);
+  for (const Shape& s : large_shapes()) Case<float>(s).test();
+  Case<double>(large_shapes()[4]).test();
+  test_determinism();
+  test_faults();
+  test_values();
+  return report();
+}
