@@ -30,7 +30,7 @@ module gnograd_kernels_nsa_pattern
   !> Rows (queries times group) that a part should bring to a block: packing the keys is then cheap
   integer(int64), parameter :: wanted_rows = 512
   !> Parts times heads, so that threads find work; but parts of a sequence at most
-  integer(int64), parameter :: wanted_tasks = 32, max_parts = 64
+  integer(int64), parameter :: wanted_tasks = 16, max_parts = 64
   !> Smallest part worth a task, in queries
   integer(int64), parameter :: min_queries = 16
 
@@ -220,14 +220,15 @@ contains
     !> Count the visitors of every block, or enter them.
     subroutine walk(fill)
       logical, intent(in) :: fill
-      integer(int64) :: i, block, query
+      integer(int64) :: i, block, query, row
       integer :: slot
 
       seen(:part%n_blocks) = -1
       do i = 0, part%n_queries - 1
         query = part%first_query + i
+        row = query/query_block
         do slot = 0, self%n_slots - 1
-          block = block_index(slot + 1, head, query/query_block)
+          block = block_index(slot + 1, head, row)
           if (block == -1) cycle
           if (block < 0 .or. block >= part%n_blocks) then
             out_of_range = min(out_of_range, query)
