@@ -20,6 +20,14 @@ module gnograd_core_codes
   integer, parameter :: kernel_full = 0, kernel_diagonal = 1
   character(len=*), parameter :: kernel_names(0:1) = [character(len=8) :: "full", "diagonal"]
 
+  !> Derivatives by the query positions that come with the value: first, and second in one of two
+  !> forms
+  integer, parameter :: order_gradient = 0, order_laplacian = 1, order_hessian = 2
+
+  !> What the kernel network sees of an edge: x_i - y_j, or both
+  integer, parameter :: geometry_difference = 0, geometry_pair = 1
+  character(len=*), parameter :: geometry_names(0:1) = [character(len=10) :: "difference", "pair"]
+
   !> Activations of attention scores
   integer, parameter :: score_leaky_relu = 0, score_elu = 1, score_linear = 2, score_relu = 3, &
     & score_scalar = 4, score_sigmoid = 5, score_tanh = 6

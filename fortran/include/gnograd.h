@@ -927,6 +927,224 @@ int gnograd_gno_aggregate_hvp_r64(
     const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction,
     const double *cotangent, const double *h, const double *kappa, const double *t_h,
     const double *t_kappa, double *grad_h, double *grad_kappa);
+
+/* ---- gno_with_gradient, gno_with_laplacian, gno_with_hessian ----
+ *
+ * The same sum with its derivatives by the positions x_i of the destinations:
+ *
+ *     hid_e   = the hidden layers hid = act(U_l^T hid + b_l) of c_e = x_i - y_j or [x_i, y_j]
+ *     kappa_e = hid_e . V + b_v
+ *     out_i   = sum or mean over e = (j -> i) of w_e h_j . kappa_e
+ *
+ * geometry: difference 0, pair 1; other codes as for gno. widths are those of the n_layers hidden
+ * layers; layers is [U_1 | b_1 | U_2 | b_2 | ...], U_l as [width before, width], with the width d or
+ * 2 d before the first. A weight may depend on x_i: weight_derivatives has its gradient and its
+ * Laplacian, or the upper triangle of its Hessian row by row, for every edge; null: 0.
+ * Of several cotangents some may be null. Only the first function is explained.
+ */
+
+int gnograd_gno_with_laplacian_forward_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths,            /* [n_layers] */
+    int geometry, int activation, int reduction, int kernel,
+    const float *h,                   /* [n_src, f_in]; null: ones, diagonal only */
+    const float *x,                   /* [n_dst, d] */
+    const float *y,                   /* [n_src, d] */
+    const float *layers,              /* packed hidden layers */
+    const float *v,                   /* [width, f_in, f_out]; diagonal: [width, f] */
+    const float *b_v,                 /* [f_in, f_out]; diagonal: [f] */
+    const float *edge_weight,         /* [n_edges] or null */
+    const float *weight_derivatives,  /* [n_edges, d + 1]; gradient: d, hessian: d + d (d + 1) / 2; or null */
+    float *out,                       /* [n_dst, f_out] */
+    float *gradient,                  /* [n_dst, d, f_out] */
+    float *laplacian);                /* [n_dst, f_out]; hessian: [n_dst, d, d, f_out] */
+int gnograd_gno_with_laplacian_forward_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *h, const double *x, const double *y, const double *layers, const double *v,
+    const double *b_v, const double *edge_weight, const double *weight_derivatives, double *out,
+    double *gradient, double *laplacian);
+int gnograd_gno_with_laplacian_vjp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const float *c_out, const float *c_gradient, const float *c_laplacian, const float *h,
+    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
+    const float *edge_weight, const float *weight_derivatives, float *grad_h, float *grad_x,
+    float *grad_y, float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
+    float *grad_weight_derivatives);
+int gnograd_gno_with_laplacian_vjp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *c_out, const double *c_gradient, const double *c_laplacian, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
+    double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v,
+    double *grad_edge_weight, double *grad_weight_derivatives);
+int gnograd_gno_with_laplacian_jvp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
+    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
+    const float *edge_weight, const float *weight_derivatives, const float *t_h, const float *t_x,
+    const float *t_y, const float *t_layers, const float *t_v, const float *t_b_v,
+    const float *t_edge_weight, const float *t_weight_derivatives, float *t_out, float *t_gradient,
+    float *t_laplacian);
+int gnograd_gno_with_laplacian_jvp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *h, const double *x, const double *y, const double *layers, const double *v,
+    const double *b_v, const double *edge_weight, const double *weight_derivatives,
+    const double *t_h, const double *t_x, const double *t_y, const double *t_layers,
+    const double *t_v, const double *t_b_v, const double *t_edge_weight,
+    const double *t_weight_derivatives, double *t_out, double *t_gradient, double *t_laplacian);
+int gnograd_gno_with_laplacian_hvp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const float *c_out, const float *c_gradient, const float *c_laplacian, const float *h,
+    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
+    const float *edge_weight, const float *weight_derivatives, const float *t_h, const float *t_x,
+    const float *t_y, const float *t_layers, const float *t_v, const float *t_b_v,
+    const float *t_edge_weight, const float *t_weight_derivatives, float *grad_h, float *grad_x,
+    float *grad_y, float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
+    float *grad_weight_derivatives);
+int gnograd_gno_with_laplacian_hvp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *c_out, const double *c_gradient, const double *c_laplacian, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, const double *t_h,
+    const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
+    const double *t_b_v, const double *t_edge_weight, const double *t_weight_derivatives,
+    double *grad_h, double *grad_x, double *grad_y, double *grad_layers, double *grad_v,
+    double *grad_b_v, double *grad_edge_weight, double *grad_weight_derivatives);
+
+int gnograd_gno_with_gradient_forward_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
+    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
+    const float *edge_weight, const float *weight_derivatives, float *out, float *gradient);
+int gnograd_gno_with_gradient_forward_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *h, const double *x, const double *y, const double *layers, const double *v,
+    const double *b_v, const double *edge_weight, const double *weight_derivatives, double *out,
+    double *gradient);
+int gnograd_gno_with_gradient_vjp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const float *c_out, const float *c_gradient, const float *h, const float *x, const float *y,
+    const float *layers, const float *v, const float *b_v, const float *edge_weight,
+    const float *weight_derivatives, float *grad_h, float *grad_x, float *grad_y,
+    float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
+    float *grad_weight_derivatives);
+int gnograd_gno_with_gradient_vjp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *c_out, const double *c_gradient, const double *h, const double *x,
+    const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
+    double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v,
+    double *grad_edge_weight, double *grad_weight_derivatives);
+int gnograd_gno_with_gradient_jvp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
+    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
+    const float *edge_weight, const float *weight_derivatives, const float *t_h, const float *t_x,
+    const float *t_y, const float *t_layers, const float *t_v, const float *t_b_v,
+    const float *t_edge_weight, const float *t_weight_derivatives, float *t_out, float *t_gradient);
+int gnograd_gno_with_gradient_jvp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *h, const double *x, const double *y, const double *layers, const double *v,
+    const double *b_v, const double *edge_weight, const double *weight_derivatives,
+    const double *t_h, const double *t_x, const double *t_y, const double *t_layers,
+    const double *t_v, const double *t_b_v, const double *t_edge_weight,
+    const double *t_weight_derivatives, double *t_out, double *t_gradient);
+int gnograd_gno_with_gradient_hvp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const float *c_out, const float *c_gradient, const float *h, const float *x, const float *y,
+    const float *layers, const float *v, const float *b_v, const float *edge_weight,
+    const float *weight_derivatives, const float *t_h, const float *t_x, const float *t_y,
+    const float *t_layers, const float *t_v, const float *t_b_v, const float *t_edge_weight,
+    const float *t_weight_derivatives, float *grad_h, float *grad_x, float *grad_y,
+    float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
+    float *grad_weight_derivatives);
+int gnograd_gno_with_gradient_hvp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *c_out, const double *c_gradient, const double *h, const double *x,
+    const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, const double *t_h,
+    const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
+    const double *t_b_v, const double *t_edge_weight, const double *t_weight_derivatives,
+    double *grad_h, double *grad_x, double *grad_y, double *grad_layers, double *grad_v,
+    double *grad_b_v, double *grad_edge_weight, double *grad_weight_derivatives);
+
+int gnograd_gno_with_hessian_forward_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
+    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
+    const float *edge_weight, const float *weight_derivatives, float *out, float *gradient,
+    float *hessian);
+int gnograd_gno_with_hessian_forward_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *h, const double *x, const double *y, const double *layers, const double *v,
+    const double *b_v, const double *edge_weight, const double *weight_derivatives, double *out,
+    double *gradient, double *hessian);
+int gnograd_gno_with_hessian_vjp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const float *c_out, const float *c_gradient, const float *c_hessian, const float *h,
+    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
+    const float *edge_weight, const float *weight_derivatives, float *grad_h, float *grad_x,
+    float *grad_y, float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
+    float *grad_weight_derivatives);
+int gnograd_gno_with_hessian_vjp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *c_out, const double *c_gradient, const double *c_hessian, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
+    double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v,
+    double *grad_edge_weight, double *grad_weight_derivatives);
+int gnograd_gno_with_hessian_jvp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
+    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
+    const float *edge_weight, const float *weight_derivatives, const float *t_h, const float *t_x,
+    const float *t_y, const float *t_layers, const float *t_v, const float *t_b_v,
+    const float *t_edge_weight, const float *t_weight_derivatives, float *t_out, float *t_gradient,
+    float *t_hessian);
+int gnograd_gno_with_hessian_jvp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *h, const double *x, const double *y, const double *layers, const double *v,
+    const double *b_v, const double *edge_weight, const double *weight_derivatives,
+    const double *t_h, const double *t_x, const double *t_y, const double *t_layers,
+    const double *t_v, const double *t_b_v, const double *t_edge_weight,
+    const double *t_weight_derivatives, double *t_out, double *t_gradient, double *t_hessian);
+int gnograd_gno_with_hessian_hvp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const float *c_out, const float *c_gradient, const float *c_hessian, const float *h,
+    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
+    const float *edge_weight, const float *weight_derivatives, const float *t_h, const float *t_x,
+    const float *t_y, const float *t_layers, const float *t_v, const float *t_b_v,
+    const float *t_edge_weight, const float *t_weight_derivatives, float *grad_h, float *grad_x,
+    float *grad_y, float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
+    float *grad_weight_derivatives);
+int gnograd_gno_with_hessian_hvp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *c_out, const double *c_gradient, const double *c_hessian, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, const double *t_h,
+    const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
+    const double *t_b_v, const double *t_edge_weight, const double *t_weight_derivatives,
+    double *grad_h, double *grad_x, double *grad_y, double *grad_layers, double *grad_v,
+    double *grad_b_v, double *grad_edge_weight, double *grad_weight_derivatives);
+
 /* ---- automatic differentiation ----
  *
  * A tape keeps arrays and how they were computed. An array is an integer; 0 says that an operation

@@ -14,6 +14,13 @@ from gnograd.gno import (
     gno_pack,
     gno_unpack,
 )
+from gnograd.gno_jets import (
+    gno_pack_layers,
+    gno_unpack_layers,
+    gno_with_gradient,
+    gno_with_hessian,
+    gno_with_laplacian,
+)
 from gnograd.graph import EdgesBySource, Graph
 from gnograd.nsa import (
     compress,
@@ -54,7 +61,12 @@ __all__ = [
     "gno_contract",
     "gno_kernel",
     "gno_pack",
+    "gno_pack_layers",
     "gno_unpack",
+    "gno_unpack_layers",
+    "gno_with_gradient",
+    "gno_with_hessian",
+    "gno_with_laplacian",
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
