@@ -44,6 +44,11 @@ def basis_inputs():
     return [x.detach().sigmoid().requires_grad_(), w]
 
 
+def jets_inputs():
+    layers, weights = (2 * 4 + 4 + 4 * 3 + 3,), (8, 3)
+    return tensors((5, 3), (5, 2), (5, 2), layers, (3, 3, 2), (3, 2), (8,), weights)
+
+
 # One call of every operator: inputs, static arguments. Activations are smooth for gradgradcheck.
 def cases():
     h, hid = (5, 3), (8, 4)
@@ -53,6 +58,12 @@ def cases():
         "gno_contract": (tensors(h, hid, (4, 3, 2), (3, 2)), dict(reduction="mean")),
         "gno_aggregate": (tensors(h, (8, 3, 2)), {}),
         "gno_kernel": (gno_inputs()[1:6], dict(activation="tanh")),
+        "gno_with_laplacian": (
+            jets_inputs(),
+            dict(widths=[4, 3], activation="tanh", reduction="mean"),
+        ),
+        "gno_with_gradient": (jets_inputs()[:6], dict(widths=[4, 3], activation="silu")),
+        "gno_with_hessian": (jets_inputs()[:6], dict(widths=[4, 3], activation="sin")),
         "agg_weighted": (tensors(h, (8,)), dict(aggregation="mean")),
         "agg_simple": (tensors(h, (8, 2)), dict(aggregation="max")),
         "mha_gat": (tensors((5, 6), (5, 6), (16,), (8, 4)), gat),
@@ -328,6 +339,47 @@ def test_static_tensors_are_checked():
         gt.selected_attention(*inputs, **static, blocks=SELECTED)
     with pytest.raises(IndexError, match="a block that the sequence"):
         gt.selected_attention(*inputs, **static | {"block_index": SELECTED + 1})
+
+
+def test_laplacian_loss_under_compile_and_against_autograd(graph):
+    """A physics-informed loss: one backward pass here, three nested ones with plain autograd."""
+    h, x, y, layers, V, b_v = (t.detach() for t in jets_inputs()[:6])
+    layers.requires_grad_()
+
+    def loss(layers):
+        u, _, laplacian = gt.gno_with_laplacian(
+            h, x, y, layers, V, b_v, graph=graph, widths=[4, 3], activation="tanh", reduction="mean"
+        )
+        return (laplacian + u**2).square().sum()
+
+    def plain(layers):
+        src, dst = torch.as_tensor(graph.src).long(), torch.as_tensor(graph.dst).long()
+        U_1, b_1, U_2, b_2 = layers.split([8, 4, 12, 3])
+        at = x.clone().requires_grad_()
+        hidden = torch.tanh((at[dst] - y[src]) @ U_1.view(2, 4) + b_1)
+        hidden = torch.tanh(hidden @ U_2.view(4, 3) + b_2)
+        kappa = torch.einsum("eh,hio->eio", hidden, V) + b_v
+        message = torch.einsum("ei,eio->eo", h[src], kappa)
+        degree = torch.bincount(dst, minlength=5).clamp(min=1)
+        u = torch.zeros(5, 2, dtype=torch.float64).index_add(0, dst, message) / degree[:, None]
+        columns = []
+        for f in range(2):
+            (first,) = torch.autograd.grad(u[:, f].sum(), at, create_graph=True)
+            second = [
+                torch.autograd.grad(first[:, a].sum(), at, create_graph=True)[0][:, a]
+                for a in range(2)
+            ]
+            columns.append(second[0] + second[1])
+        return (torch.stack(columns, 1) + u**2).square().sum()
+
+    results = []
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    for function in (plain, loss, compiled):
+        value = function(layers)
+        results.append((value, *torch.autograd.grad(value, layers)))
+    for other in results[1:]:
+        for got, want in zip(other, results[0], strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
 
 
 def test_functional_transforms(graph):

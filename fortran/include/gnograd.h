@@ -954,7 +954,7 @@ int gnograd_gno_with_laplacian_forward_r32(
     const float *v,                   /* [width, f_in, f_out]; diagonal: [width, f] */
     const float *b_v,                 /* [f_in, f_out]; diagonal: [f] */
     const float *edge_weight,         /* [n_edges] or null */
-    const float *weight_derivatives,  /* [n_edges, d + 1]; gradient: d, hessian: d + d (d + 1) / 2; or null */
+    const float *weight_derivatives,  /* [n_edges, d+1] or null; gradient: d; hessian: d+d(d+1)/2 */
     float *out,                       /* [n_dst, f_out] */
     float *gradient,                  /* [n_dst, d, f_out] */
     float *laplacian);                /* [n_dst, f_out]; hessian: [n_dst, d, d, f_out] */

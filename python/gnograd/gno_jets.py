@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, ParamSpec
 
 import numpy as np
@@ -33,25 +34,29 @@ P = ParamSpec("P")
 
 
 class _WithLayers(Operator[P]):
-    """Operator with a list of hidden widths, which kernels take as an array."""
+    """Operator with a list of hidden widths."""
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         static = super().complete(given)
-        widths = np.asarray(static["widths"])
-        if widths.ndim != 1 or widths.dtype.kind not in "iu" or widths.size == 0 or widths.min() < 1:
+        widths = static["widths"]
+        if not isinstance(widths, list | tuple) or not widths or not all(map(_is_width, widths)):
             raise ValueError(
-                f"{self.name}: widths is {static['widths']!r}, needs the widths of the hidden "
+                f"{self.name}: widths is {widths!r}, needs a list of the widths of the hidden "
                 "layers, at least 1 each"
             )
-        return {**static, "widths": widths.astype(np.int64)}
+        return {**static, "widths": [int(width) for width in widths]}
+
+
+def _is_width(value: object) -> bool:
+    return isinstance(value, int | np.integer) and int(value) > 0
 
 
 def _signature(second: Mapping[str, str], n_second: str, static: Mapping[str, Any]) -> Signature:
     """Shapes, with those of the second derivatives and their number for a weight."""
-    full, widths = static["kernel"] == "full", static["widths"].tolist()
+    full, widths = static["kernel"] == "full", static["widths"]
     kernel, out = ("F_in F_out", "F_out") if full else ("F_in", "F_in")
     seen = "2*d" if static["geometry"] == "pair" else "d"
-    deeper = sum((before + 1) * width for before, width in zip(widths, widths[1:], strict=False))
+    deeper = sum((before + 1) * width for before, width in pairwise(widths))
     return Signature(
         inputs={
             "h": "n_src F_in" if full else "n_src F_in or None",
@@ -72,16 +77,14 @@ def _signature(second: Mapping[str, str], n_second: str, static: Mapping[str, An
     )
 
 
-def _operator(
-    n_derivatives: str, **second: str
-) -> Callable[[Callable[P, Array]], _WithLayers[P]]:
+def _operator(n_derivatives: str, **second: str) -> Callable[[Callable[P, Array]], _WithLayers[P]]:
     return lambda declaration: _WithLayers(
         declaration, partial(_signature, second, n_derivatives), CHOICES
     )
 
 
 @_operator("d+1", laplacian="n_dst")
-def gno_with_laplacian(
+def gno_with_laplacian(  # type: ignore[empty-body]
     h: Array | None,
     x: Array,
     y: Array,
@@ -188,7 +191,7 @@ def gno_with_laplacian(
 
 
 @_operator("d")
-def gno_with_gradient(
+def gno_with_gradient(  # type: ignore[empty-body]
     h: Array | None,
     x: Array,
     y: Array,
@@ -241,7 +244,7 @@ def gno_with_gradient(
 
 
 @_operator("d+d*(d+1)//2", hessian="n_dst d d")
-def gno_with_hessian(
+def gno_with_hessian(  # type: ignore[empty-body]
     h: Array | None,
     x: Array,
     y: Array,

@@ -354,6 +354,9 @@ class _Call:
         self.signature = signature
         self._sizes = _known_sizes(static)
         self._static = {**static, **codes}
+        for argument, value in static.items():
+            if isinstance(value, list):  # of integers; kernels get their address
+                self._static[argument] = np.array(value, np.int64)
         self._first = ""
         self._dtype = ""
         self._backend: ModuleType | None = None

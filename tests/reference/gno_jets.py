@@ -1,47 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""The graph neural operator and its derivatives by the query positions, edge by edge.
+"""The graph neural operator and its derivatives by the query positions, with whole matrices.
 
-The network's derivatives are whole matrices: the Jacobian of every layer by the chain rule, and its
-Hessian by the chain rule once more.
+Every edge has the Jacobian and the Hessian of its kernel, by the chain rule layer by layer; the
+Laplacian is the trace of the Hessian.
 """
+
+import math
 
 import numpy as np
 from scipy.special import erf
 
+from reference.gno import ACTIVATIONS
 
-def _normal(x):
-    return np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+
+def _density(x):
+    return np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
 
 def _logistic(x):
     return 1 / (1 + np.exp(-x))
 
 
-ACTIVATIONS = {
-    "relu": (
-        lambda x: np.where(np.real(x) > 0, x, 0),
-        lambda x: np.where(np.real(x) > 0, 1, 0) + 0 * x,
-        lambda x: 0 * x,
-    ),
-    "gelu": (
-        lambda x: x / 2 * (1 + erf(x / np.sqrt(2))),
-        lambda x: (1 + erf(x / np.sqrt(2))) / 2 + x * _normal(x),
-        lambda x: _normal(x) * (2 - x * x),
-    ),
-    "silu": (
-        lambda x: x * _logistic(x),
-        lambda x: _logistic(x) * (1 + x * _logistic(-x)),
-        lambda x: (
-            _logistic(x) * _logistic(-x) * (2 + x * (_logistic(-x) - _logistic(x)))
-        ),
-    ),
-    "tanh": (
-        np.tanh,
-        lambda x: 1 / np.cosh(x) ** 2,
-        lambda x: -2 * np.tanh(x) / np.cosh(x) ** 2,
-    ),
-    "sin": (np.sin, np.cos, lambda x: -np.sin(x)),
-    "identity": (lambda x: x, lambda x: 1 + 0 * x, lambda x: 0 * x),
+SLOPES = {
+    "relu": lambda x: np.where(np.real(x) > 0, 1, 0).astype(x.dtype),
+    "gelu": lambda x: (1 + erf(x / x.real.dtype.type(math.sqrt(2)))) / 2 + x * _density(x),
+    "silu": lambda x: _logistic(x) * (1 + x * _logistic(-x)),
+    "tanh": lambda x: 1 / np.cosh(x) ** 2,
+    "sin": np.cos,
+    "identity": np.ones_like,
+}
+CURVES = {
+    "relu": np.zeros_like,
+    "gelu": lambda x: _density(x) * (2 - x * x),
+    "silu": lambda x: _logistic(x) * _logistic(-x) * (2 + x * (_logistic(-x) - _logistic(x))),
+    "tanh": lambda x: -2 * np.tanh(x) / np.cosh(x) ** 2,
+    "sin": lambda x: -np.sin(x),
+    "identity": np.zeros_like,
 }
 
 
@@ -56,14 +50,18 @@ def unpack(packed, n_in, widths):
 
 
 def network(c, n_x, layers, activation):
-    """Hidden features of one edge, their Jacobian and Hessian by the first n_x entries of c."""
-    act, slope, curve = ACTIVATIONS[activation]
-    z, J = c, np.eye(len(c), n_x)
-    T = np.zeros((len(c), n_x, n_x))
+    """Hidden features of edges, their Jacobian and Hessian by the first n_x entries of c."""
+    act, slope, curve = (table[activation] for table in (ACTIVATIONS, SLOPES, CURVES))
+    n_edges, n_in = c.shape
+    z = c
+    J = np.zeros((n_edges, n_in, n_x), c.dtype)
+    J[:] = np.eye(n_in, n_x, dtype=c.dtype)
+    T = np.zeros((n_edges, n_in, n_x, n_x), c.dtype)
     for U, b in layers:
-        p, J, T = z @ U + b, U.T @ J, np.einsum("nm,nab->mab", U, T)
-        T = slope(p)[:, None, None] * T + np.einsum("m,ma,mb->mab", curve(p), J, J)
-        z, J = act(p), slope(p)[:, None] * J
+        p = z @ U + b
+        J, T = np.einsum("nm,ena->ema", U, J), np.einsum("nm,enab->emab", U, T)
+        T = np.einsum("em,emab->emab", slope(p), T) + np.einsum("em,ema,emb->emab", curve(p), J, J)
+        z, J = act(p), np.einsum("em,ema->ema", slope(p), J)
     return z, J, T
 
 
@@ -71,69 +69,72 @@ def gno_with_hessian(
     h, x, y, layers, V, b_v, edge_weight, weight_derivatives, src, dst, n_dst, widths,
     geometry="difference", activation="gelu", reduction="sum",
 ):  # fmt: skip
-    d, kernel, f_out = x.shape[1], b_v.shape, b_v.shape[-1]
-    pairs = geometry == "pair"
-    network_layers = unpack(layers, 2 * d if pairs else d, widths)
-    dtype = np.result_type(*(a for a in (h, x, y, layers, V, b_v, edge_weight) if a is not None),
-                           *([] if weight_derivatives is None else [weight_derivatives]))
-    out = np.zeros((n_dst, f_out), dtype)
-    gradient = np.zeros((n_dst, d, f_out), dtype)
-    hessian = np.zeros((n_dst, d, d, f_out), dtype)
+    d, n_edges = x.shape[1], len(src)
+    c = np.concatenate([x[dst], y[src]], axis=1) if geometry == "pair" else x[dst] - y[src]
+    z, J, T = network(c, d, unpack(layers, c.shape[1], widths), activation)
 
-    def apply(j, kappa):
-        if h is None:
-            return kappa
-        return h[j] * kappa if len(kernel) == 1 else h[j] @ kappa
-
-    for e, (j, i) in enumerate(zip(src, dst, strict=True)):
-        c = np.concatenate([x[i], y[j]]) if pairs else x[i] - y[j]
-        z, J, T = network(c, d, network_layers, activation)
-        value = apply(j, np.einsum("h,h...->...", z, V) + b_v)
-        first = [apply(j, np.einsum("h,h...->...", J[:, a], V)) for a in range(d)]
-        w = 1.0 if edge_weight is None else edge_weight[e]
-        dw, ddw = np.zeros(d), np.zeros((d, d))
-        if weight_derivatives is not None:
-            dw = weight_derivatives[e, :d]
-            upper = np.zeros((d, d), weight_derivatives.dtype)
-            upper[np.triu_indices(d)] = weight_derivatives[e, d:]
-            ddw = upper + np.triu(upper, 1).T
-        out[i] += w * value
-        for a in range(d):
-            gradient[i, a] += w * first[a] + dw[a] * value
-            for b in range(d):
-                second = apply(j, np.einsum("h,h...->...", T[:, a, b], V))
-                hessian[i, a, b] += (
-                    w * second + dw[a] * first[b] + dw[b] * first[a] + ddw[a, b] * value
-                )
-    if reduction == "mean":
-        degree = np.maximum(np.bincount(dst, minlength=n_dst), 1).astype(float)
-        out, gradient, hessian = (
-            (a.T / degree).T for a in (out, gradient, hessian)
+    kappa = np.einsum("eh,h...->e...", z, V) + b_v
+    first = np.einsum("eha,h...->ea...", J, V)
+    second = np.einsum("ehab,h...->eab...", T, V)
+    if h is not None and b_v.ndim == 1:
+        rows = h[src]
+        kappa, first = rows * kappa, rows[:, None] * first
+        second = rows[:, None, None] * second
+    elif h is not None:
+        kappa, first, second = (
+            np.einsum("ei,e...io->e...o", h[src], a) for a in (kappa, first, second)
         )
-    return out, gradient, hessian
+
+    if edge_weight is not None:
+        w = edge_weight
+        dw = np.zeros((n_edges, d), w.dtype)
+        ddw = np.zeros((n_edges, d, d), w.dtype)
+        if weight_derivatives is not None:
+            a, b = np.triu_indices(d)
+            dw = weight_derivatives[:, :d]
+            ddw = np.zeros_like(ddw, weight_derivatives.dtype)
+            ddw[:, a, b] = ddw[:, b, a] = weight_derivatives[:, d:]
+        cross = dw[:, :, None, None] * first[:, None]
+        second = (
+            w[:, None, None, None] * second
+            + cross
+            + np.swapaxes(cross, 1, 2)
+            + ddw[..., None] * kappa[:, None, None]
+        )
+        first = w[:, None, None] * first + dw[..., None] * kappa[:, None]
+        kappa = w[:, None] * kappa
+
+    degree = np.maximum(np.bincount(dst, minlength=n_dst), 1) if reduction == "mean" else None
+    return tuple(_sum_by_destination(a, dst, n_dst, degree) for a in (kappa, first, second))
 
 
-def gno_with_laplacian(
-    h, x, y, layers, V, b_v, edge_weight, weight_derivatives, *args, **static
-):
-    """As the trace of the Hessian; the Laplacian of a weight goes into its first entry."""
-    d = x.shape[1]
-    if weight_derivatives is not None:
-        padding = np.zeros((len(weight_derivatives), d * (d + 1) // 2 - 1))
-        weight_derivatives = np.concatenate([weight_derivatives, padding], axis=1)
+def _sum_by_destination(message, dst, n_dst, degree):
+    out = np.zeros((n_dst, *message.shape[1:]), message.dtype)
+    for e, i in enumerate(dst):
+        out[i] += message[e]
+    if degree is not None:
+        out = (out.T / degree.astype(out.real.dtype)).T
+    return out
+
+
+def gno_with_laplacian(h, x, y, layers, V, b_v, edge_weight, weight_derivatives, *args, **static):
+    """The Laplacian of a weight stands in for the first entry of its Hessian."""
+    weight_derivatives = _pad(weight_derivatives, x.shape[1])
     out, gradient, hessian = gno_with_hessian(
         h, x, y, layers, V, b_v, edge_weight, weight_derivatives, *args, **static
     )
     return out, gradient, np.einsum("iaaf->if", hessian)
 
 
-def gno_with_gradient(
-    h, x, y, layers, V, b_v, edge_weight, weight_derivatives, *args, **static
-):
-    d = x.shape[1]
-    if weight_derivatives is not None:
-        padding = np.zeros((len(weight_derivatives), d * (d + 1) // 2))
-        weight_derivatives = np.concatenate([weight_derivatives, padding], axis=1)
+def gno_with_gradient(h, x, y, layers, V, b_v, edge_weight, weight_derivatives, *args, **static):
+    weight_derivatives = _pad(weight_derivatives, x.shape[1])
     return gno_with_hessian(
         h, x, y, layers, V, b_v, edge_weight, weight_derivatives, *args, **static
     )[:2]
+
+
+def _pad(derivatives, d):
+    if derivatives is None:
+        return None
+    missing = d + d * (d + 1) // 2 - derivatives.shape[1]
+    return np.pad(derivatives, ((0, 0), (0, missing)))

@@ -42,6 +42,7 @@ _SCHEMA_TYPES = {
     "float | None": "float?",
     "Array": "Tensor?",
     "Array | None": "Tensor?",
+    "Sequence[int]": "int[]",
 }
 
 

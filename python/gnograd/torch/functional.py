@@ -14,6 +14,9 @@ __all__ = [
     "gno_aggregate",
     "gno_contract",
     "gno_kernel",
+    "gno_with_gradient",
+    "gno_with_hessian",
+    "gno_with_laplacian",
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
@@ -32,6 +35,9 @@ gno = torch_operator(gnograd.gno)
 gno_aggregate = torch_operator(gnograd.gno_aggregate)
 gno_contract = torch_operator(gnograd.gno_contract)
 gno_kernel = torch_operator(gnograd.gno_kernel)
+gno_with_gradient = torch_operator(gnograd.gno_with_gradient)
+gno_with_hessian = torch_operator(gnograd.gno_with_hessian)
+gno_with_laplacian = torch_operator(gnograd.gno_with_laplacian)
 mha_gat = torch_operator(gnograd.mha_gat)
 mha_gat_v2 = torch_operator(gnograd.mha_gat_v2)
 mha_simple = torch_operator(gnograd.mha_simple)
