@@ -168,6 +168,7 @@ class Graph:
         radius: float,
         destinations: ArrayLike | None = None,
         include_self: bool = True,
+        period: ArrayLike | None = None,
     ) -> Graph:
         """Graph of all pairs of points at most `radius` apart.
 
@@ -183,11 +184,14 @@ class Graph:
             Coordinates of the destinations; the sources when left out.
         include_self : bool, optional
             Whether a point is its own neighbour; ``False`` only without `destinations`.
+        period : float or array of float, (d,), optional
+            Lengths of a periodic box, 0 along axes that are not periodic. Distances are to the
+            nearest image, which makes one edge even where more images are in reach.
 
         Raises
         ------
         ValueError
-            Points that are not finite or not of the same dimension, a negative radius.
+            Points that are not finite or not of the same dimension, a negative radius or period.
 
         Examples
         --------
@@ -210,8 +214,12 @@ class Graph:
                 f"graph: sources has {source.shape[1]} coordinates "
                 f"but destinations has {destination.shape[1]}"
             )
-        source_tree = cKDTree(source)
-        pairs = cKDTree(destination).sparse_distance_matrix(
+        box = None
+        if period is not None:
+            box = _box(period, source.shape[1])
+            source, destination = _wrapped(source, box), _wrapped(destination, box)
+        source_tree = cKDTree(source, boxsize=box)
+        pairs = cKDTree(destination, boxsize=box).sparse_distance_matrix(
             source_tree, radius, output_type="ndarray"
         )
         i, j = pairs["i"], pairs["j"]
@@ -357,6 +365,26 @@ def _points(name: str, values: ArrayLike) -> NDArray[np.float64]:
     if not np.isfinite(points).all():
         raise ValueError(f"graph: {name} has entries that are not finite")
     return points
+
+
+def _box(period: ArrayLike, d: int) -> NDArray[np.float64]:
+    """Length of the box along every axis, 0 where it is open."""
+    given = np.asarray(period, np.float64)
+    if given.shape not in ((), (1,), (d,)):
+        raise ValueError(f"graph: period has shape {given.shape}, needs one number or {d}")
+    if not (np.isfinite(given) & (given >= 0)).all():
+        raise ValueError(f"graph: period is {period}, needs numbers that are not negative")
+    return np.broadcast_to(given, d).copy()
+
+
+def _wrapped(points: NDArray[np.float64], box: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The image of every point with coordinates in 0 <= x < box along periodic axes."""
+    wrapped = points.copy()
+    axes = box > 0
+    wrapped[:, axes] %= box[axes]
+    # a tiny negative number becomes the period itself
+    wrapped[:, axes] = np.where(wrapped[:, axes] < box[axes], wrapped[:, axes], 0)
+    return wrapped
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

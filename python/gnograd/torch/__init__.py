@@ -36,13 +36,26 @@ from gnograd.torch.layers import (
     graph_from_edge_index,
     with_self_loops,
 )
+from gnograd.torch.neighbors import NeighborSearch, neighbor_search
+from gnograd.torch.neuralop import (
+    GNOBlock,
+    IntegralTransform,
+    LinearChannelMLP,
+    SinusoidalEmbedding,
+)
+from gnograd.torch.weighting import dispatch_weighting_fn
 
 __all__ = [
     "GNO",
     "DimeNetPlusPlus",
     "GATConv",
     "GATv2Conv",
+    "GNOBlock",
+    "IntegralTransform",
     "InteractionPPBlock",
+    "LinearChannelMLP",
+    "NeighborSearch",
+    "SinusoidalEmbedding",
     "TransformerConv",
     "WeightedAggregation",
     "agg_edge_to_edge",
@@ -50,6 +63,7 @@ __all__ = [
     "agg_weighted",
     "compress",
     "compressed_attention",
+    "dispatch_weighting_fn",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -61,6 +75,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "neighbor_search",
     "radial_basis",
     "select_blocks",
     "selected_attention",

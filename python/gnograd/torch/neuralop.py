@@ -1,0 +1,601 @@
+# SPDX-License-Identifier: MIT
+"""neuraloperator's graph neural operator layers, on the operators of gnograd.
+
+The layers take the arguments of neuraloperator's layers of the same names, and hold parameters of
+the same names and shapes, so that a ``state_dict`` loads as it is. ``docs/neuraloperator.md`` says
+what differs.
+
+A kernel network with one hidden layer is carried by `gnograd.gno`, which keeps nothing of the
+hidden width an edge. Deeper networks and modules of the user's own are evaluated by PyTorch, some
+edges at a time: those of the backward pass are computed again, and what is kept is the kernel's
+value on every edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu, relu, silu
+from torch.utils.checkpoint import checkpoint
+
+from gnograd.graph import Graph
+from gnograd.torch import functional
+from gnograd.torch.neighbors import NeighborSearch, Pointer
+
+__all__ = ["GNOBlock", "IntegralTransform", "LinearChannelMLP", "SinusoidalEmbedding"]
+
+Activation: TypeAlias = Callable[[Tensor], Tensor]
+Neighbors: TypeAlias = "Graph | Mapping[str, Tensor]"
+
+TRANSFORM_TYPES = ("linear_kernelonly", "linear", "nonlinear_kernelonly", "nonlinear")
+
+_FUNCTIONS: dict[Any, str] = {
+    gelu: "gelu",
+    relu: "relu",
+    silu: "silu",
+    torch.relu: "relu",
+    torch.sin: "sin",
+    torch.tanh: "tanh",
+    nn.functional.tanh: "tanh",
+}
+_MODULES: dict[type[nn.Module], str] = {
+    nn.GELU: "gelu",
+    nn.Identity: "identity",
+    nn.ReLU: "relu",
+    nn.SiLU: "silu",
+    nn.Tanh: "tanh",
+}
+
+_EDGE_NUMBERS = 2**24
+"""Numbers that PyTorch may hold for the edges that it evaluates a kernel network on at a time."""
+
+
+class LinearChannelMLP(nn.Module):
+    """Linear layers with a nonlinearity between them.
+
+    Parameters
+    ----------
+    layers : sequence of int
+        Widths: of the input, of the hidden layers, of the output.
+    non_linearity : callable
+    dropout : float
+        After every layer.
+    """
+
+    def __init__(
+        self, layers: Sequence[int], non_linearity: Activation = gelu, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        if len(layers) < 2:
+            raise ValueError(f"LinearChannelMLP: layers is {layers}, needs two widths or more")
+        self.n_layers = len(layers) - 1
+        self.in_channels, self.out_channels = layers[0], layers[-1]
+        self.non_linearity = non_linearity
+        self.fcs = nn.ModuleList(map(nn.Linear, layers[:-1], layers[1:]))
+        self.dropout = (
+            nn.ModuleList(nn.Dropout(dropout) for _ in range(self.n_layers)) if dropout else None
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply to the last axis of ``x (..., layers[0])``."""
+        for k, layer in enumerate(self.fcs):
+            x = layer(x)
+            if k < self.n_layers - 1:
+                x = self.non_linearity(x)
+            if self.dropout is not None:
+                x = self.dropout[k](x)
+        return x
+
+
+class SinusoidalEmbedding(nn.Module):
+    """Sines and cosines of every coordinate at geometric frequencies.
+
+    Parameters
+    ----------
+    in_channels : int
+        Coordinates of a point.
+    num_frequencies : int
+    embedding_type : {"transformer", "nerf"}
+        Frequencies ``max_positions**(-2 k / num_frequencies)`` [1]_, or ``pi 2**k`` [2]_.
+    max_positions : int
+
+    References
+    ----------
+    .. [1] Vaswani et al., Attention Is All You Need, arXiv:1706.03762, 2017.
+    .. [2] Mildenhall et al., NeRF: Representing Scenes as Neural Radiance Fields for View
+       Synthesis, arXiv:2003.08934, 2020.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_frequencies: int,
+        embedding_type: str = "transformer",
+        max_positions: int = 10000,
+    ) -> None:
+        super().__init__()
+        if embedding_type not in ("transformer", "nerf"):
+            raise ValueError(
+                f"SinusoidalEmbedding: embedding_type is {embedding_type!r}, "
+                "needs one of 'transformer', 'nerf'"
+            )
+        self.in_channels, self.num_frequencies = in_channels, num_frequencies
+        self.embedding_type, self.max_positions = embedding_type, max_positions
+
+    @property
+    def out_channels(self) -> int:
+        """Width of the embedding."""
+        return 2 * self.num_frequencies * self.in_channels
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Embed ``x (..., in_channels)``.
+
+        Returns
+        -------
+        Tensor, (..., out_channels)
+            A sine and a cosine for every frequency, frequencies one after the other for every
+            coordinate.
+        """
+        k = torch.arange(self.num_frequencies, dtype=x.dtype, device=x.device)
+        if self.embedding_type == "nerf":
+            frequency = torch.pi * 2**k
+        else:
+            frequency = (1 / self.max_positions) ** (k / self.num_frequencies * 2)
+        phase = x[..., None] * frequency
+        return torch.stack([phase.sin(), phase.cos()], dim=-1).flatten(-3)
+
+
+class IntegralTransform(nn.Module):
+    """Integral of a function against a learned kernel over neighbourhoods [1]_.
+
+    With neighbours ``j`` of the query ``x_i``, weights ``w`` and ``k`` the kernel network
+
+    ======================= =============================================
+    transform_type          value at ``x_i``
+    ======================= =============================================
+    "linear_kernelonly"     sum or mean of ``w k([y_j, x_i])``
+    "linear"                sum or mean of ``w k([y_j, x_i]) f_j``
+    "nonlinear_kernelonly"  sum or mean of ``w k([y_j, x_i, f_j])``
+    "nonlinear"             sum or mean of ``w k([y_j, x_i, f_j]) f_j``
+    ======================= =============================================
+
+    where products are element by element. Without ``f`` it is the first.
+
+    Parameters
+    ----------
+    channel_mlp : Module, optional
+        Kernel network, for inputs (n_edges, channels).
+    channel_mlp_layers : sequence of int, optional
+        Widths of a `LinearChannelMLP`, if no `channel_mlp` is given.
+    channel_mlp_non_linearity : callable
+        Its nonlinearity.
+    transform_type : {"linear", "linear_kernelonly", "nonlinear_kernelonly", "nonlinear"}
+    weighting_fn : callable, optional
+        Makes weights of ``neighbors["weights"]``, see `dispatch_weighting_fn`.
+    reduction : {"sum", "mean"}
+        Without weights; with weights it is the sum.
+    use_torch_scatter : bool
+        Without effect.
+
+    Notes
+    -----
+    Derivatives are exact to second order, and a third is refused. A `LinearChannelMLP`, or a
+    ``Sequential`` of ``Linear`` layers and activations, with one hidden layer, an activation that
+    `gnograd.gno` has, and an input no wider than that layer goes through `gnograd.gno`: what is
+    kept an edge is the input of the network. Otherwise what is kept an edge is the kernel's value,
+    and PyTorch's temporaries take up to 64 MiB in float32 beside.
+
+    References
+    ----------
+    .. [1] Li et al., Neural Operator: Graph Kernel Network for Partial Differential Equations,
+       arXiv:2003.03485, 2020.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnograd.torch import IntegralTransform, neighbor_search
+    >>> y, x = torch.rand(200, 2), torch.rand(50, 2)
+    >>> layer = IntegralTransform(channel_mlp_layers=[4, 64, 16], reduction="mean")
+    >>> neighbors = neighbor_search(y, x, radius=0.2)
+    >>> layer(y, neighbors, x, f_y=torch.rand(8, 200, 16)).shape
+    torch.Size([8, 50, 16])
+    """
+
+    def __init__(
+        self,
+        channel_mlp: nn.Module | None = None,
+        channel_mlp_layers: Sequence[int] | None = None,
+        channel_mlp_non_linearity: Activation = gelu,
+        transform_type: str = "linear",
+        weighting_fn: Activation | None = None,
+        reduction: str = "sum",
+        use_torch_scatter: bool = True,
+    ) -> None:
+        super().__init__()
+        if transform_type not in TRANSFORM_TYPES:
+            raise ValueError(
+                f"IntegralTransform: transform_type is {transform_type!r}, "
+                f"needs one of {', '.join(TRANSFORM_TYPES)}"
+            )
+        if reduction not in ("sum", "mean"):
+            raise ValueError(
+                f"IntegralTransform: reduction is {reduction!r}, needs one of 'sum', 'mean'"
+            )
+        if channel_mlp is None:
+            if channel_mlp_layers is None:
+                raise ValueError("IntegralTransform: needs channel_mlp or channel_mlp_layers")
+            channel_mlp = LinearChannelMLP(channel_mlp_layers, channel_mlp_non_linearity)
+        self.channel_mlp = channel_mlp
+        self.transform_type = transform_type
+        self.weighting_fn = weighting_fn
+        self.reduction = reduction
+
+    def forward(
+        self,
+        y: Tensor,
+        neighbors: Neighbors,
+        x: Tensor | None = None,
+        f_y: Tensor | None = None,
+        weights: Tensor | None = None,
+    ) -> Tensor:
+        """Apply the layer.
+
+        Parameters
+        ----------
+        y : Tensor, (n, d1)
+            Points that are integrated over.
+        neighbors : dict or Graph
+            As `neighbor_search` returns it; ``neighbors["weights"]`` (n_edges,), if there, are
+            the weights of the edges, or what `weighting_fn` makes weights of. A graph, from
+            points of `y` to points of `x`, is what a dict is made into on every call.
+        x : Tensor, (m, d2), optional
+            Points at which the integral is wanted; `y` when left out.
+        f_y : Tensor, (n, d3) or (batch, n, d3), optional
+            Function on the points of `y`.
+        weights : Tensor, (n,), optional
+            Quadrature weight of every point of `y`.
+
+        Returns
+        -------
+        Tensor, (m, d4) or (batch, m, d4)
+            With d4 the output width of the kernel network; 0 where there are no neighbours.
+
+        Raises
+        ------
+        KeyError
+            `weighting_fn` without ``neighbors["weights"]``.
+        ValueError
+            Sizes that do not fit each other.
+        """
+        x = y if x is None else x
+        graph = _as_graph(neighbors, len(y), len(x))
+        index = torch.from_numpy(graph.indices.astype(np.int64)).to(y.device)
+        weight = self._edge_weight(neighbors, weights, index, len(y))
+        if f_y is None:
+            return self._integrate(graph, index, y, x, None, None, weight)
+        if f_y.shape[-2] != len(y):
+            raise ValueError(
+                f"IntegralTransform: f_y has shape {tuple(f_y.shape)}, "
+                f"needs one row for each of the {len(y)} points of y"
+            )
+        enters = self.transform_type in ("nonlinear", "nonlinear_kernelonly")
+        multiplies = self.transform_type in ("linear", "nonlinear")
+        if f_y.ndim == 2:
+            item = (f_y if enters else None, f_y if multiplies else None)
+            return self._integrate(graph, index, y, x, *item, weight)
+        if enters:  # every item has a kernel of its own
+            items = [(f, f if multiplies else None) for f in f_y]
+            return torch.stack([self._integrate(graph, index, y, x, *f, weight) for f in items])
+        if not multiplies:
+            out = self._integrate(graph, index, y, x, None, None, weight)
+            return out.expand(len(f_y), -1, -1)
+        # one kernel for all items, whose features are side by side
+        beside = f_y.transpose(0, 1).flatten(1)
+        out = self._integrate(graph, index, y, x, None, beside, weight, len(f_y))
+        return out.unflatten(1, (len(f_y), -1)).transpose(0, 1).contiguous()
+
+    def _edge_weight(
+        self, neighbors: Neighbors, weights: Tensor | None, index: Tensor, n: int
+    ) -> Tensor | None:
+        """Product of the weights of edges and points, or None."""
+        weight = None if isinstance(neighbors, Graph) else neighbors.get("weights")
+        if self.weighting_fn is not None:
+            if weight is None:
+                raise KeyError(
+                    "IntegralTransform: weighting_fn needs neighbors['weights'], the squared "
+                    "distances that neighbor_search gives with return_norm=True"
+                )
+            weight = self.weighting_fn(weight)
+        if weights is None:
+            return weight
+        if weights.shape != (n,):
+            raise ValueError(
+                f"IntegralTransform: weights has shape {tuple(weights.shape)}, "
+                f"needs ({n},), one for every point of y"
+            )
+        return weights[index] if weight is None else weight * weights[index]
+
+    def _integrate(
+        self,
+        graph: Graph,
+        index: Tensor,
+        y: Tensor,
+        x: Tensor,
+        kernel_input: Tensor | None,
+        factor: Tensor | None,
+        weight: Tensor | None,
+        batch: int = 1,
+    ) -> Tensor:
+        """The sum over neighbours, with items of a batch side by side in `factor`."""
+        common = dict(
+            graph=graph,
+            reduction=self.reduction if weight is None else "sum",
+            kernel="diagonal",
+        )
+        degree = torch.from_numpy(graph.in_degree).to(y.device)
+        network = _one_hidden_layer(self.channel_mlp)
+        if network is not None:
+            first, last, activation = network
+            coords = _edge_input(y, x, kernel_input, index, degree)
+            _check_width(coords.shape[1], first.in_features)
+            _check_factor(factor, last.out_features * batch, self.transform_type)
+            return functional.gno(
+                factor, coords, first.weight.t(), _bias(first),
+                last.weight.t().repeat(1, batch), _bias(last).repeat(batch), weight,
+                activation=activation, **common,
+            )  # fmt: skip
+        kernel = self._kernel_on_edges(graph, index, degree, y, x, kernel_input)
+        _check_factor(factor, kernel.shape[1] * batch, self.transform_type)
+        identity = torch.eye(kernel.shape[1], dtype=kernel.dtype, device=kernel.device)
+        none = kernel.new_zeros(kernel.shape[1] * batch)
+        return functional.gno_contract(
+            factor, kernel, identity.repeat(1, batch), none, weight, **common
+        )
+
+    def _kernel_on_edges(
+        self,
+        graph: Graph,
+        index: Tensor,
+        degree: Tensor,
+        y: Tensor,
+        x: Tensor,
+        kernel_input: Tensor | None,
+    ) -> Tensor:
+        """Value of the kernel network on every edge, whole neighbourhoods at a time."""
+        # a backward pass may come when torch.func.functional_call has put other ones back
+        parameters = dict(self.channel_mlp.named_parameters())
+
+        def values(x_part: Tensor, index_part: Tensor, degree_part: Tensor) -> Tensor:
+            edges = _edge_input(y, x_part, kernel_input, index_part, degree_part)
+            return torch.func.functional_call(self.channel_mlp, parameters, edges)
+
+        channels = y.shape[1] + x.shape[1]
+        if kernel_input is not None:
+            channels += kernel_input.shape[1]
+        if isinstance(self.channel_mlp, LinearChannelMLP):
+            _check_width(channels, self.channel_mlp.in_channels)
+        linears = [m for m in self.channel_mlp.modules() if isinstance(m, nn.Linear)]
+        # a layer's output, and what its nonlinearity makes of it
+        numbers = channels + 2 * sum(layer.out_features for layer in linears)
+        at_a_time = max(1, _EDGE_NUMBERS // numbers)
+        if graph.n_edges <= at_a_time:
+            return values(x, index, degree)
+        steps = np.arange(at_a_time, graph.n_edges, at_a_time)
+        inner = np.unique(np.searchsorted(graph.offsets, steps, side="right") - 1)
+        rows = np.concatenate([[0], inner[inner > 0], [graph.n_dst]])
+        n_rows, n_edges = np.diff(rows).tolist(), np.diff(graph.offsets[rows]).tolist()
+        parts = zip(x.split(n_rows), index.split(n_edges), degree.split(n_rows), strict=True)
+        return torch.cat([checkpoint(values, *part, use_reentrant=False) for part in parts])
+
+
+class GNOBlock(nn.Module):
+    """Neighbour search, positional embedding and `IntegralTransform` in one layer.
+
+    Parameters
+    ----------
+    in_channels : int
+        Channels of the function that is integrated, for the nonlinear transforms.
+    out_channels : int
+        Channels of the kernel; for "linear" and "nonlinear" those of the function too.
+    coord_dim : int
+        Coordinates of a point.
+    radius : float
+        Of the neighbourhoods.
+    transform_type, weighting_fn, reduction
+        As in `IntegralTransform`; the weighting function gets squared distances.
+    pos_embedding_type : {"transformer", "nerf"} or None
+        As in `SinusoidalEmbedding`; None: the kernel network gets the coordinates themselves.
+    pos_embedding_channels : int
+        Frequencies of a coordinate.
+    pos_embedding_max_positions : int
+    channel_mlp_layers : sequence of int
+        Widths of the hidden layers of the kernel network; those of its input and output are
+        added where they are not there.
+    channel_mlp_non_linearity : callable
+    channel_mlp : Module, optional
+        A kernel network instead. Its ``in_channels`` and ``out_channels`` are checked, if it has
+        them.
+    use_torch_scatter_reduce, use_open3d_neighbor_search : bool
+        Without effect.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnograd.torch import GNOBlock
+    >>> block = GNOBlock(in_channels=3, out_channels=3, coord_dim=2, radius=0.2)
+    >>> block(torch.rand(100, 2), torch.rand(40, 2), torch.rand(5, 100, 3)).shape
+    torch.Size([5, 40, 3])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        coord_dim: int,
+        radius: float,
+        transform_type: str = "linear",
+        weighting_fn: Activation | None = None,
+        reduction: str = "sum",
+        pos_embedding_type: str | None = "transformer",
+        pos_embedding_channels: int = 32,
+        pos_embedding_max_positions: int = 10000,
+        channel_mlp_layers: Sequence[int] = (128, 256, 128),
+        channel_mlp_non_linearity: Activation = gelu,
+        channel_mlp: nn.Module | None = None,
+        use_torch_scatter_reduce: bool = True,
+        use_open3d_neighbor_search: bool = True,
+    ) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.coord_dim, self.radius = coord_dim, radius
+        self.pos_embedding_type = pos_embedding_type
+        self.pos_embedding = (
+            None
+            if pos_embedding_type is None
+            else SinusoidalEmbedding(
+                coord_dim, pos_embedding_channels, pos_embedding_type, pos_embedding_max_positions
+            )
+        )
+        self.neighbor_search = NeighborSearch(return_norm=weighting_fn is not None)
+        width = coord_dim if self.pos_embedding is None else self.pos_embedding.out_channels
+        kernel_in = 2 * width
+        if transform_type in ("nonlinear", "nonlinear_kernelonly"):
+            kernel_in += in_channels
+        if channel_mlp is None:
+            layers = list(channel_mlp_layers)
+            if layers[:1] != [kernel_in]:
+                layers.insert(0, kernel_in)
+            if layers[-1] != out_channels:
+                layers.append(out_channels)
+            channel_mlp = LinearChannelMLP(layers, channel_mlp_non_linearity)
+        for name, needed in (("in_channels", kernel_in), ("out_channels", out_channels)):
+            given = getattr(channel_mlp, name, needed)
+            if given != needed:
+                raise ValueError(f"GNOBlock: channel_mlp has {name} {given}, needs {needed}")
+        self.integral_transform = IntegralTransform(
+            channel_mlp,
+            transform_type=transform_type,
+            weighting_fn=weighting_fn,
+            reduction=reduction,
+        )
+
+    def forward(
+        self,
+        y: Tensor,
+        x: Tensor,
+        f_y: Tensor | None = None,
+        *,
+        neighbors: Neighbors | None = None,
+        y_ptr: Pointer = None,
+        x_ptr: Pointer = None,
+    ) -> Tensor:
+        """Apply the layer.
+
+        Parameters
+        ----------
+        y : Tensor, (n, coord_dim)
+            Points that are integrated over.
+        x : Tensor, (m, coord_dim)
+            Points at which the integral is wanted.
+        f_y : Tensor, (n, channels) or (batch, n, channels), optional
+            Function on the points of `y`.
+        neighbors : dict or Graph, optional
+            As in `IntegralTransform.forward`; searched for when left out.
+        y_ptr, x_ptr : sequence of int, (batch + 1,), optional
+            First point of every item, for a batch of geometries one after the other in `y` and
+            `x`; `f_y` is then (n, channels).
+
+        Returns
+        -------
+        Tensor, (m, out_channels) or (batch, m, out_channels)
+        """
+        if neighbors is None:
+            neighbors = self.neighbor_search(y, x, self.radius, data_ptr=y_ptr, queries_ptr=x_ptr)
+        if self.pos_embedding is not None:
+            y, x = self.pos_embedding(y), self.pos_embedding(x)
+        return self.integral_transform(y, neighbors, x, f_y)
+
+
+def _as_graph(neighbors: Neighbors, n: int, m: int) -> Graph:
+    """Graph from n points to m points."""
+    if isinstance(neighbors, Graph):
+        if neighbors.edge_ids is not None:
+            raise ValueError(
+                "IntegralTransform: neighbors is a graph with edge_ids, needs one without"
+            )
+        graph = neighbors
+    else:
+        splits, index = (neighbors[f"neighbors_{key}"] for key in ("row_splits", "index"))
+        graph = Graph(splits.cpu().numpy(), index.cpu().numpy(), n)
+    if (graph.n_src, graph.n_dst) != (n, m):
+        raise ValueError(
+            f"IntegralTransform: neighbors is for {graph.n_src} and {graph.n_dst} points, "
+            f"but y has {n} and x has {m}"
+        )
+    return graph
+
+
+def _edge_input(
+    y: Tensor, x: Tensor, kernel_input: Tensor | None, index: Tensor, degree: Tensor
+) -> Tensor:
+    """Input of the kernel network: ``[y_j, x_i]`` or ``[y_j, x_i, f_j]`` for every edge."""
+    columns = [y.index_select(0, index), x.repeat_interleave(degree, dim=0, output_size=len(index))]
+    if kernel_input is not None:
+        columns.append(kernel_input.index_select(0, index))
+    return torch.cat(columns, dim=1)
+
+
+def _one_hidden_layer(module: nn.Module) -> tuple[nn.Linear, nn.Linear, str] | None:
+    """The two layers and the activation of a kernel network that `gnograd.gno` can carry."""
+    if isinstance(module, LinearChannelMLP) or _is_theirs(module):
+        dropout = module.dropout is not None and module.training
+        parts = [] if dropout else [module.fcs[0], module.non_linearity, *module.fcs[1:]]
+    elif type(module) is nn.Sequential:
+        parts = list(module)
+    else:
+        return None
+    if len(parts) != 3 or any(type(part) is not nn.Linear for part in parts[::2]):
+        return None
+    first, activation, last = parts
+    name = _activation_name(activation)
+    if name is None or first.in_features > first.out_features:
+        return None
+    return first, last, name
+
+
+def _is_theirs(module: nn.Module) -> bool:
+    kind = type(module)
+    return kind.__name__ == "LinearChannelMLP" and kind.__module__.startswith("neuralop.")
+
+
+def _activation_name(activation: Any) -> str | None:
+    """Name that `gnograd.gno` has for an activation, if it has one."""
+    if isinstance(activation, nn.Module):
+        if getattr(activation, "approximate", "none") != "none":
+            return None
+        return _MODULES.get(type(activation))
+    return _FUNCTIONS.get(activation)
+
+
+def _bias(layer: nn.Linear) -> Tensor:
+    return layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias
+
+
+def _check_width(channels: int, needed: int) -> None:
+    if channels != needed:
+        raise ValueError(
+            f"IntegralTransform: y, x and f_y give the kernel network {channels} channels, "
+            f"but it takes {needed}"
+        )
+
+
+def _check_factor(factor: Tensor | None, width: int, transform_type: str) -> None:
+    if factor is not None and factor.shape[1] != width:
+        raise ValueError(
+            f"IntegralTransform: f_y has not as many channels as the kernel network gives, which "
+            f"transform_type={transform_type!r} needs"
+        )

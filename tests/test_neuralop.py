@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: MIT
+"""neuraloperator's layers on the operators of gnograd, against formulas in NumPy."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import gnograd as gg
+from memory import needs_linux, temporary_bytes
+from reference import neuralop as reference
+
+torch = pytest.importorskip("torch")
+gt = pytest.importorskip("gnograd.torch")
+neuralop = pytest.importorskip("gnograd.torch.neuralop")
+weighting = pytest.importorskip("gnograd.torch.weighting")
+F = torch.nn.functional
+
+N, M, CHANNELS = 12, 7, 3
+TRANSFORM_TYPES = ("linear_kernelonly", "linear", "nonlinear_kernelonly", "nonlinear")
+LAYERS = {"one hidden": [8], "wider than hidden": [3], "none": [], "three hidden": [5, 6, 5]}
+
+
+@pytest.fixture(params=["at once", "in parts"])
+def parts(request, monkeypatch):
+    """Deep networks on all edges at a time, and on few."""
+    if request.param == "in parts":
+        monkeypatch.setattr(neuralop, "_EDGE_NUMBERS", 100)
+
+
+def normal(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, dtype=torch.float64, generator=generator)
+
+
+def points():
+    """Points of integration and queries, the last of which has no neighbours."""
+    generator = torch.Generator().manual_seed(0)
+    y, x = (torch.rand(n, 2, dtype=torch.float64, generator=generator) for n in (N, M))
+    x[-1] = 9
+    return y, x
+
+
+def network(hidden, transform_type, f=True, activation=F.gelu):
+    enters = f and transform_type.startswith("nonlinear")
+    torch.manual_seed(0)
+    layers = [4 + (CHANNELS if enters else 0), *hidden, CHANNELS]
+    return gt.LinearChannelMLP(layers, activation).double()
+
+
+def expected(layer, y, x, found, f=None, weight=None, activation="gelu"):
+    layers = [[p.detach().numpy() for p in fc.parameters()] for fc in layer.channel_mlp.fcs]
+    index, splits = found["neighbors_index"].numpy(), found["neighbors_row_splits"].numpy()
+    return torch.from_numpy(
+        reference.integral_transform(
+            layers, activation, y.numpy(), x.numpy(), index, splits,
+            None if f is None else f.numpy(), None if weight is None else weight.numpy(),
+            layer.transform_type, layer.reduction,
+        )
+    )  # fmt: skip
+
+
+# ---- forward ----
+
+
+@pytest.mark.parametrize("hidden", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize("transform_type", TRANSFORM_TYPES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_equals_formula(hidden, transform_type, weighted, reduction, parts):
+    y, x = points()
+    found = gt.neighbor_search(y, x, 0.4)
+    mlp = network(hidden, transform_type)
+    layer = gt.IntegralTransform(mlp, transform_type=transform_type, reduction=reduction)
+    batch = normal(4, N, CHANNELS)
+    weights = normal(N, seed=1).abs() if weighted else None
+    on_edges = None if weights is None else weights[found["neighbors_index"]]
+    want = torch.stack([expected(layer, y, x, found, f, on_edges) for f in batch])
+    torch.testing.assert_close(layer(y, found, x, batch, weights), want)
+    torch.testing.assert_close(layer(y, found, x, batch[0], weights), want[0])
+
+
+@pytest.mark.parametrize("hidden", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize("transform_type", TRANSFORM_TYPES)
+def test_without_a_function(hidden, transform_type, parts):
+    y, x = points()
+    found = gt.neighbor_search(y, x, 0.4)
+    mlp = network(hidden, transform_type, f=False)
+    layer = gt.IntegralTransform(mlp, transform_type=transform_type)
+    torch.testing.assert_close(layer(y, found, x), expected(layer, y, x, found))
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("name", weighting.WEIGHTING_FN_REGISTRY)
+def test_weighting_function_of_squared_distances(name, batched):
+    y, x = points()
+    found = gt.neighbor_search(y, x, 0.4, return_norm=True)
+    function = gt.dispatch_weighting_fn(name, sq_radius=0.16, scale=2.0)
+    layer = gt.IntegralTransform(network([8], "linear"), weighting_fn=function, reduction="mean")
+    f = normal(2, N, CHANNELS)
+    weight = function(found["weights"])
+    want = torch.stack([expected(layer, y, x, found, item, weight) for item in f])
+    torch.testing.assert_close(
+        layer(y, found, x, f if batched else f[0]), want[: len(want)] if batched else want[0]
+    )
+    # quadrature weights come on top
+    quadrature = normal(N, seed=1)
+    both = weight * quadrature[found["neighbors_index"]]
+    want = expected(layer, y, x, found, f[0], both)
+    torch.testing.assert_close(layer(y, found, x, f[0], quadrature), want)
+
+
+ACTIVATIONS = [
+    ("gelu", F.gelu), ("relu", F.relu), ("relu", torch.relu), ("silu", F.silu),
+    ("tanh", torch.tanh), ("tanh", F.tanh), ("sin", torch.sin), ("gelu", torch.nn.GELU()),
+    ("silu", torch.nn.SiLU()), ("identity", torch.nn.Identity()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "activation"), ACTIVATIONS)
+def test_activations_of_the_operator(name, activation):
+    y, x = points()
+    found = gt.neighbor_search(y, x, 0.4)
+    layer = gt.IntegralTransform(network([8], "linear", activation=activation))
+    assert neuralop._one_hidden_layer(layer.channel_mlp) is not None
+    f = normal(N, CHANNELS)
+    want = expected(layer, y, x, found, f, activation=name)
+    torch.testing.assert_close(layer(y, found, x, f), want)
+
+
+class Product(torch.nn.Module):
+    """A kernel network of the user's own."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(CHANNELS, dtype=torch.float64))
+
+    def forward(self, edges):
+        return edges[:, :1] * edges[:, 3:] * self.scale
+
+
+OTHERS = {
+    "tanh-gelu": lambda: gt.LinearChannelMLP([4, 8, 3], torch.nn.GELU(approximate="tanh")),
+    "softplus": lambda: gt.LinearChannelMLP([4, 8, 3], F.softplus),
+    "two activations": lambda: torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3), torch.nn.ReLU()
+    ),
+    "own module": Product,
+}
+
+
+@pytest.mark.parametrize("module", OTHERS.values(), ids=OTHERS)
+def test_other_networks(module, parts):
+    y, x = points()
+    found = gt.neighbor_search(y, x, 0.4)
+    torch.manual_seed(0)
+    mlp = module().double()
+    assert neuralop._one_hidden_layer(mlp) is None
+    f = normal(N, CHANNELS)
+    splits, index = found["neighbors_row_splits"], found["neighbors_index"]
+    on_edges = mlp(torch.cat([y[index], x.repeat_interleave(splits.diff(), dim=0)], 1)) * f[index]
+    want = torch.stack([on_edges[a:b].sum(0) for a, b in itertools.pairwise(splits.tolist())])
+    torch.testing.assert_close(gt.IntegralTransform(mlp)(y, found, x, f), want)
+
+
+def test_sequential_without_biases_is_a_kernel_network():
+    y, x = points()
+    found = gt.neighbor_search(y, x, 0.4)
+    torch.manual_seed(0)
+    linear = torch.nn.Linear
+    mlp = torch.nn.Sequential(linear(4, 8, bias=False), torch.nn.Tanh(), linear(8, 3)).double()
+    same = gt.LinearChannelMLP([4, 8, 3], torch.tanh).double()
+    with torch.no_grad():
+        for layer, source in zip(same.fcs, mlp[::2], strict=True):
+            layer.weight.copy_(source.weight)
+            layer.bias.copy_(torch.zeros(8) if source.bias is None else source.bias)
+    f = normal(N, CHANNELS)
+    assert neuralop._one_hidden_layer(mlp) is not None
+    out, want = (gt.IntegralTransform(m)(y, found, x, f) for m in (mlp, same))
+    torch.testing.assert_close(out, want)
+
+
+def test_dropout_is_applied_in_training_only():
+    y, x = points()
+    found = gt.neighbor_search(y, x, 0.4)
+    layer = gt.IntegralTransform(gt.LinearChannelMLP([4, 8, 3], dropout=0.5).double())
+    assert not torch.equal(layer(y, found, x), layer(y, found, x))
+    torch.testing.assert_close(layer.eval()(y, found, x), expected(layer, y, x, found))
+
+
+def test_queries_are_the_points_when_left_out():
+    y, _ = points()
+    found = gt.neighbor_search(y, y, 0.3)
+    layer = gt.IntegralTransform(network([8], "linear"))
+    torch.testing.assert_close(layer(y, found), layer(y, found, y))
+
+
+def test_graph_instead_of_a_dict():
+    y, x = points()
+    graph = gg.Graph.radius(y.numpy(), 0.4, x.numpy())
+    layer = gt.IntegralTransform(network([8], "linear"))
+    f = normal(N, CHANNELS)
+    assert torch.equal(layer(y, graph, x, f), layer(y, gt.neighbor_search(y, x, 0.4), x, f))
+
+
+@pytest.mark.parametrize("hidden", [[8], [5, 6]])
+def test_dtype_is_kept(hidden):
+    y, x = points()
+    layer = gt.IntegralTransform(network(hidden, "linear"))
+    f = normal(2, N, CHANNELS)
+    found = gt.neighbor_search(y, x, 0.4)
+    exact = layer(y, found, x, f)
+    assert exact.dtype == torch.float64
+    rounded = layer.float()(y.float(), found, x.float(), f.float())
+    assert rounded.dtype == torch.float32
+    torch.testing.assert_close(rounded, exact.float())
+
+
+def test_state_dict_has_their_names_and_shapes():
+    block = gt.GNOBlock(3, 5, coord_dim=2, radius=0.1)
+    assert {name: tuple(p.shape) for name, p in block.state_dict().items()} == {
+        f"integral_transform.channel_mlp.fcs.{k}.{name}": shape
+        for k, (n_in, n_out) in enumerate([(256, 128), (128, 256), (256, 128), (128, 5)])
+        for name, shape in (("weight", (n_out, n_in)), ("bias", (n_out,)))
+    }
+
+
+# ---- weighting functions, embedding ----
+
+
+@pytest.mark.parametrize("name", weighting.WEIGHTING_FN_REGISTRY)
+def test_weighting_functions(name):
+    t = np.linspace(0, 1, 9)
+    with np.errstate(divide="ignore"):
+        formula = {
+            "bump": np.exp(1 - 1 / (1 - t**2)),
+            "half_cos": np.cos(np.pi * t / 2) ** 2,
+            "quadr": np.where(t < 0.5, 1 - 2 * t**2, 2 * (1 - t) ** 2),
+            "quartic": 1 - 2 * t**2 + t**4,
+            "octic": 1 - 6 * t**4 + 8 * t**6 - 3 * t**8,
+        }[name]
+    weight = gt.dispatch_weighting_fn(name, sq_radius=0.25, scale=3.0)
+    got = weight(torch.from_numpy(0.25 * t))
+    tolerance = 3e-6 if name == "bump" else 1e-15  # bump: eps is part of its definition
+    np.testing.assert_allclose(got.numpy(), 3 * formula, rtol=tolerance, atol=1e-15)
+    inside = torch.tensor([0.01, 0.1, 0.2], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(weight, inside)
+    assert torch.autograd.gradgradcheck(weight, inside)
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (3, 5, 2)])
+@pytest.mark.parametrize("kind", ["transformer", "nerf"])
+def test_embedding(kind, shape):
+    embedding = gt.SinusoidalEmbedding(2, 4, kind, max_positions=100)
+    x = normal(*shape)
+    out = embedding(x)
+    assert out.shape == (*shape[:-1], embedding.out_channels)
+    assert out.dtype == torch.float64
+    for channel, k in itertools.product(range(2), range(4)):
+        frequency = np.pi * 2**k if kind == "nerf" else 100 ** (-2 * k / 4)
+        phase = frequency * x[..., channel]
+        at = 8 * channel + 2 * k
+        torch.testing.assert_close(out[..., at], phase.sin())
+        torch.testing.assert_close(out[..., at + 1], phase.cos())
+
+
+# ---- vjp, jvp, hvp ----
+
+
+def functions(hidden, transform_type, weighting_fn="quartic"):
+    """The layer as a function of points, features and parameters, and these."""
+    y, x = points()
+    found = gt.neighbor_search(y, x, 0.4)
+    mlp = network(hidden, transform_type, activation=torch.tanh)
+    function = weighting_fn and gt.dispatch_weighting_fn(weighting_fn, 0.16)
+    layer = gt.IntegralTransform(mlp, transform_type=transform_type, weighting_fn=function)
+    names = [name for name, _ in layer.named_parameters()]
+    index, degree = found["neighbors_index"], found["neighbors_row_splits"].diff()
+
+    def apply(y, x, f, *parameters):
+        squares = (x.repeat_interleave(degree, dim=0) - y[index]).square().sum(-1)
+        given = dict(zip(names, parameters, strict=True))
+        return torch.func.functional_call(layer, given, (y, found | {"weights": squares}, x, f))
+
+    leaves = [y, x, normal(2, N, CHANNELS, seed=3), *layer.parameters()]
+    return apply, [leaf.detach().clone().requires_grad_() for leaf in leaves]
+
+
+@pytest.mark.parametrize("transform_type", TRANSFORM_TYPES)
+@pytest.mark.parametrize("hidden", [[8], [3], [5, 6]], ids=str)
+def test_gradients_to_second_order(hidden, transform_type, parts):
+    function, inputs = functions(hidden, transform_type)
+    if transform_type == "linear_kernelonly":
+        inputs[2].requires_grad_(False)
+    assert torch.autograd.gradcheck(function, inputs, fast_mode=True)
+    assert torch.autograd.gradgradcheck(function, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("hidden", [[8], [5, 6]], ids=str)
+def test_forward_mode(hidden, parts):
+    function, inputs = functions(hidden, "nonlinear")
+    assert torch.autograd.gradcheck(
+        function, inputs, check_forward_ad=True, check_backward_ad=False
+    )
+
+
+def test_gradient_of_the_squared_distances():
+    y, x = (p.requires_grad_() for p in points())
+    period = [0.9, 0.0]
+
+    def squares(y, x):
+        return gt.neighbor_search(y, x, 0.3, return_norm=True, period=period)["weights"]
+
+    assert torch.autograd.gradcheck(squares, (y, x))
+    assert torch.autograd.gradgradcheck(squares, (y, x))
+
+
+def test_block_to_second_order(parts):
+    """Positions enter through neighbours' weights, the embedding and the kernel network."""
+    torch.manual_seed(0)
+    weight = gt.dispatch_weighting_fn("octic", 0.16)
+    block = gt.GNOBlock(
+        3, 3, 2, radius=0.4, weighting_fn=weight, pos_embedding_channels=2, channel_mlp_layers=[6]
+    ).double()
+    y, x = (p.requires_grad_() for p in points())
+    f = normal(N, 3).requires_grad_()
+    assert torch.autograd.gradcheck(block, (y, x, f), fast_mode=True)
+    assert torch.autograd.gradgradcheck(block, (y, x, f), fast_mode=True)
+
+
+# ---- neighbour search ----
+
+
+@pytest.mark.parametrize("period", [None, 1.0, "mixed"])
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_neighbors(d, period, rng):
+    if period == "mixed":
+        period = [0.8, 0.0, 1.3, 1.0][:d]
+    data, queries = 3 * rng.random((40, d)) - 1, 3 * rng.random((25, d)) - 1
+    index, splits, squares = reference.neighbors(data, queries, 0.3, period)
+    for dtype in (torch.float64, torch.float32):
+        found = gt.neighbor_search(
+            torch.tensor(data, dtype=dtype), torch.tensor(queries, dtype=dtype), 0.3, True,
+            period=period,
+        )  # fmt: skip
+        assert found["neighbors_index"].dtype == found["neighbors_row_splits"].dtype == torch.int64
+        assert found["neighbors_index"].tolist() == index.tolist()
+        assert found["neighbors_row_splits"].tolist() == splits.tolist()
+        assert found["weights"].dtype == dtype
+        tolerance = 1e-12 if dtype == torch.float64 else 1e-5
+        np.testing.assert_allclose(found["weights"].numpy(), squares, tolerance, tolerance)
+
+
+def test_radius_is_inclusive_and_points_are_their_own_neighbors():
+    points = torch.tensor([[0.0, 0.0], [0.25, 0.0], [0.0, 0.0]])
+    found = gt.neighbor_search(points, points, 0.25, return_norm=True)
+    assert found["neighbors_index"].tolist() == [0, 1, 2] * 3
+    assert found["weights"].tolist() == [0, 0.0625, 0, 0.0625, 0, 0.0625, 0, 0.0625, 0]
+
+
+def test_batch_pointer_keeps_items_apart(rng):
+    sizes, query_sizes = [9, 0, 6, 5], [4, 3, 0, 7]
+    data, queries = torch.from_numpy(rng.random((20, 2))), torch.from_numpy(rng.random((14, 2)))
+    ptr, queries_ptr = np.cumsum([0, *sizes]), np.cumsum([0, *query_sizes])
+    found = gt.neighbor_search(
+        data, queries, 0.5, True, data_ptr=torch.tensor(ptr), queries_ptr=queries_ptr.tolist()
+    )
+    index, splits, weights = [], [0], []
+    for item in range(4):
+        mine = slice(*ptr[item : item + 2]), slice(*queries_ptr[item : item + 2])
+        alone = gt.neighbor_search(data[mine[0]], queries[mine[1]], 0.5, True)
+        index += (alone["neighbors_index"] + ptr[item]).tolist()
+        splits += (alone["neighbors_row_splits"][1:] + splits[-1]).tolist()
+        weights += alone["weights"].tolist()
+    assert found["neighbors_index"].tolist() == index
+    assert found["neighbors_row_splits"].tolist() == splits
+    assert found["weights"].tolist() == weights
+
+
+def test_block_with_a_batch_of_geometries():
+    torch.manual_seed(0)
+    block = gt.GNOBlock(3, 3, 2, radius=0.4, reduction="mean").double()
+    y, x = points()
+    f = normal(N, 3)
+    out = block(y, x, f, y_ptr=[0, 5, N], x_ptr=[0, 4, M])
+    want = torch.cat([block(y[:5], x[:4], f[:5]), block(y[5:], x[4:], f[5:])])
+    torch.testing.assert_close(out, want)
+
+
+def test_block_with_given_neighbors():
+    block = gt.GNOBlock(3, 3, 2, radius=0.4).double()
+    y, x = points()
+    f = normal(2, N, 3)
+    assert torch.equal(block(y, x, f, neighbors=gt.neighbor_search(y, x, 0.4)), block(y, x, f))
+
+
+# ---- degenerate ----
+
+
+@pytest.mark.parametrize("hidden", [[8], [5, 6]], ids=str)
+def test_no_edges_no_points(hidden):
+    layer = gt.IntegralTransform(network(hidden, "linear"))
+    for n, m in itertools.product((0, 4), (0, 3)):
+        y, x, f = normal(n, 2), 9 + normal(m, 2), normal(2, n, CHANNELS).requires_grad_()
+        out = layer(y, gt.neighbor_search(y, x, 0.1, return_norm=True), x, f)
+        assert torch.equal(out, torch.zeros(2, m, CHANNELS, dtype=torch.float64))
+        (gradient,) = torch.autograd.grad(out.sum(), f)
+        assert torch.equal(gradient, torch.zeros_like(f))
+
+
+# ---- errors ----
+
+
+def test_errors():
+    y, x = points()
+    f = normal(N, CHANNELS)
+    found = gt.neighbor_search(y, x, 0.4)
+    mlp = network([8], "linear")
+    layer = gt.IntegralTransform(mlp)
+    with pytest.raises(ValueError, match="transform_type is 'quadratic', needs one of"):
+        gt.IntegralTransform(mlp, transform_type="quadratic")
+    with pytest.raises(ValueError, match="reduction is 'max', needs one of"):
+        gt.IntegralTransform(mlp, reduction="max")
+    with pytest.raises(ValueError, match="needs channel_mlp or channel_mlp_layers"):
+        gt.IntegralTransform()
+    with pytest.raises(KeyError, match=r"weighting_fn needs neighbors\['weights'\]"):
+        gt.IntegralTransform(mlp, weighting_fn=torch.exp)(y, found, x, f)
+    with pytest.raises(ValueError, match=r"weights has shape \(7,\), needs \(12,\)"):
+        layer(y, found, x, f, weights=normal(M))
+    with pytest.raises(ValueError, match="f_y has not as many channels as the kernel"):
+        layer(y, found, x, normal(N, 2))
+    with pytest.raises(ValueError, match=r"f_y has shape \(7, 3\), needs one row"):
+        layer(y, found, x, normal(M, CHANNELS))
+    with pytest.raises(ValueError, match="give the kernel network 5 channels, but it takes 4"):
+        layer(normal(N, 3), found, x, f)
+    with pytest.raises(ValueError, match="neighbors is for 12 and 7 points, but y has 12"):
+        layer(y, found, None, f)
+    with pytest.raises(ValueError, match="neighbors is a graph with edge_ids"):
+        layer(y, gg.Graph.from_edges([0, 1], [1, 0], N, M), x, f)
+    with pytest.raises(ValueError, match="channel_mlp has in_channels 4, needs 6"):
+        gt.GNOBlock(3, 3, 3, 0.1, pos_embedding_type=None, channel_mlp=mlp)
+    with pytest.raises(ValueError, match="embedding_type is 'wavelet'"):
+        gt.SinusoidalEmbedding(2, 4, "wavelet")
+    with pytest.raises(NotImplementedError, match="weight_function_name is 'box'"):
+        gt.dispatch_weighting_fn("box", 1.0)
+
+
+def test_errors_of_the_search():
+    y, x = points()
+    with pytest.raises(ValueError, match="data_ptr goes with queries_ptr"):
+        gt.neighbor_search(y, x, 0.1, data_ptr=[0, N])
+    with pytest.raises(ValueError, match=r"queries_ptr is .*, needs to ascend from 0 to the 7"):
+        gt.neighbor_search(y, x, 0.1, data_ptr=[0, N], queries_ptr=[0, N])
+    with pytest.raises(ValueError, match="data_ptr has 3 entries but queries_ptr has 2"):
+        gt.neighbor_search(y, x, 0.1, data_ptr=[0, 3, N], queries_ptr=[0, M])
+    with pytest.raises(ValueError, match="radius is -1"):
+        gt.neighbor_search(y, x, -1)
+    with pytest.raises(ValueError, match="period is -1"):
+        gt.neighbor_search(y, x, 0.1, period=-1.0)
+    with pytest.raises(ValueError, match=r"period has shape \(3,\), needs one number or 2"):
+        gt.neighbor_search(y, x, 0.1, period=[1.0, 1.0, 1.0])
+
+
+# ---- determinism, memory ----
+
+
+@pytest.mark.parametrize("hidden", [[8], [5, 6]], ids=str)
+def test_same_bits_for_any_number_of_threads(hidden, threads, parts):
+    function, inputs = functions(hidden, "linear")
+    results = []
+    for n in (1, 2, 3):
+        threads(n)
+        out = function(*inputs)
+        results.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def _training_step(hidden):
+    torch.set_num_threads(1)
+    gg.set_num_threads(1)
+    side, reach = 64, 4
+    axis = torch.linspace(0, 1, side)
+    x = torch.cartesian_prod(axis, axis)
+    found = gt.neighbor_search(x, x, (reach + 1e-3) / (side - 1))
+    layer = gt.IntegralTransform(channel_mlp_layers=[4, *hidden, 8])
+    f = torch.rand(len(x), 8, requires_grad=True)
+    leaves = [f, *layer.parameters()]
+
+    def work():
+        out = layer(x, found, x, f)
+        return [g.numpy() for g in torch.autograd.grad(out.sum(), leaves)]
+
+    work()
+    return work
+
+
+@needs_linux
+@pytest.mark.parametrize(("hidden", "numbers"), [([128], 16), ([64, 64], 32)], ids=["one", "two"])
+def test_memory_of_edges(hidden, numbers):
+    """Nothing of the hidden width an edge: numbers of 4 bytes an edge, and a part of the edges."""
+    n_edges = 64**2 * 49
+    at_a_time = 0 if len(hidden) == 1 else 4 * neuralop._EDGE_NUMBERS
+    assert temporary_bytes(_training_step, hidden) < 4 * numbers * n_edges + at_a_time + 2**23
