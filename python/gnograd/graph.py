@@ -373,7 +373,7 @@ def _box(period: ArrayLike, d: int) -> NDArray[np.float64]:
     if given.shape not in ((), (1,), (d,)):
         raise ValueError(f"graph: period has shape {given.shape}, needs one number or {d}")
     if not (np.isfinite(given) & (given >= 0)).all():
-        raise ValueError(f"graph: period is {period}, needs numbers that are not negative")
+        raise ValueError(f"graph: period is {given}, needs numbers that are not negative")
     return np.broadcast_to(given, d).copy()
 
 

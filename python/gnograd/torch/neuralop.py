@@ -50,7 +50,7 @@ _MODULES: dict[type[nn.Module], str] = {
     nn.Tanh: "tanh",
 }
 
-_EDGE_NUMBERS = 2**24
+_EDGE_NUMBERS = 2**21
 """Numbers that PyTorch may hold for the edges that it evaluates a kernel network on at a time."""
 
 
@@ -187,7 +187,7 @@ class IntegralTransform(nn.Module):
     ``Sequential`` of ``Linear`` layers and activations, with one hidden layer, an activation that
     `gnograd.gno` has, and an input no wider than that layer goes through `gnograd.gno`: what is
     kept an edge is the input of the network. Otherwise what is kept an edge is the kernel's value,
-    and PyTorch's temporaries take up to 64 MiB in float32 beside.
+    and PyTorch's temporaries for a part of the edges beside: some 20 MiB in float32.
 
     References
     ----------
@@ -273,7 +273,11 @@ class IntegralTransform(nn.Module):
         """
         x = y if x is None else x
         graph = _as_graph(neighbors, len(y), len(x))
-        index = torch.from_numpy(graph.indices.astype(np.int64)).to(y.device)
+        index = (
+            torch.tensor(graph.indices, device=y.device)
+            if isinstance(neighbors, Graph)
+            else neighbors["neighbors_index"]
+        )
         weight = self._edge_weight(neighbors, weights, index, len(y))
         if f_y is None:
             return self._integrate(graph, index, y, x, None, None, weight)
@@ -317,7 +321,8 @@ class IntegralTransform(nn.Module):
                 f"IntegralTransform: weights has shape {tuple(weights.shape)}, "
                 f"needs ({n},), one for every point of y"
             )
-        return weights[index] if weight is None else weight * weights[index]
+        of_points = weights.index_select(0, index)
+        return of_points if weight is None else weight * of_points
 
     def _integrate(
         self,
@@ -367,7 +372,7 @@ class IntegralTransform(nn.Module):
     ) -> Tensor:
         """Value of the kernel network on every edge, whole neighbourhoods at a time."""
         # a backward pass may come when torch.func.functional_call has put other ones back
-        parameters = dict(self.channel_mlp.named_parameters())
+        parameters: dict[str, Tensor] = dict(self.channel_mlp.named_parameters())
 
         def values(x_part: Tensor, index_part: Tensor, degree_part: Tensor) -> Tensor:
             edges = _edge_input(y, x_part, kernel_input, index_part, degree_part)
@@ -551,13 +556,13 @@ def _edge_input(
 
 def _one_hidden_layer(module: nn.Module) -> tuple[nn.Linear, nn.Linear, str] | None:
     """The two layers and the activation of a kernel network that `gnograd.gno` can carry."""
-    if isinstance(module, LinearChannelMLP) or _is_theirs(module):
-        dropout = module.dropout is not None and module.training
-        parts = [] if dropout else [module.fcs[0], module.non_linearity, *module.fcs[1:]]
-    elif type(module) is nn.Sequential:
+    parts: list[Any] = []
+    if type(module) is nn.Sequential:
         parts = list(module)
-    else:
-        return None
+    elif isinstance(module, LinearChannelMLP) or _is_theirs(module):
+        plain: Any = module
+        if plain.dropout is None or not plain.training:
+            parts = [plain.fcs[0], plain.non_linearity, *plain.fcs[1:]]
     if len(parts) != 3 or any(type(part) is not nn.Linear for part in parts[::2]):
         return None
     first, activation, last = parts
