@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""The GNO sum beside PyG's NNConv and the same formula in plain PyTorch.
+"""The GNO sum beside its peers.
 
-Both peers form the kernel matrix of every edge. The same inputs go through all, values and
-gradients are compared, and then timed:
+full        PyG's NNConv and the same formula in plain PyTorch, which form the kernel matrix of
+            every edge
+diagonal    neuraloperator's IntegralTransform with torch_scatter, and where there are few queries
+            with its own loop over them, whose time is quadratic in their number; beside
+            gnograd.torch.IntegralTransform
+
+The same inputs go through all, values and gradients are compared, and then timed:
 
 forward     the output
-training    output, and gradients to h, coords, U, b_u, V, b_v (NNConv: not to coords)
+training    output, and gradients to h, coords, U, b_u, V, b_v (NNConv: not to coords); to the
+            function and the parameters of IntegralTransform
 second      tangents of these gradients (hvp); the peers' backward of their backward
 
 Rates count the multiplications of the factorised sum: an outer product of F_in by H+1 an edge and
 a product with V a node, and as many on the way back as that needs. They are given as a fraction of
 the rate of sgemm, measured in the same run. Memory is what a call takes at its peak beside
-inputs, in a process of its own, results included.
+inputs, in a process of its own, with and without its results.
 
-    python benchmarks/gno.py [--cases small wide large] [--threads 1 2] [--repeats 7]
-                             [--activation relu] [--no-peers]
+    python benchmarks/gno.py [--cases small wide large diagonal ...] [--threads 1 2]
+                             [--repeats 7] [--activation relu] [--no-peers]
 
-PyTorch and torch_geometric are optional.
+PyTorch, torch_geometric, neuraloperator and torch_scatter are optional.
 """
 
 import argparse
@@ -28,7 +34,7 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +42,12 @@ import numpy as np
 import gnograd as gg
 
 INPUTS = ("h", "coords", "U", "b_u", "V", "b_v")
-FACES = ("forward", "training", "second")
-PEERS = {"NNConv": "torch_geometric", "PyTorch": "torch"}
+PEERS = {
+    "NNConv": ["torch", "torch_geometric"],
+    "PyTorch": ["torch"],
+    "torch_scatter": ["torch", "neuralop", "torch_scatter"],
+    "loop": ["torch", "neuralop"],
+}
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,28 @@ class Case:
     """As many points, drawn at random; or all"""
     width: int
     hidden: int
+
+    peers = ("NNConv", "PyTorch")
+
+    @property
+    def label(self) -> str:
+        return f"F {self.width}, H {self.hidden}"
+
+    def small(self) -> "Case":
+        """A case of the same kind, to start libraries and threads with."""
+        return Case(grid=8, radius=1, nodes=64, width=4, hidden=4)
+
+    def contestants(self, activation: str, peers) -> tuple[gg.Graph, dict[str, dict]]:
+        """Every contestant on the same arrays."""
+        graph, inputs = self.build()
+        rng = np.random.default_rng(1)
+        tangents = tuple(rng.standard_normal(x.shape, dtype=np.float32) for x in inputs)
+        cotangent = rng.standard_normal((graph.n_dst, self.width), dtype=np.float32)
+        arguments = (graph, inputs, cotangent, tangents, activation)
+        faces = {"gnograd": gnograd_faces(*arguments)}
+        for peer in peers:
+            faces[peer] = torch_faces(peer, *arguments)
+        return graph, faces
 
     def build(self) -> tuple[gg.Graph, tuple[np.ndarray, ...]]:
         rng = np.random.default_rng(0)
@@ -80,10 +112,85 @@ class Case:
         }
 
 
+@dataclass(frozen=True)
+class Transform:
+    """IntegralTransform from a grid to itself, with edges from all points within a radius."""
+
+    grid: int
+    radius: float
+    """In cells of the grid"""
+    width: int
+    hidden: tuple[int, ...]
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        return ("torch_scatter", "loop") if self.grid <= 64 else ("torch_scatter",)
+
+    @property
+    def label(self) -> str:
+        return f"F {self.width}, hidden layers {', '.join(map(str, self.hidden))}"
+
+    def small(self) -> "Transform":
+        return replace(self, grid=8)
+
+    def contestants(self, activation: str, peers) -> tuple[gg.Graph, dict[str, dict]]:
+        import torch
+
+        import gnograd.torch as gt
+
+        points = torch.cartesian_prod(*2 * [torch.linspace(0, 1, self.grid)])
+        radius = (self.radius + 1e-3) / (self.grid - 1)
+        neighbors = gt.neighbor_search(points, points, radius)
+        rng = np.random.default_rng(0)
+        shape = (len(points), self.width)
+        f = torch.from_numpy(rng.standard_normal(shape, dtype=np.float32)).requires_grad_()
+        cotangent = torch.from_numpy(rng.standard_normal(shape, dtype=np.float32))
+        torch.manual_seed(0)
+        layer = gt.IntegralTransform(
+            channel_mlp_layers=[4, *self.hidden, self.width],
+            channel_mlp_non_linearity=torch_activation(activation),
+            reduction="mean",
+        )
+        layers = {"gnograd": layer}
+        for peer in peers:
+            from neuralop.layers.integral_transform import IntegralTransform
+
+            layers[peer] = IntegralTransform(
+                layer.channel_mlp, reduction="mean", use_torch_scatter=peer == "torch_scatter"
+            )
+
+        def faces(layer):
+            def value():
+                with torch.no_grad():
+                    return layer(points, neighbors, f_y=f)
+
+            def training():
+                leaves = {"f": f, **dict(layer.named_parameters())}
+                out = layer(points, neighbors, f_y=f)
+                gradients = torch.autograd.grad(out, list(leaves.values()), cotangent)
+                named = zip(leaves, gradients, strict=True)
+                return out.detach().numpy(), {name: g.numpy() for name, g in named}
+
+            return {"forward": value, "training": training}
+
+        graph = gg.Graph(
+            neighbors["neighbors_row_splits"].numpy(), neighbors["neighbors_index"].numpy()
+        )
+        return graph, {name: faces(layer) for name, layer in layers.items()}
+
+    def operations(self, graph: gg.Graph) -> dict[str, int]:
+        return {}
+
+
 CASES = {
     "small": Case(grid=61, radius=3, nodes=61**2, width=32, hidden=64),
     "wide": Case(grid=61, radius=3, nodes=61**2, width=64, hidden=256),
     "large": Case(grid=241, radius=5, nodes=19_360, width=32, hidden=128),
+    "diagonal": Transform(grid=512, radius=0, width=32, hidden=(128,)),
+    "diagonal-near": Transform(grid=512, radius=1, width=32, hidden=(128,)),
+    "diagonal-wide": Transform(grid=512, radius=1.5, width=16, hidden=(128,)),
+    "diagonal-small": Transform(grid=64, radius=2, width=32, hidden=(128,)),
+    "diagonal-deep": Transform(grid=512, radius=0, width=32, hidden=(128, 256, 128)),
 }
 
 
@@ -94,7 +201,8 @@ def gnograd_faces(graph, inputs, cotangent, tangents, activation) -> dict[str, C
     static = {"graph": graph, "activation": activation, "reduction": "mean"}
 
     def training():
-        return gg.gno(*inputs, **static), gg.gno.vjp(cotangent, inputs, **static)
+        gradients = gg.gno.vjp(cotangent, inputs, **static)
+        return gg.gno(*inputs, **static), dict(zip(INPUTS, gradients, strict=False))
 
     return {
         "forward": lambda: gg.gno(*inputs, **static),
@@ -106,7 +214,7 @@ def gnograd_faces(graph, inputs, cotangent, tangents, activation) -> dict[str, C
 def torch_faces(peer, graph, inputs, cotangent, tangents, activation) -> dict[str, Callable]:
     import torch
 
-    act = {"relu": torch.relu, "gelu": torch.nn.functional.gelu, "tanh": torch.tanh}[activation]
+    act = torch_activation(activation)
     src = torch.from_numpy(np.asarray(graph.src, dtype=np.int64))
     dst = torch.from_numpy(np.asarray(graph.dst, dtype=np.int64))
     g = torch.from_numpy(cotangent)
@@ -139,7 +247,8 @@ def torch_faces(peer, graph, inputs, cotangent, tangents, activation) -> dict[st
             message = torch.bmm(x["h"][src][:, None], kappa)[:, 0]
             return torch.zeros(graph.n_dst, F).index_add(0, dst, message) / degree
 
-    leaves = [x[name] for name in INPUTS if name in wanted]
+    names = [name for name in INPUTS if name in wanted]
+    leaves = [x[name] for name in names]
     t = [torch.from_numpy(a) for name, a in zip(INPUTS, tangents, strict=True) if name in wanted]
 
     def value():
@@ -148,7 +257,10 @@ def torch_faces(peer, graph, inputs, cotangent, tangents, activation) -> dict[st
 
     def training():
         out = forward()
-        return out.detach(), torch.autograd.grad(out, leaves, g)
+        gradients = torch.autograd.grad(out, leaves, g)
+        return out.detach().numpy(), {
+            name: gradient.numpy() for name, gradient in zip(names, gradients, strict=True)
+        }
 
     def second():
         grads = torch.autograd.grad(forward(), leaves, g, create_graph=True)
@@ -158,17 +270,10 @@ def torch_faces(peer, graph, inputs, cotangent, tangents, activation) -> dict[st
     return {"forward": value, "training": training, "second": second}
 
 
-def contestants(case: Case, activation: str, peers) -> tuple[gg.Graph, dict[str, dict]]:
-    """Every contestant on the same arrays."""
-    graph, inputs = case.build()
-    rng = np.random.default_rng(1)
-    tangents = tuple(rng.standard_normal(x.shape, dtype=np.float32) for x in inputs)
-    cotangent = rng.standard_normal((graph.n_dst, case.width), dtype=np.float32)
-    arguments = (graph, inputs, cotangent, tangents, activation)
-    faces = {"gnograd": gnograd_faces(*arguments)}
-    for peer in peers:
-        faces[peer] = torch_faces(peer, *arguments)
-    return graph, faces
+def torch_activation(name: str) -> Callable:
+    import torch
+
+    return {"relu": torch.relu, "gelu": torch.nn.functional.gelu, "tanh": torch.tanh}[name]
 
 
 # ---- what is measured ----
@@ -179,16 +284,10 @@ def validate(faces: dict[str, dict]) -> None:
     out, grads = faces["gnograd"]["training"]()
     for peer in faces.keys() - {"gnograd"}:
         theirs, their_grads = faces[peer]["training"]()
-        ours = [g for name, g in zip(INPUTS, grads, strict=False) if _wanted(peer, name)]
-        pairs = [(out, theirs), *zip(ours, their_grads, strict=True)]
-        for a, b in pairs:
-            error = np.abs(a - b.numpy()).max() / np.abs(a).max()
+        for a, b in [(out, theirs), *((grads[name], g) for name, g in their_grads.items())]:
+            error = np.abs(a - b).max() / np.abs(a).max()
             if not error < 1e-4:
                 raise SystemExit(f"{peer} and gnograd differ by {error:.1e}")
-
-
-def _wanted(peer: str, name: str) -> bool:
-    return peer != "NNConv" or name != "coords"
 
 
 def sgemm(threads: int) -> Callable[[], None]:
@@ -225,27 +324,36 @@ def medians(calls: dict[str, Callable], repeats: int) -> dict[str, float]:
     return seconds
 
 
-def peak_bytes(case: Case, activation: str, name: str, face: str, threads: int) -> int:
-    """Memory that one call takes beside its inputs."""
+def peak_bytes(
+    case: Case | Transform, activation: str, name: str, face: str, threads: int
+) -> tuple[int, int]:
+    """Memory that one call takes beside its inputs, and beside its results too."""
     if not Path("/proc/self/clear_refs").exists():
-        return 0
+        return 0, 0
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_peak_bytes, case, activation, name, face, threads).result()
 
 
-def _peak_bytes(case, activation, name, face, threads) -> int:
+def _peak_bytes(case, activation, name, face, threads) -> tuple[int, int]:
     set_threads(threads)
-    small = Case(grid=8, radius=1, nodes=64, width=4, hidden=4)
-    for each in (small, case):  # libraries and threads start with the small one
-        _, faces = contestants(each, activation, [] if name == "gnograd" else [name])
-        if each is small:
+    for each in (case.small(), case):  # libraries and threads start with the small one
+        _, faces = each.contestants(activation, [] if name == "gnograd" else [name])
+        if each is not case:
             faces[name][face]()
     Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmRSS")
     result = faces[name][face]()
     peak = _status("VmHWM") - before
-    del result
-    return peak
+    return peak, peak - sum(array.nbytes for array in _arrays(result))
+
+
+def _arrays(result):
+    """Arrays in tuples and dicts."""
+    if isinstance(result, tuple | dict):
+        for part in result.values() if isinstance(result, dict) else result:
+            yield from _arrays(part)
+    elif result is not None:
+        yield result
 
 
 def _status(name: str) -> int:
@@ -253,9 +361,13 @@ def _status(name: str) -> int:
     return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])
 
 
+def installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
 def set_threads(threads: int) -> None:
     gg.set_num_threads(threads)
-    if importlib.util.find_spec("torch"):
+    if installed("torch"):
         import torch
 
         torch.set_num_threads(threads)
@@ -264,27 +376,31 @@ def set_threads(threads: int) -> None:
 # ---- the table ----
 
 
-def run(label: str, case: Case, threads: int, options: argparse.Namespace) -> None:
+def run(label: str, case: Case | Transform, threads: int, options: argparse.Namespace) -> None:
     set_threads(threads)
-    graph, faces = contestants(case, options.activation, options.peers)
+    peers = [peer for peer in case.peers if peer in options.peers]
+    graph, faces = case.contestants(options.activation, peers)
     print(
-        f"\n{label}: {graph.n_dst} nodes, {graph.n_edges} edges, F {case.width}, H {case.hidden}, "
+        f"\n{label}: {graph.n_dst} nodes, {graph.n_edges} edges, {case.label}, "
         f"{options.activation}, {threads} thread{'s' * (threads > 1)}"
     )
     validate(faces)
     operations = case.operations(graph)
-    print(f"{'':18} {'median':>10} {'ratio':>7} {'of sgemm':>9} {'peak memory':>12}")
-    for face in FACES:
+    headings = ["median", "ratio", "of sgemm", "peak memory", "but results"]
+    print(" " * 24 + " ".join(map(str.rjust, headings, [10, 7, 9, 13, 13])))
+    for face in faces["gnograd"]:
         calls = {name: f[face] for name, f in faces.items()}
         seconds = medians({**calls, "sgemm": sgemm(threads)}, options.repeats)
         rate = 2 * 1024**3 / seconds["sgemm"]
         for name in faces:
             ratio = seconds[name] / seconds["gnograd"]
-            share = operations[face] / seconds[name] / rate if name == "gnograd" else None
-            memory = peak_bytes(case, options.activation, name, face, threads) / 2**20
+            counted = name == "gnograd" and face in operations
+            share = operations[face] / seconds[name] / rate if counted else None
+            peak, temporary = peak_bytes(case, options.activation, name, face, threads)
             print(
-                f"{face:9} {name:8} {1e3 * seconds[name]:7.1f} ms {ratio:6.1f}x "
-                f"{f'{100 * share:7.0f} %' if share else '':>9} {memory:9.0f} MiB",
+                f"{face:9} {name:13} {1e3 * seconds[name]:7.1f} ms {ratio:6.1f}x "
+                f"{f'{100 * share:7.0f} %' if share else '':>9} "
+                f"{peak / 2**20:9.0f} MiB {temporary / 2**20:9.0f} MiB",
                 flush=True,
             )
     print(f"sgemm {rate / 1e9:.0f} GFLOP/s")
@@ -299,8 +415,11 @@ def main() -> None:
     parser.add_argument("--no-peers", dest="peers", action="store_const", const=[])
     options = parser.parse_args()
     if options.peers is None:
-        options.peers = [peer for peer, module in PEERS.items() if importlib.util.find_spec(module)]
+        options.peers = [peer for peer, modules in PEERS.items() if all(map(installed, modules))]
     for label in options.cases:
+        if isinstance(CASES[label], Transform) and not installed("torch"):
+            print(f"\n{label}: needs PyTorch")
+            continue
         for threads in options.threads:
             run(label, CASES[label], threads, options)
 
