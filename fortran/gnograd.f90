@@ -17,6 +17,8 @@ module gnograd
   use gnograd_autodiff_gno, only: gno, gno_contract, gno_kernel, gno_aggregate
   use gnograd_autodiff_aggregation, only: agg_weighted, agg_simple, agg_concat
   use gnograd_autodiff_gat, only: mha_gat, mha_gat_v2, mha_simple
+  use gnograd_autodiff_nsa, only: selected_attention, compressed_attention, window_attention, &
+    & compress
   use gnograd_autodiff_dimenet, only: agg_edge_to_edge, radial_basis
   use gnograd_autodiff_optimizer, only: adam_type, sgd_type
   use gnograd_core_codes

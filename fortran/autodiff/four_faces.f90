@@ -18,7 +18,7 @@ module gnograd_autodiff_four_faces
   !> An operator with its static arguments; families extend it by their kernels.
   type, abstract, extends(operation_type) :: four_face_operation
     !> For messages
-    character(len=16) :: name = ""
+    character(len=24) :: name = ""
   contains
     procedure(evaluate_interface), deferred :: evaluate
     procedure(reverse_interface), deferred :: reverse
@@ -61,7 +61,7 @@ module gnograd_autodiff_four_faces
 
   !> Results of jvp and hvp.
   type, extends(operation_type) :: last_operation
-    character(len=16) :: name = ""
+    character(len=24) :: name = ""
   contains
     procedure :: pullback => last_pullback
   end type last_operation

@@ -40,6 +40,10 @@ module gnograd_core_codes
   character(len=*), parameter :: exclude_names(0:2) = [character(len=12) :: "reverse_edge", &
     & "same_node", "none"]
 
+  !> A block of keys selected twice counts once, is refused, or counts twice
+  character(len=*), parameter :: duplicate_names(0:2) = [character(len=6) :: "ignore", "error", &
+    & "count"]
+
 contains
 
   !> The code of a name, -1 if it is none of these; the first one if there is no name.

@@ -1288,6 +1288,29 @@ int64_t gnograd_array_mha_simple(
     int norm_by_dim,
     int64_t q, int64_t k, int64_t v, int64_t e);
 
+/* Native sparse attention, as the functions of the same names on plain arrays; nothing of the static
+ * arrays is kept. q [n_queries, n_query_heads, d_k], k and v have three axes, w [block, n_heads]
+ * has two; slot_gate may be 0. */
+int64_t gnograd_array_selected_attention(
+    gnograd_tape *tape, int64_t n_slots, int64_t n_heads, int64_t n_selections,
+    int64_t n_sequences,
+    const int32_t *block_index, /* [n_selections, n_heads, n_slots] */
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates,
+    int64_t q, int64_t k, int64_t v, int64_t slot_gate);
+int64_t gnograd_array_compressed_attention(
+    gnograd_tape *tape, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
+    int64_t q, int64_t k, int64_t v,
+    int64_t *lse); /* out: its handle */
+int64_t gnograd_array_window_attention(
+    gnograd_tape *tape, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    int64_t q, int64_t k, int64_t v);
+int64_t gnograd_array_compress(
+    gnograd_tape *tape, int64_t n_sequences, const int64_t *cu, int64_t stride,
+    int64_t x, int64_t w);
+
 /* Optimizers move parameters along the gradients of the last backward. Free before the tape. */
 typedef struct gnograd_optimizer gnograd_optimizer;
 

@@ -4,7 +4,7 @@
 A `Tape` keeps arrays and how they were computed; an `Array` is a handle on one of them. The
 gradient of a loss is one sweep back over the tape. Gradients can themselves be differentiated
 (``create_graph=True``), as often as wanted, through all operations; through `gno` and its parts,
-aggregation and graph attention once.
+aggregation, graph attention and native sparse attention once.
 
 Arrays are float32 or float64, have up to four axes, and follow NumPy's broadcasting.
 
@@ -45,6 +45,7 @@ from gnograd.backends.cpu import address, check_status
 from gnograd.gat import ACTIVATIONS as SCORE_ACTIVATIONS
 from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS
 from gnograd.graph import Graph
+from gnograd.nsa import DUPLICATES
 
 __all__ = [
     "SGD",
@@ -54,6 +55,8 @@ __all__ = [
     "agg_concat",
     "agg_simple",
     "agg_weighted",
+    "compress",
+    "compressed_attention",
     "concatenate",
     "cos",
     "exp",
@@ -72,6 +75,7 @@ __all__ = [
     "norm",
     "relu",
     "reshape",
+    "selected_attention",
     "sigmoid",
     "silu",
     "sin",
@@ -80,6 +84,7 @@ __all__ = [
     "sum",
     "tanh",
     "transpose",
+    "window_attention",
 ]
 
 Operand: TypeAlias = "Array | ArrayLike"
@@ -823,6 +828,164 @@ def mha_simple(
          "norm_by_dim": int(norm_by_dim)},
         (q, k, v, e), _ATTENTION_CHOICES,
     )  # fmt: skip
+
+
+def selected_attention(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    slot_gate: Operand | None = None,
+    *,
+    block_index: NDArray[Any],
+    block_size: int,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: NDArray[Any] | None = None,
+    cu_k: NDArray[Any] | None = None,
+    query_block: int = 1,
+    duplicates: str = "ignore",
+) -> Array:
+    """Attention to selected blocks, as `gnograd.selected_attention`; an input is on a tape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd.autodiff as ad
+    >>> tape = ad.Tape("float64")
+    >>> q = tape.parameter(np.ones((3, 1, 2)))
+    >>> keys = np.arange(8.0).reshape(4, 1, 2)
+    >>> blocks = np.array([[[0]], [[1]], [[-1]]], np.int32)
+    >>> out = ad.selected_attention(q, keys, keys, block_index=blocks, block_size=2, scale=0.0)
+    >>> out.value[:, 0]
+    array([[1., 2.],
+           [5., 6.],
+           [0., 0.]])
+    """
+    name = "selected_attention"
+    tape, handles = _handles(name, (q, k, v, slot_gate))
+    if query_block < 1:
+        raise ValueError(f"{name}: query_block is {query_block}, needs at least 1")
+    blocks = _integers(f"{name}: block_index", block_index, np.int32, 3)
+    (n, first_q, first_k), _kept = _sequences(name, cu_q=cu_q, cu_k=cu_k)
+    n_selections, n_heads, n_slots = blocks.shape
+    return tape._wrap(
+        _core.gnograd_array_selected_attention(
+            tape._handle, n_slots, n_heads, n_selections, n, address(blocks), first_q, first_k,
+            index(block_size), _scale(handles[0], scale), int(causal), index(q_offset), query_block,
+            _code(f"{name}: duplicates", duplicates, DUPLICATES), *_numbers(handles),
+        )
+    )  # fmt: skip
+
+
+def compressed_attention(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    *,
+    block: int,
+    stride: int,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: NDArray[Any] | None = None,
+    cu_k: NDArray[Any] | None = None,
+) -> tuple[Array, Array]:
+    """Attention to compressed tokens and its log-sum-exp, as `gnograd.compressed_attention`.
+
+    At least one of the inputs is on a tape.
+    """
+    name = "compressed_attention"
+    tape, handles = _handles(name, (q, k, v))
+    (n, first_q, first_k), _kept = _sequences(name, cu_q=cu_q, cu_k=cu_k)
+    out = _core.gnograd_array_compressed_attention(
+        tape._handle, n, first_q, first_k, index(block), index(stride), _scale(handles[0], scale),
+        int(causal), index(q_offset), *_numbers(handles), tape._address,
+    )  # fmt: skip
+    lse = int(tape._scratch[0])
+    return tape._wrap(out), tape._wrap(lse)
+
+
+def window_attention(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    *,
+    window: int | None = None,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: NDArray[Any] | None = None,
+    cu_k: NDArray[Any] | None = None,
+) -> Array:
+    """Attention to a neighbourhood, as `gnograd.window_attention`; an input is on a tape."""
+    name = "window_attention"
+    tape, handles = _handles(name, (q, k, v))
+    (n, first_q, first_k), _kept = _sequences(name, cu_q=cu_q, cu_k=cu_k)
+    return tape._wrap(
+        _core.gnograd_array_window_attention(
+            tape._handle, n, first_q, first_k, 0 if window is None else index(window),
+            _scale(handles[0], scale), int(causal), index(q_offset), *_numbers(handles),
+        )
+    )  # fmt: skip
+
+
+def compress(
+    x: Operand, w: Operand, *, block: int, stride: int, cu: NDArray[Any] | None = None
+) -> Array:
+    """Weighted sums of stretches of a sequence, as `gnograd.compress`; an input is on a tape."""
+    tape, handles = _handles("compress", (x, w))
+    if handles[1].shape[:1] != (block,):
+        raise ValueError(f"compress: w has shape {handles[1].shape}, needs (block={block}, H)")
+    (n, first), _kept = _sequences("compress", cu=cu)
+    return tape._wrap(
+        _core.gnograd_array_compress(tape._handle, n, first, index(stride), *_numbers(handles))
+    )
+
+
+def _handles(name: str, inputs: Sequence[Operand | None]) -> tuple[Tape, list[Any]]:
+    """The tape of the inputs, and all of them on it."""
+    like = next((array for array in inputs if isinstance(array, Array)), None)
+    if like is None:
+        raise TypeError(f"{name}: needs an Array among its inputs")
+    tape = like.tape
+    return tape, [None if x is None else Array(tape, _operand(like, x)) for x in inputs]
+
+
+def _numbers(arrays: Sequence[Array | None]) -> list[int]:
+    return [0 if array is None else array._handle for array in arrays]
+
+
+def _scale(q: Array, scale: float | None) -> float:
+    """Scale of the logits; left out, that of the features."""
+    return float(max(q.shape[-1:], default=1)) ** -0.5 if scale is None else float(scale)
+
+
+def _integers(label: str, values: NDArray[Any], dtype: DTypeLike, rank: int) -> NDArray[Any]:
+    """An integer array in the form that kernels read."""
+    array = np.asarray(values)
+    if array.dtype != dtype:
+        raise TypeError(f"{label} is {array.dtype}, needs {np.dtype(dtype)}")
+    if array.ndim != rank:
+        raise ValueError(f"{label} has {array.ndim} axes, needs {rank}")
+    return np.ascontiguousarray(array)
+
+
+def _sequences(
+    name: str, **borders: NDArray[Any] | None
+) -> tuple[tuple[int, ...], list[NDArray[Any]]]:
+    """Number of sequences, addresses of their borders (0: one sequence), and what lies there."""
+    kept, addresses, sizes = [], [], set()
+    for label, cu in borders.items():
+        if cu is None:
+            addresses.append(0)
+            continue
+        kept.append(_integers(f"{name}: {label}", cu, np.int64, 1))
+        addresses.append(address(kept[-1]))
+        sizes.add(kept[-1].size - 1)
+    if len(sizes) > 1:
+        raise ValueError(f"{name}: {' and '.join(borders)} have different numbers of sequences")
+    return (max(sizes, default=1), *addresses), kept
 
 
 _Choices: TypeAlias = Mapping[str, Mapping[str, int]]

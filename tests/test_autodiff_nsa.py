@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Native sparse attention on the tape, against the operators."""
+
+import numpy as np
+import pytest
+
+import gnograd as gg
+import gnograd.autodiff as ad
+from test_nsa import CASES
+from test_nsa_selection import COMPRESS, compress_inputs
+
+ALL = {
+    **{case.name: (case.operator, case.inputs, case.arguments) for case in CASES},
+    **{
+        f"compress {name}": (
+            gg.compress,
+            lambda rng, static=static: compress_inputs(static, rng),
+            lambda _, static=static: static,
+        )
+        for name, static in COMPRESS.items()
+    },
+}
+
+
+@pytest.fixture(params=ALL.values(), ids=ALL.keys())
+def case(request):
+    return request.param
+
+
+def set_up(case, rng):
+    operator, inputs, arguments = case
+    return operator, getattr(ad, operator.name), list(inputs(rng)), arguments(rng)
+
+
+def there(items):
+    return [item for item in items if item is not None]
+
+
+def outputs_of(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+def finite(outputs):
+    """Outputs whose cotangent may differ from 0: lse is -inf where nothing is visible."""
+    return [y for y in outputs if np.isfinite(y.value).all()]
+
+
+def product(tape, arrays, others):
+    total = tape.constant(0.0)
+    for a, b in zip(arrays, others, strict=True):
+        total = total + ad.sum(a * b)
+    return total
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_value_and_gradients_are_those_of_the_operator(case, rng, dtype):
+    operator, on_tape, inputs, static = set_up(case, rng)
+    inputs = [None if x is None else x.astype(dtype) for x in inputs]
+    tape = ad.Tape(dtype)
+    x = [None if value is None else tape.parameter(value) for value in inputs]
+    outputs = outputs_of(on_tape(*x, **static))
+    for y, expected in zip(outputs, outputs_of(operator(*inputs, **static)), strict=True):
+        np.testing.assert_array_equal(y.value, expected)
+    kept = finite(outputs)
+    cotangents = [rng.normal(size=y.shape).astype(dtype) for y in kept]
+    given = tuple(cotangents + [None] * (len(outputs) - len(kept)))
+    expected = operator.vjp(given if len(outputs) > 1 else given[0], inputs, **static)
+    for create_graph in (False, True):
+        loss = product(tape, kept, cotangents)
+        found = ad.grad(loss, there(x), create_graph=create_graph)
+        for a, b in zip(found, there(expected), strict=True):
+            np.testing.assert_array_equal(a.value, b)
+
+
+def test_second_order_is_that_of_the_operator(case, rng):
+    """The gradient of <grad, direction> is jvp to the cotangent and hvp to the inputs."""
+    operator, on_tape, inputs, static = set_up(case, rng)
+    tape = ad.Tape("float64")
+    x = [None if value is None else tape.parameter(value) for value in inputs]
+    y = outputs_of(on_tape(*x, **static))[0]
+    cotangent = tape.parameter(rng.normal(size=y.shape))
+    gradients = ad.grad(ad.sum(y * cotangent), there(x), create_graph=True)
+    directions = [None if value is None else rng.normal(size=value.shape) for value in inputs]
+    total = product(tape, gradients, there(directions))
+    found = ad.grad(total, [cotangent, *there(x)])
+    several = operator is gg.compressed_attention
+    given = (cotangent.value, None) if several else cotangent.value
+    expected = [
+        outputs_of(operator.jvp(inputs, directions, **static))[0],
+        *there(operator.hvp(given, inputs, directions, **static)),
+    ]
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a.value, b, rtol=1e-13, atol=1e-13)
+
+
+def test_a_whole_layer_by_differences(rng):
+    """Gradient of a loss of all branches against central differences."""
+    q, k, v, w = (rng.normal(size=s) for s in ((12, 2, 3), (12, 1, 3), (12, 1, 3), (4, 1)))
+    blocks = rng.integers(0, 3, (12, 1, 2), np.int32)
+
+    def loss(tape, values):
+        q, k, v, w = (tape.parameter(x) for x in values)
+        k_c, v_c = (ad.compress(x, w, block=4, stride=2) for x in (k, v))
+        coarse, lse = ad.compressed_attention(q, k_c, v_c, block=4, stride=2)
+        fine = ad.selected_attention(q, k, v, block_index=blocks, block_size=4, causal=True)
+        near = ad.window_attention(q, k, v, window=3, causal=True)
+        return (q, k, v, w), ad.sum(coarse * fine + ad.sin(near)) + ad.mean(lse**2)
+
+    values = [q, k, v, w]
+    x, y = loss(ad.Tape("float64"), values)
+    gradients = ad.grad(y, x)
+    for n, gradient in enumerate(gradients):
+        direction = rng.normal(size=values[n].shape)
+        sides = []
+        for step in (1e-6, -1e-6):
+            moved = list(values)
+            moved[n] = values[n] + step * direction
+            sides.append(loss(ad.Tape("float64"), moved)[1].item())
+        difference = (sides[0] - sides[1]) / 2e-6
+        np.testing.assert_allclose(np.sum(gradient.value * direction), difference, 1e-6, 1e-8)
+
+
+def test_refused(rng):
+    tape = ad.Tape("float64")
+    q, k = tape.parameter(rng.normal(size=(6, 2, 3))), rng.normal(size=(5, 1, 3))
+    blocks = np.zeros((6, 1, 2), np.int32)
+    cases = [
+        (TypeError, "needs an Array", dict(q=k)),
+        (ValueError, "v is .*, needs", dict(v=np.ones((4, 1, 3)))),
+        (ValueError, "q, k and v have three axes", dict(k=np.ones((5, 3)))),
+        (TypeError, "block_index is int64, needs int32", dict(block_index=blocks.astype(int))),
+        (ValueError, "block_index has another shape", dict(block_index=blocks[1:])),
+        (IndexError, "a block that the sequence", dict(block_index=blocks + 3)),
+        (ValueError, "duplicates is 'no'", dict(duplicates="no")),
+        (ValueError, "block_size must lie between", dict(block_size=0)),
+        (ValueError, "query_block is 0", dict(query_block=0)),
+        (ValueError, "slot_gate is .*, needs", dict(slot_gate=np.ones((6, 1, 3)))),
+        (ValueError, "cu_q must rise", dict(cu_q=np.array([0, 5]), cu_k=np.array([0, 5]))),
+        (ValueError, "different numbers", dict(cu_q=np.array([0, 6]), cu_k=np.array([0, 2, 5]))),
+    ]
+    for error, message, change in cases:
+        arguments = dict(q=q, k=k, v=k, block_index=blocks, block_size=2) | change
+        with pytest.raises(error, match=f"selected_attention: .*{message}"):
+            ad.selected_attention(**arguments)
+    with pytest.raises(ValueError, match="compress: w has shape"):
+        ad.compress(q, np.ones((3, 2)), block=2, stride=1)
+    with pytest.raises(ValueError, match="compressed_attention: block and stride"):
+        ad.compressed_attention(q, k, k, block=2, stride=0)
