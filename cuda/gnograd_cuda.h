@@ -193,9 +193,10 @@ GNOGRAD_CUDA_GRAPH_ATTENTION(bf16)
  *
  * out [n_queries, n_query_heads, d_v] of the queries q [n_queries, n_query_heads, d_k] over the
  * keys k [n_keys, n_heads, d_k] with values v [n_keys, n_heads, d_v] that each sees; head
- * dimensions go to 256. lse real [n_queries, n_query_heads], the log of the sum of exp(scale q . k), may be
- * null; with its cotangent and tangent it is a second output of compressed_attention. A query that
- * sees no key has out = 0 and lse = -infinity. vjp computes out and lse again if either is null.
+ * dimensions go to 256. lse real [n_queries, n_query_heads], the log of the sum of
+ * exp(scale q . k), may be null; with its cotangent and tangent it is a second output of
+ * compressed_attention. A query that sees no key has out = 0 and lse = -infinity. vjp computes out
+ * and lse again if either is null.
  *
  * cu_q and cu_k [n_sequences+1] are the borders of packed sequences, or null: one sequence. causal:
  * the query at position s of its sequence sees the keys up to position s + q_offset.
@@ -283,6 +284,43 @@ GNOGRAD_CUDA_SPARSE_ATTENTION(f32)
 GNOGRAD_CUDA_SPARSE_ATTENTION(f64)
 GNOGRAD_CUDA_SPARSE_ATTENTION(f16)
 GNOGRAD_CUDA_SPARSE_ATTENTION(bf16)
+
+/* compress: out [n_compressed, n_heads, n_features], sum over i < block of w_i x_{c stride + i}, of
+ * the tokens x [n_tokens, n_heads, n_features] of every sequence, borders cu [n_sequences+1] or
+ * null, and weights w [block, n_heads]; n_compressed counts those of all sequences.
+ * select_blocks: block_index [ceil(n_queries/query_block), n_heads, n_slots] from q, the compressed
+ * keys k [n_compressed, n_heads, d_k] of n_keys tokens, whose borders are cu_k, and lse of
+ * compressed_attention; at most 1024 slots. Rules and order are those of the CPU.
+ */
+#define GNOGRAD_CUDA_COMPRESS                                                                     \
+  (int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu, \
+   int64_t block, int64_t stride, int64_t n_compressed)
+#define GNOGRAD_CUDA_SELECT_BLOCKS                                                                \
+  (int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads,                \
+   int64_t n_heads, int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q,       \
+   const int64_t *cu_k, int64_t block, int64_t stride, int64_t block_size, double scale,          \
+   int causal, int64_t q_offset, int64_t query_block, int64_t first_blocks, int64_t local_blocks, \
+   int exclude_own)
+#define GNOGRAD_CUDA_COMPRESSION(type)                                                            \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(compress_forward, type, GNOGRAD_CUDA_COMPRESS, const void *x,   \
+                                  const void *w, void *out)                                       \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(compress_vjp, type, GNOGRAD_CUDA_COMPRESS,                      \
+                                  const void *cotangent, const void *x, const void *w,            \
+                                  void *grad_x, void *grad_w)                                     \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(compress_jvp, type, GNOGRAD_CUDA_COMPRESS, const void *x,       \
+                                  const void *w, const void *x_tangent, const void *w_tangent,    \
+                                  void *out_tangent)                                              \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(compress_hvp, type, GNOGRAD_CUDA_COMPRESS,                      \
+                                  const void *cotangent, const void *x, const void *w,            \
+                                  const void *x_tangent, const void *w_tangent,                   \
+                                  void *grad_x_tangent, void *grad_w_tangent)                     \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(select_blocks_forward, type, GNOGRAD_CUDA_SELECT_BLOCKS,        \
+                                  const void *q, const void *k, const void *lse,                  \
+                                  int32_t *block_index)
+GNOGRAD_CUDA_COMPRESSION(f32)
+GNOGRAD_CUDA_COMPRESSION(f64)
+GNOGRAD_CUDA_COMPRESSION(f16)
+GNOGRAD_CUDA_COMPRESSION(bf16)
 
 /* faults[0]: the first query that names a block which its sequence does not have; faults[1]: the
  * first that names a block twice; -1 where there is none. */

@@ -6,8 +6,6 @@
 namespace gnograd {
 namespace {
 
-constexpr int most_features = 256, most_block = 256;
-
 // The C interface's arrays, each or null.
 struct Inputs {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *gate = nullptr;
@@ -16,32 +14,13 @@ struct Gradients {
   void *q = nullptr, *k = nullptr, *v = nullptr, *gate = nullptr;
 };
 
-// Shared memory of a block: several to a multiprocessor, unless tiles became too small for their
-// products; then what every device since sm_80 has.
-constexpr size_t wanted_shared = 56 * 1024, most_shared = 99 * 1024;
-
-template <class Operation>
-void launch_operation(const Operation& operation, int64_t blocks, cudaStream_t stream) {
-  if (blocks == 0) return;
-  launch(run<Operation>, dim3(unsigned(blocks)), dim3(block_threads), operation.shared_memory(),
-         stream, operation);
-}
-
-// Halve the larger side of the tiles until they fit.
+// Tiles of at most so many rows.
 template <class Operation>
 void fit_tiles(Operation& operation, int64_t most_rows) {
-  constexpr int most = 64;
   auto& p = operation.problem;
-  p.rows = int(std::min<int64_t>(most, most_rows));
-  p.keys = std::min(most, p.pattern.block);
-  const auto too_large = [&] {
-    const size_t bytes = operation.shared_memory();
-    return bytes > most_shared || (bytes > wanted_shared && std::max(p.rows, p.keys) > 16);
-  };
-  while (too_large()) {
-    int& side = p.keys >= p.rows ? p.keys : p.rows;
-    side = (side + 1) / 2;
-  }
+  p.rows = int(std::min<int64_t>(most_side, most_rows));
+  p.keys = std::min(most_side, p.pattern.block);
+  shrink_tiles(p.rows, p.keys, [&] { return operation.shared_memory(); });
 }
 // Of queries that see the same blocks.
 template <class Operation>
@@ -224,6 +203,46 @@ struct Attention {
   size_t hvp_bytes() { return hvp(nullptr, nullptr, {}, {}, {}), workspace.bytes(); }
 };
 
+// First query in error of every 32 units and heads, or the largest number; and then of all.
+constexpr int64_t no_query = INT64_MAX;
+struct Faults {
+  int64_t out_of_range = no_query, named_twice = no_query;
+  __device__ void add(const Faults& more) {
+    out_of_range = min(out_of_range, more.out_of_range);
+    named_twice = min(named_twice, more.named_twice);
+  }
+};
+__global__ void __launch_bounds__(block_threads)
+    find_faults(Pattern p, int64_t n, Faults* faults) {
+  const int64_t first = thread_number() * warp_lanes, end = min(first + warp_lanes, n);
+  if (first >= n) return;
+  Faults found;
+  for (int64_t i = first; i < end; ++i) {
+    const Piece unit = p.unit_of(i / p.heads);
+    if (unit.size() <= 0) continue;
+    const int32_t* slots = p.slots(unit, int(i % p.heads));
+    for (int64_t slot = 0; slot < p.n_slots; ++slot) {
+      const int64_t b = slots[slot];
+      if (b == -1) continue;
+      if (b < 0 || b >= p.n_blocks(unit.sequence))
+        found.out_of_range = min(found.out_of_range, unit.first);
+      else if (p.named_before(slots, slot)) found.named_twice = min(found.named_twice, unit.first);
+    }
+  }
+  faults[thread_number()] = found;
+}
+__global__ void __launch_bounds__(block_threads)
+    first_faults(const Faults* faults, int64_t n, int64_t* first) {
+  Faults found;
+  for (int64_t i = thread_number(); i < n; i += warp_lanes) found.add(faults[i]);
+  for (int d = warp_lanes / 2; d > 0; d /= 2)
+    found.add({__shfl_xor_sync(~0u, found.out_of_range, d),
+               __shfl_xor_sync(~0u, found.named_twice, d)});
+  if (threadIdx.x > 0) return;
+  first[0] = found.out_of_range == no_query ? -1 : found.out_of_range;
+  first[1] = found.named_twice == no_query ? -1 : found.named_twice;
+}
+
 // Blocks that do not exist or are named twice.
 struct CheckSelection {
   Shape shape;
@@ -245,27 +264,6 @@ struct CheckSelection {
 };
 
 // ---- the three branches ----
-
-// What all branches have in common.
-Pattern make_pattern(int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-                     int64_t n_sequences, const int64_t* cu_q, const int64_t* cu_k, bool causal,
-                     int64_t shift) {
-  Pattern p{};
-  if (n_sequences < 1) {
-    n_sequences = 1;
-    cu_q = cu_k = nullptr;
-  }
-  p.queries = {n_queries, n_sequences, cu_q};
-  p.keys = {n_keys, n_sequences, cu_k};
-  p.heads = int(n_heads);
-  if (n_heads > 0 && n_query_heads % n_heads == 0) p.group = int(n_query_heads / n_heads);
-  p.block = 64;  // where no blocks are selected, keys handled together
-  p.unit = 1;
-  p.causal = causal;
-  p.shift = shift;
-  p.stride = 1;
-  return p;
-}
 
 // No sequence is longer, and no sum of these overflows.
 constexpr int64_t no_limit = int64_t(1) << 40;
@@ -332,50 +330,50 @@ using namespace gnograd;
   FACE(window_attention_##face, type, Operator, GNOGRAD_CUDA_WINDOW_ATTENTION, \
        window_attention WINDOW, face##_bytes, __VA_ARGS__)
 
-#define SPARSE_ATTENTION(type, T)                                                                   \
-  SELECTED_FACE(forward, type, Attention<T>, forward({q, k, v, gate}, out, lse), QKV,               \
-                const void* gate, void* out, void* lse)                                             \
-  SELECTED_FACE(vjp, type, Attention<T>,                                                            \
-                vjp(cotangent, nullptr, {q, k, v, gate}, out, lse,                                  \
-                    {grad_q, grad_k, grad_v, grad_gate}),                                           \
-                const void* cotangent, QKV, const void* gate, const void* out, const void* lse,     \
-                GRADIENTS, void* grad_gate)                                                         \
-  SELECTED_FACE(jvp, type, Attention<T>,                                                            \
-                jvp({q, k, v, gate}, {q_tangent, k_tangent, v_tangent, gate_tangent}, out_tangent,  \
-                    nullptr),                                                                       \
-                QKV, const void* gate, TANGENTS, const void* gate_tangent, void* out_tangent)       \
-  SELECTED_FACE(hvp, type, Attention<T>,                                                            \
-                hvp(cotangent, nullptr, {q, k, v, gate},                                            \
-                    {q_tangent, k_tangent, v_tangent, gate_tangent},                                \
-                    {grad_q, grad_k, grad_v, grad_gate}),                                           \
-                const void* cotangent, QKV, const void* gate, TANGENTS, const void* gate_tangent,   \
-                GRADIENTS, void* grad_gate)                                                         \
-  COMPRESSED_FACE(forward, type, Attention<T>, forward({q, k, v}, out, lse), QKV,                   \
-                  void* out, void* lse)                                                             \
-  COMPRESSED_FACE(vjp, type, Attention<T>,                                                          \
-                  vjp(cotangent, lse_cotangent, {q, k, v}, out, lse, {grad_q, grad_k, grad_v}),     \
-                  const void* cotangent, const void* lse_cotangent, QKV, const void* out,           \
-                  const void* lse, GRADIENTS)                                                       \
-  COMPRESSED_FACE(jvp, type, Attention<T>,                                                          \
-                  jvp({q, k, v}, {q_tangent, k_tangent, v_tangent}, out_tangent, lse_tangent),      \
-                  QKV, TANGENTS, void* out_tangent, void* lse_tangent)                              \
-  COMPRESSED_FACE(hvp, type, Attention<T>,                                                          \
-                  hvp(cotangent, lse_cotangent, {q, k, v}, {q_tangent, k_tangent, v_tangent},       \
-                      {grad_q, grad_k, grad_v}),                                                    \
-                  const void* cotangent, const void* lse_cotangent, QKV, TANGENTS, GRADIENTS)       \
-  WINDOW_FACE(forward, type, Attention<T>, forward({q, k, v}, out, lse), QKV, void* out, void* lse) \
-  WINDOW_FACE(vjp, type, Attention<T>,                                                              \
-              vjp(cotangent, nullptr, {q, k, v}, out, lse, {grad_q, grad_k, grad_v}),               \
-              const void* cotangent, QKV, const void* out, const void* lse, GRADIENTS)              \
-  WINDOW_FACE(jvp, type, Attention<T>,                                                              \
-              jvp({q, k, v}, {q_tangent, k_tangent, v_tangent}, out_tangent, nullptr), QKV,         \
-              TANGENTS, void* out_tangent)                                                          \
-  WINDOW_FACE(hvp, type, Attention<T>,                                                              \
-              hvp(cotangent, nullptr, {q, k, v}, {q_tangent, k_tangent, v_tangent},                 \
-                  {grad_q, grad_k, grad_v}),                                                        \
+#define SPARSE_ATTENTION(type, T)                                                                  \
+  SELECTED_FACE(forward, type, T, forward({q, k, v, gate}, out, lse), QKV,                         \
+                const void* gate, void* out, void* lse)                                            \
+  SELECTED_FACE(vjp, type, T,                                                                      \
+                vjp(cotangent, nullptr, {q, k, v, gate}, out, lse,                                 \
+                    {grad_q, grad_k, grad_v, grad_gate}),                                          \
+                const void* cotangent, QKV, const void* gate, const void* out, const void* lse,    \
+                GRADIENTS, void* grad_gate)                                                        \
+  SELECTED_FACE(jvp, type, T,                                                                      \
+                jvp({q, k, v, gate}, {q_tangent, k_tangent, v_tangent, gate_tangent}, out_tangent, \
+                    nullptr),                                                                      \
+                QKV, const void* gate, TANGENTS, const void* gate_tangent, void* out_tangent)      \
+  SELECTED_FACE(hvp, type, T,                                                                      \
+                hvp(cotangent, nullptr, {q, k, v, gate},                                           \
+                    {q_tangent, k_tangent, v_tangent, gate_tangent},                               \
+                    {grad_q, grad_k, grad_v, grad_gate}),                                          \
+                const void* cotangent, QKV, const void* gate, TANGENTS, const void* gate_tangent,  \
+                GRADIENTS, void* grad_gate)                                                        \
+  COMPRESSED_FACE(forward, type, T, forward({q, k, v}, out, lse), QKV,                             \
+                  void* out, void* lse)                                                            \
+  COMPRESSED_FACE(vjp, type, T,                                                                    \
+                  vjp(cotangent, lse_cotangent, {q, k, v}, out, lse, {grad_q, grad_k, grad_v}),    \
+                  const void* cotangent, const void* lse_cotangent, QKV, const void* out,          \
+                  const void* lse, GRADIENTS)                                                      \
+  COMPRESSED_FACE(jvp, type, T,                                                                    \
+                  jvp({q, k, v}, {q_tangent, k_tangent, v_tangent}, out_tangent, lse_tangent),     \
+                  QKV, TANGENTS, void* out_tangent, void* lse_tangent)                             \
+  COMPRESSED_FACE(hvp, type, T,                                                                    \
+                  hvp(cotangent, lse_cotangent, {q, k, v}, {q_tangent, k_tangent, v_tangent},      \
+                      {grad_q, grad_k, grad_v}),                                                   \
+                  const void* cotangent, const void* lse_cotangent, QKV, TANGENTS, GRADIENTS)      \
+  WINDOW_FACE(forward, type, T, forward({q, k, v}, out, lse), QKV, void* out, void* lse)           \
+  WINDOW_FACE(vjp, type, T,                                                                        \
+              vjp(cotangent, nullptr, {q, k, v}, out, lse, {grad_q, grad_k, grad_v}),              \
+              const void* cotangent, QKV, const void* out, const void* lse, GRADIENTS)             \
+  WINDOW_FACE(jvp, type, T,                                                                        \
+              jvp({q, k, v}, {q_tangent, k_tangent, v_tangent}, out_tangent, nullptr), QKV,        \
+              TANGENTS, void* out_tangent)                                                         \
+  WINDOW_FACE(hvp, type, T,                                                                        \
+              hvp(cotangent, nullptr, {q, k, v}, {q_tangent, k_tangent, v_tangent},                \
+                  {grad_q, grad_k, grad_v}),                                                       \
               const void* cotangent, QKV, TANGENTS, GRADIENTS)
-SPARSE_ATTENTION(f32, float)
-SPARSE_ATTENTION(f64, double)
-SPARSE_ATTENTION(f16, __half)
-SPARSE_ATTENTION(bf16, __nv_bfloat16)
+SPARSE_ATTENTION(f32, Attention<float>)
+SPARSE_ATTENTION(f64, Attention<double>)
+SPARSE_ATTENTION(f16, Attention<__half>)
+SPARSE_ATTENTION(bf16, Attention<__nv_bfloat16>)
 SELECTED_FACE(check, i32, CheckSelection, check(faults), int64_t* faults)

@@ -518,11 +518,6 @@ struct PullKeys {
   }
 };
 
-template <class Operation>
-__global__ void __launch_bounds__(block_threads) run(Operation operation) {
-  operation();
-}
-
 // The chunks of every list, in order.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
@@ -552,46 +547,6 @@ __global__ void __launch_bounds__(block_threads)
   S sum = 0;
   for (int part = 0; part < parts; ++part) sum += sums[part * n + i];
   grad[i] = T(result(sum));
-}
-
-// First query in error of every 32 units and heads, or the largest number; and then of all.
-constexpr int64_t no_query = INT64_MAX;
-struct Faults {
-  int64_t out_of_range = no_query, named_twice = no_query;
-  __device__ void add(const Faults& more) {
-    out_of_range = min(out_of_range, more.out_of_range);
-    named_twice = min(named_twice, more.named_twice);
-  }
-};
-static __global__ void __launch_bounds__(block_threads)
-    find_faults(Pattern p, int64_t n, Faults* faults) {
-  const int64_t first = thread_number() * warp_lanes, end = min(first + warp_lanes, n);
-  if (first >= n) return;
-  Faults found;
-  for (int64_t i = first; i < end; ++i) {
-    const Piece unit = p.unit_of(i / p.heads);
-    if (unit.size() <= 0) continue;
-    const int32_t* slots = p.slots(unit, int(i % p.heads));
-    for (int64_t slot = 0; slot < p.n_slots; ++slot) {
-      const int64_t b = slots[slot];
-      if (b == -1) continue;
-      if (b < 0 || b >= p.n_blocks(unit.sequence))
-        found.out_of_range = min(found.out_of_range, unit.first);
-      else if (p.named_before(slots, slot)) found.named_twice = min(found.named_twice, unit.first);
-    }
-  }
-  faults[thread_number()] = found;
-}
-static __global__ void __launch_bounds__(block_threads)
-    first_faults(const Faults* faults, int64_t n, int64_t* first) {
-  Faults found;
-  for (int64_t i = thread_number(); i < n; i += warp_lanes) found.add(faults[i]);
-  for (int d = warp_lanes / 2; d > 0; d /= 2)
-    found.add({__shfl_xor_sync(~0u, found.out_of_range, d),
-               __shfl_xor_sync(~0u, found.named_twice, d)});
-  if (threadIdx.x > 0) return;
-  first[0] = found.out_of_range == no_query ? -1 : found.out_of_range;
-  first[1] = found.named_twice == no_query ? -1 : found.named_twice;
 }
 
 }  // namespace gnograd

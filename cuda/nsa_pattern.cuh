@@ -12,6 +12,7 @@
 // bits.
 #pragma once
 #include "device/lanes.cuh"
+#include "device/scan.cuh"
 #include "device/workspace.cuh"
 
 namespace gnograd {
@@ -53,6 +54,8 @@ struct Sequences {
     return last(piece, [&](int64_t s) { return number(s, length); });
   }
 };
+
+constexpr int most_features = 256, most_block = 256;
 
 enum Duplicates { duplicates_ignore, duplicates_error, duplicates_count };
 
@@ -141,6 +144,27 @@ struct Pattern {
     return repeat || !named_before(slots, slot);
   }
 };
+
+// What all branches have in common.
+inline Pattern make_pattern(int64_t n_queries, int64_t n_keys, int64_t n_query_heads,
+                            int64_t n_heads, int64_t n_sequences, const int64_t* cu_q,
+                            const int64_t* cu_k, bool causal, int64_t shift) {
+  Pattern p{};
+  if (n_sequences < 1) {
+    n_sequences = 1;
+    cu_q = cu_k = nullptr;
+  }
+  p.queries = {n_queries, n_sequences, cu_q};
+  p.keys = {n_keys, n_sequences, cu_k};
+  p.heads = int(n_heads);
+  if (n_heads > 0 && n_query_heads % n_heads == 0) p.group = int(n_query_heads / n_heads);
+  p.block = 64;  // where no blocks are selected, keys handled together
+  p.unit = 1;
+  p.causal = causal;
+  p.shift = shift;
+  p.stride = 1;
+  return p;
+}
 
 // The blocks that some queries of one unit see: those of its slots, or a range.
 class Visits {
@@ -273,31 +297,11 @@ static __global__ void __launch_bounds__(block_threads) sum_segments(Lists l) {
   l.starts[list] = length;
 }
 
-constexpr int scan_threads = 1024;
-
-// Lengths of the lists become their starts. One block; every thread has consecutive lists.
+// Lengths of the lists become their starts.
 static __global__ void __launch_bounds__(scan_threads) scan_lengths(Lists l) {
-  SharedMemory shared;
-  int64_t* sums = shared.take<int64_t>(scan_threads);
-  const int t = int(threadIdx.x);
-  const int64_t each = (l.n_lists + scan_threads - 1) / scan_threads;
-  const int64_t first = min(t * each, l.n_lists), end = min(first + each, l.n_lists);
-  int64_t sum = 0;
-  for (int64_t i = first; i < end; ++i) sum += l.starts[i];
-  sums[t] = sum;
-  for (int d = 1; d < scan_threads; d *= 2) {
-    __syncthreads();
-    const int64_t more = t >= d ? sums[t - d] : 0;
-    __syncthreads();
-    sums[t] += more;
-  }
-  int64_t start = sums[t] - sum;
-  for (int64_t i = first; i < end; ++i) {
-    const int64_t length = l.starts[i];
-    l.starts[i] = start;
-    start += length;
-  }
-  if (t == scan_threads - 1) l.starts[l.n_lists] = start;
+  scan(
+      l.n_lists, [&](int64_t i) { return l.starts[i]; },
+      [&](int64_t i, int64_t start) { l.starts[i] = start; });
 }
 
 inline void make_lists(const Pattern& p, const Lists& l, cudaStream_t stream) {
@@ -306,7 +310,7 @@ inline void make_lists(const Pattern& p, const Lists& l, cudaStream_t stream) {
   cudaMemsetAsync(l.cells, 0, l.n_segments * l.n_lists * sizeof(int64_t), stream);
   launch_threads(threads, stream, walk_selection<false>, p, l, p.n_units());
   launch_threads(l.n_lists, stream, sum_segments, l);
-  launch(scan_lengths, dim3(1), dim3(scan_threads), shared_bytes<int64_t>(scan_threads), stream, l);
+  launch(scan_lengths, dim3(1), dim3(scan_threads), scan_bytes, stream, l);
   launch_threads(threads, stream, walk_selection<true>, p, l, p.n_units());
 }
 

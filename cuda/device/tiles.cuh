@@ -91,4 +91,33 @@ __device__ A warp_max(A x) {
   return x;
 }
 
+// Shared memory of a block: several to a multiprocessor, unless tiles became too small for their
+// products; then what every device since sm_80 has.
+constexpr size_t wanted_shared = 56 * 1024, most_shared = 99 * 1024;
+constexpr int most_side = 64, least_side = 16;
+
+// Halve the larger side of the tiles until what they need, bytes(), fits.
+template <class Bytes>
+void shrink_tiles(int& rows, int& columns, Bytes bytes) {
+  const auto too_large = [&](size_t n) {
+    return n > most_shared || (n > wanted_shared && std::max(rows, columns) > least_side);
+  };
+  while (too_large(bytes())) {
+    int& side = columns >= rows ? columns : rows;
+    side = (side + 1) / 2;
+  }
+}
+
+// An operation of blocks of threads on tiles.
+template <class Operation>
+__global__ void __launch_bounds__(block_threads) run(Operation operation) {
+  operation();
+}
+template <class Operation>
+void launch_operation(const Operation& operation, int64_t blocks, cudaStream_t stream) {
+  if (blocks == 0) return;
+  launch(run<Operation>, dim3(unsigned(blocks)), dim3(block_threads), operation.shared_memory(),
+         stream, operation);
+}
+
 }  // namespace gnograd

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+// Compressed tokens, and the blocks selected by them, against loops.
+#include "support.h"
+
+namespace {
+
+std::vector<int64_t> borders(const std::vector<int64_t>& lengths) {
+  std::vector<int64_t> cu{0};
+  for (const int64_t n : lengths) cu.push_back(cu.back() + n);
+  return cu;
+}
+int64_t count(int64_t length, int64_t block, int64_t stride) {
+  return length < block ? 0 : (length - block) / stride + 1;
+}
+std::vector<int64_t> compressed_lengths(const std::vector<int64_t>& lengths, int64_t block,
+                                        int64_t stride) {
+  std::vector<int64_t> counts;
+  for (const int64_t n : lengths) counts.push_back(count(n, block, stride));
+  return counts;
+}
+
+template <class T>
+using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// ---- compress ----
+
+struct Shape {
+  std::vector<int64_t> lengths;
+  int64_t block, stride, heads, size;
+  bool one_sequence = false;  // cu is null
+
+  int64_t n_tokens() const { return borders(lengths).back(); }
+  std::vector<int64_t> compressed() const {
+    return borders(compressed_lengths(lengths, block, stride));
+  }
+  int64_t n_compressed() const { return compressed().back(); }
+  std::string name() const {
+    return "compress " + std::to_string(n_tokens()) + " tokens, block " + std::to_string(block) +
+           ", stride " + std::to_string(stride) + ", " + std::to_string(heads) + " x " +
+           std::to_string(size);
+  }
+};
+
+// x and w
+template <class N>
+using Arrays = std::array<std::vector<N>, 2>;
+
+template <class N>
+struct Oracle {
+  const Shape& s;
+
+  // f(element of out, of x, of w) for every product
+  template <class F>
+  void for_products(F f) const {
+    const auto from = borders(s.lengths), to = s.compressed();
+    for (size_t b = 0; b < s.lengths.size(); ++b)
+      for (int64_t c = to[b]; c < to[b + 1]; ++c)
+        for (int64_t i = 0; i < s.block; ++i)
+          for (int64_t h = 0; h < s.heads; ++h)
+            for (int64_t d = 0; d < s.size; ++d)
+              f((c * s.heads + h) * s.size + d,
+                ((from[b] + (c - to[b]) * s.stride + i) * s.heads + h) * s.size + d,
+                i * s.heads + h);
+  }
+  std::vector<N> forward(const Arrays<N>& in) const {
+    std::vector<N> out(s.n_compressed() * s.heads * s.size);
+    for_products([&](int64_t o, int64_t x, int64_t w) { out[o] += in[1][w] * in[0][x]; });
+    return out;
+  }
+  Arrays<N> vjp(const std::vector<N>& g, const Arrays<N>& in) const {
+    Arrays<N> grad{std::vector<N>(in[0].size()), std::vector<N>(in[1].size())};
+    for_products([&](int64_t o, int64_t x, int64_t w) {
+      grad[0][x] += in[1][w] * g[o];
+      grad[1][w] += in[0][x] * g[o];
+    });
+    return grad;
+  }
+};
+
+template <class T>
+struct Abi;
+#define ABI(T, type)                                                                            \
+  template <>                                                                                   \
+  struct Abi<T> {                                                                               \
+    static constexpr auto forward = gnograd_cuda_compress_forward_##type;                       \
+    static constexpr auto vjp = gnograd_cuda_compress_vjp_##type;                               \
+    static constexpr auto jvp = gnograd_cuda_compress_jvp_##type;                               \
+    static constexpr auto hvp = gnograd_cuda_compress_hvp_##type;                               \
+    static constexpr auto forward_bytes = gnograd_cuda_compress_forward_workspace_bytes_##type; \
+    static constexpr auto vjp_bytes = gnograd_cuda_compress_vjp_workspace_bytes_##type;         \
+    static constexpr auto jvp_bytes = gnograd_cuda_compress_jvp_workspace_bytes_##type;         \
+    static constexpr auto hvp_bytes = gnograd_cuda_compress_hvp_workspace_bytes_##type;         \
+    static constexpr auto select = gnograd_cuda_select_blocks_forward_##type;                   \
+    static constexpr auto select_bytes =                                                        \
+        gnograd_cuda_select_blocks_forward_workspace_bytes_##type;                              \
+  };
+ABI(float, f32)
+ABI(double, f64)
+ABI(__half, f16)
+ABI(__nv_bfloat16, bf16)
+
+template <class T>
+void test_compress(const Shape& s) {
+  using Complex = std::complex<double>;
+  using ComplexFloat = std::complex<float>;
+  using A = Abi<T>;
+  std::mt19937 random(5);
+  const auto draw = [&] {
+    return Arrays<T>{randoms<T>(s.n_tokens() * s.heads * s.size, random),
+                     randoms<T>(s.block * s.heads, random)};
+  };
+  const Arrays<T> in = draw(), tangents = draw();
+  const std::vector<T> g = randoms<T>(s.n_compressed() * s.heads * s.size, random);
+  const auto values = [&](auto zero) {
+    Arrays<decltype(zero)> v;
+    for (int a : {0, 1}) v[a] = numbers<decltype(zero)>(in[a], &tangents[a]);
+    return v;
+  };
+  const Oracle<double> truth{s};
+  const Oracle<float> plain{s};
+  const Oracle<Complex> truth_derivative{s};
+  const Oracle<ComplexFloat> plain_derivative{s};
+
+  Device<int64_t> cu(borders(s.lengths));
+  const std::tuple sizes(s.n_tokens(), s.heads, s.size,
+                         s.one_sequence ? int64_t(1) : int64_t(s.lengths.size()),
+                         static_cast<const int64_t*>(s.one_sequence ? nullptr : cu.get()), s.block,
+                         s.stride, s.n_compressed());
+  Device<T> x(in[0]), w(in[1]), dx(tangents[0]), dw(tangents[1]), cotangent(g), out(g.size());
+  Device<T> grad_x(in[0].size()), grad_w(in[1].size());
+
+  run_face(A::forward, A::forward_bytes, sizes, x.get(), w.get(), out.get());
+  compare(s.name() + " forward", out.host(), truth.forward(values(double())),
+          doubles(plain.forward(values(float()))));
+
+  run_face(A::vjp, A::vjp_bytes, sizes, cotangent.get(), x.get(), w.get(), grad_x.get(),
+           grad_w.get());
+  const auto want = truth.vjp(numbers<double>(g), values(double()));
+  const auto want32 = plain.vjp(numbers<float>(g), values(float()));
+  compare(s.name() + " vjp x", grad_x.host(), want[0], doubles(want32[0]));
+  compare(s.name() + " vjp w", grad_w.host(), want[1], doubles(want32[1]));
+
+  run_face(A::jvp, A::jvp_bytes, sizes, x.get(), w.get(), dx.get(), dw.get(), out.get());
+  compare(s.name() + " jvp", out.host(), doubles(truth_derivative.forward(values(Complex()))),
+          doubles(plain_derivative.forward(values(ComplexFloat()))));
+
+  run_face(A::hvp, A::hvp_bytes, sizes, cotangent.get(), x.get(), w.get(), dx.get(), dw.get(),
+           grad_x.get(), grad_w.get());
+  const auto second = truth_derivative.vjp(numbers<Complex>(g), values(Complex()));
+  const auto second32 = plain_derivative.vjp(numbers<ComplexFloat>(g), values(ComplexFloat()));
+  compare(s.name() + " hvp x", grad_x.host(), doubles(second[0]), doubles(second32[0]));
+  compare(s.name() + " hvp w", grad_w.host(), doubles(second[1]), doubles(second32[1]));
+}
+
+// ---- select_blocks ----
+
+struct Selection {
+  std::vector<int64_t> q_lengths, k_lengths;
+  int64_t group, heads, d_k, block, stride, block_size, n_slots;
+  bool causal = false;
+  int64_t q_offset = 0, query_block = 1, first_blocks = 0, local_blocks = 0;
+  bool exclude_own = false;
+};
+
+int64_t floor_ratio(int64_t a, int64_t b) { return int64_t(std::floor(double(a) / double(b))); }
+
+template <class T>
+void test_select(const std::string& name, const Selection& s) {
+  const auto cu_q = borders(s.q_lengths), cu_k = borders(s.k_lengths);
+  const auto cu_c = borders(compressed_lengths(s.k_lengths, s.block, s.stride));
+  const int64_t n_queries = cu_q.back(), n_compressed = cu_c.back();
+  const int64_t query_heads = s.heads * s.group;
+  std::mt19937 random(3);
+  const auto q = randoms<T>(n_queries * query_heads * s.d_k, random);
+  const auto k = randoms<T>(n_compressed * s.heads * s.d_k, random);
+  const double scale = 0.7;
+
+  const auto sees = [&](int64_t t, int64_t c) {
+    return !s.causal || c * s.stride + s.block - 1 <= t + s.q_offset;
+  };
+  const auto dot = [&](int64_t t, int64_t h, int64_t c) {
+    double x = 0;
+    for (int64_t d = 0; d < s.d_k; ++d)
+      x += to_double(q[(t * query_heads + h) * s.d_k + d]) *
+           to_double(k[(c * s.heads + h / s.group) * s.d_k + d]);
+    return scale * x;
+  };
+  const int64_t n_selections = (n_queries + s.query_block - 1) / s.query_block;
+  std::vector<int32_t> want(n_selections * s.heads * s.n_slots, -1);
+  std::vector<Real<T>> lse(n_queries * query_heads, Real<T>(-INFINITY));
+  for (size_t b = 0; b < s.q_lengths.size(); ++b) {
+    const int64_t n_blocks = (s.k_lengths[b] + s.block_size - 1) / s.block_size;
+    for (int64_t first = 0; first < s.q_lengths[b]; first += s.query_block)
+      for (int64_t hk = 0; hk < s.heads; ++hk) {
+        const int64_t end = std::min(first + s.query_block, s.q_lengths[b]);
+        std::vector<double> score(n_blocks);
+        for (int64_t t = first; t < end; ++t)
+          for (int64_t h = hk * s.group; h < (hk + 1) * s.group; ++h) {
+            double total = 0;
+            for (int64_t c = 0; c < cu_c[b + 1] - cu_c[b]; ++c)
+              if (sees(t, c)) total += std::exp(dot(cu_q[b] + t, h, cu_c[b] + c));
+            if (total > 0) lse[(cu_q[b] + t) * query_heads + h] = Real<T>(std::log(total));
+            for (int64_t c = 0; c < cu_c[b + 1] - cu_c[b]; ++c)
+              if (sees(t, c))
+                for (int64_t i = 0; i < n_blocks; ++i) {
+                  const int64_t shared = std::min((i + 1) * s.block_size, c * s.stride + s.block) -
+                                         std::max(i * s.block_size, c * s.stride);
+                  if (shared > 0)
+                    score[i] += double(shared) * std::exp(dot(cu_q[b] + t, h, cu_c[b] + c)) / total;
+                }
+          }
+        const int64_t own_first = floor_ratio(first + s.q_offset, s.block_size);
+        const int64_t own_last = floor_ratio(end - 1 + s.q_offset, s.block_size);
+        std::vector<int32_t> order;
+        for (int64_t i = 0; i < n_blocks; ++i) {
+          const bool own = own_first <= i && i <= own_last;
+          if ((s.causal && i > own_last) || (own && s.exclude_own)) continue;
+          if (i < s.first_blocks ||
+              (s.local_blocks && own_first - s.local_blocks < i && i <= own_last))
+            score[i] = INFINITY;
+          order.push_back(int32_t(i));
+        }
+        std::stable_sort(order.begin(), order.end(),
+                         [&](int i, int j) { return score[i] > score[j]; });
+        order.resize(std::min(order.size(), size_t(s.n_slots)));
+        std::copy(order.begin(), order.end(),
+                  want.begin() + (((cu_q[b] + first) / s.query_block) * s.heads + hk) * s.n_slots);
+      }
+  }
+
+  Device<int64_t> device_q(cu_q), device_k(cu_k);
+  Device<T> q_device(q), k_device(k);
+  Device<Real<T>> lse_device(lse);
+  Device<int32_t> chosen(want.size());
+  run_face(Abi<T>::select, Abi<T>::select_bytes,
+           std::tuple(n_queries, n_compressed, cu_k.back(), query_heads, s.heads, s.d_k, s.n_slots,
+                      int64_t(s.q_lengths.size()), static_cast<const int64_t*>(device_q.get()),
+                      static_cast<const int64_t*>(device_k.get()), s.block, s.stride, s.block_size,
+                      scale, int(s.causal), s.q_offset, s.query_block, s.first_blocks,
+                      s.local_blocks, int(s.exclude_own)),
+           q_device.get(), k_device.get(), lse_device.get(), chosen.get());
+  check(chosen.host() == want, std::string(Type<T>::name) + " select_blocks, " + name);
+}
+
+template <class T>
+void test_type() {
+  test_compress<T>({{23, 3, 0, 8, 16}, 4, 2, 2, 5});
+  test_compress<T>({{19}, 3, 5, 1, 2, true});
+  test_compress<T>({{150}, 2, 1, 1, 3});
+  test_compress<T>({{3}, 4, 2, 1, 3});
+
+  const Selection base{{9, 0, 21}, {30, 4, 70}, 2, 2, 5, 4, 2, 6, 3};
+  test_select<T>("all", base);
+  Selection s = base;
+  s.causal = true, s.q_offset = 7;
+  test_select<T>("causal", s);
+  s.first_blocks = s.local_blocks = 1;
+  test_select<T>("causal, first and local blocks", s);
+  s = {{12, 18}, {30, 70}, 1, 2, 4, 5, 3, 4, 5};
+  s.query_block = 6, s.exclude_own = true;
+  test_select<T>("shared, own blocks excluded", s);
+  // more rows, compressed tokens and blocks than a tile has
+  s = {{70}, {300}, 1, 1, 3, 2, 1, 2, 40};
+  s.query_block = 70;
+  test_select<T>("several tiles", s);
+  s.n_slots = 0;
+  test_select<T>("no slots", s);
+}
+
+}  // namespace
+
+int main() {
+  require_device();
+  test_type<float>();
+  test_type<double>();
+  test_type<__half>();
+  test_type<__nv_bfloat16>();
+  return report();
+}
