@@ -4,12 +4,18 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find fortran cuda python meson.build meson.options pyproject.toml README.md \
+SOURCES := $(shell find fortran python meson.build meson.options pyproject.toml README.md \
 	-type f -not -path '*/__pycache__/*' -not -path 'fortran/fpm_src/*' 2>/dev/null)
 # Meson and ninja of the virtual environment come first
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: demo test fortran-test lint doctest sanitize fpm clean help
+# Python tests of the CUDA kernels use their build for the host, which exists for x86-64
+ifeq ($(shell uname -m),x86_64)
+SIMT_LIBRARY := build/simt/tests/cuda/libgnograd_cuda_simt.so
+endif
+CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
+
+.PHONY: demo test fortran-test lint doctest sanitize fpm simt tsan cuda gpu-test gpu-bench clean help
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -17,8 +23,8 @@ help: ## This list
 demo: $(VENV)/installed ## Train a graph neural operator on Darcy flow (about five minutes)
 	gnograd train darcy
 
-test: $(VENV)/installed ## Run the tests
-	pytest --durations=5
+test: $(VENV)/installed $(SIMT_LIBRARY) ## Run the tests, those of the CUDA kernels on the host
+	GNOGRAD_CUDA_LIBRARY=$(abspath $(SIMT_LIBRARY)) pytest --durations=5
 	$(MAKE) --no-print-directory fortran-test
 
 fortran-test: $(VENV)/installed ## Run the Fortran tests alone
@@ -28,7 +34,8 @@ lint: $(VENV)/installed ## ruff, mypy, and gfortran with warnings as errors
 	ruff check python tests benchmarks examples
 	ruff format --check python tests benchmarks examples
 	mypy
-	test -d build/lint || meson setup build/lint -Dpython_ext=disabled --buildtype=debug --werror
+	test -d build/lint || meson setup build/lint -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled \
+		--buildtype=debug --werror
 	meson compile -C build/lint
 
 doctest: $(VENV)/installed ## Run the examples in docstrings and documents
@@ -37,7 +44,8 @@ doctest: $(VENV)/installed ## Run the examples in docstrings and documents
 
 # An absent optional array is passed on as a null descriptor, which gfortran 12 takes for an error.
 sanitize: $(VENV)/tools ## Fortran tests with bounds, address and undefined-behaviour checks
-	test -d build/sanitize || meson setup build/sanitize -Dpython_ext=disabled -Dmarch= \
+	test -d build/sanitize || meson setup build/sanitize -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled \
+		-Dmarch= \
 		--buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
 		-Dfortran_args="-fcheck=all -fno-sanitize=null"
 	meson test -C build/sanitize --print-errorlogs --timeout-multiplier 20
@@ -47,8 +55,46 @@ fpm: $(VENV)/tools ## Write the plain Fortran sources, build them with fpm, run 
 	python fortran/tools/expand.py
 	fpm run --example train_gno --profile release
 
+simt: build/simt/build.ninja ## The CUDA kernels on the host: plain, shuffled, address and undefined-behaviour checks
+	meson test -C build/simt --suite simt --print-errorlogs
+
+tsan: build/simt/build.ninja ## The CUDA kernels on the host under the thread sanitizer
+	meson test -C build/simt --suite tsan --print-errorlogs
+
+cuda: $(CUDA_LIBRARY) ## Compile the CUDA kernels with nvcc for sm_80, sm_90 and later
+
+gpu-test: $(VENV)/dependencies ## The tests of the CUDA kernels on a GPU, if there is one
+	@if python tools/gpu.py; then $(MAKE) --no-print-directory test-on-gpu; fi
+
+gpu-bench: $(VENV)/dependencies ## Time the CUDA kernels beside PyTorch and PyG, if there is a GPU
+	@if python tools/gpu.py; then $(MAKE) --no-print-directory bench-on-gpu; fi
+
 clean: ## Remove the virtual environment and all builds
 	rm -rf $(VENV) build fortran/fpm_src
+
+# ---- the CUDA kernels; the package itself is installed without them, which is quicker ----
+
+.PHONY: test-on-gpu bench-on-gpu $(SIMT_LIBRARY) $(CUDA_LIBRARY)
+
+test-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
+	meson test -C build/cuda --suite gpu --print-errorlogs
+	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) pytest tests/test_cuda.py
+
+bench-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
+	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) python benchmarks/gpu.py
+
+build/simt/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
+	meson setup build/simt -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled
+
+build/cuda/build.ninja: $(VENV)/tools
+	meson setup build/cuda -Dpython_ext=disabled -Dcuda=enabled
+
+# ninja knows what they depend on
+$(SIMT_LIBRARY): build/simt/build.ninja
+	ninja -C build/simt $(@:build/simt/%=%)
+
+$(CUDA_LIBRARY): build/cuda/build.ninja
+	ninja -C build/cuda $(@:build/cuda/%=%)
 
 # ---- set-up ----
 
@@ -65,9 +111,15 @@ $(VENV)/dependencies: $(VENV)/tools
 		$$($(BIN)/python tools/requirements.py test lint)
 	touch $@
 
+$(VENV)/cuda-headers: $(VENV)/tools
+	$(BIN)/python cuda/find_nvcc.py headers >/dev/null || \
+		$(BIN)/pip install -q --disable-pip-version-check \
+		"nvidia-cuda-runtime==13.*" "nvidia-cuda-crt==13.*" "nvidia-cuda-cccl==13.*"
+	touch $@
+
 # A real installation, as users have it; the build folder makes the next one quick.
 $(VENV)/installed: $(VENV)/dependencies $(SOURCES)
 	mkdir -p build/wheel
 	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation --no-deps \
-		-Cbuild-dir=build/wheel .
+		-Cbuild-dir=build/wheel -Csetup-args=-Dcuda=disabled -Csetup-args=-Dsimt=disabled .
 	touch $@

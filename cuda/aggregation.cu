@@ -525,15 +525,13 @@ Gradients<T> gradients(void* x, void* w, void* e = nullptr, void* own = nullptr)
 using namespace gnograd;
 
 // One face: the function that counts, and the one that runs.
-#define FACE(name, type, T, SIZES, sizes, call, count, ...)                                  \
-  size_t gnograd_cuda_##name##_workspace_bytes_##type(const gnograd_cuda_graph* graph,       \
-                                                      GNOGRAD_CUDA_LIST SIZES) {             \
-    return Faces<T>{graph, sizes, aggregation, {}}.count();                                  \
-  }                                                                                          \
-  int gnograd_cuda_##name##_##type(const gnograd_cuda_graph* graph, GNOGRAD_CUDA_LIST SIZES, \
-                                   __VA_ARGS__, void* workspace, size_t workspace_bytes,     \
-                                   void* stream) {                                           \
-    return Faces<T>{graph, sizes, aggregation, {workspace, workspace_bytes}, stream}.call;   \
+#define FACE(name, type, T, SIZES, sizes, call, count, ...)                                        \
+  size_t gnograd_cuda_##name##_workspace_bytes_##type(GNOGRAD_CUDA_LIST SIZES) {                   \
+    return Faces<T>{graph, sizes, aggregation, {}}.count();                                        \
+  }                                                                                                \
+  int gnograd_cuda_##name##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace,          \
+                                   size_t workspace_bytes, void* stream) {                         \
+    return Faces<T>{graph, sizes, aggregation, {workspace, workspace_bytes}, stream}.call;         \
   }
 
 #define AGG_WEIGHTED(face, type, T, call, ...)                                                   \
@@ -582,18 +580,19 @@ using namespace gnograd;
       vjp, type, T,                                                                                \
       vjp(cotangent, {x, w, e}, location, degree, gradients<T>(grad_x, grad_w, grad_e, grad_own)), \
       const void* cotangent, const void* x, const void* w, const void* e, const void*,             \
-      const int64_t* location, const void* degree, void* grad_x, void* grad_w, void* grad_e,       \
-      void* grad_own)                                                                              \
+      const void*, const int64_t* location, const void* degree, void* grad_x, void* grad_w,        \
+      void* grad_e, void* grad_own)                                                                \
   AGG_CONCAT(                                                                                      \
       jvp, type, T, jvp({x, w, e}, {x_tangent, w_tangent, e_tangent, own_tangent}, out_tangent),   \
-      const void* x, const void* w, const void* e, const void* x_tangent, const void* w_tangent,   \
-      const void* e_tangent, const void* own_tangent, void* out_tangent)                           \
+      const void* x, const void* w, const void* e, const void*, const void* x_tangent,             \
+      const void* w_tangent, const void* e_tangent, const void* own_tangent, void* out_tangent)    \
   AGG_CONCAT(hvp, type, T,                                                                         \
              hvp(cotangent, {x, w}, {x_tangent, w_tangent},                                        \
                  gradients<T>(grad_x_tangent, grad_w_tangent, grad_e_tangent, grad_own_tangent)),  \
-             const void* cotangent, const void* x, const void* w, const void* x_tangent,           \
-             const void* w_tangent, void* grad_x_tangent, void* grad_w_tangent,                    \
-             void* grad_e_tangent, void* grad_own_tangent)
+             const void* cotangent, const void* x, const void* w, const void*, const void*,        \
+             const void* x_tangent, const void* w_tangent, const void*, const void*,               \
+             void* grad_x_tangent, void* grad_w_tangent, void* grad_e_tangent,                     \
+             void* grad_own_tangent)
 AGGREGATION(f32, float)
 AGGREGATION(f64, double)
 AGGREGATION(f16, __half)

@@ -59,6 +59,15 @@ struct Activation {
   }
 };
 
+// The derivative at x, from act(x); the parameter is not negative.
+template <class A, class S>
+__device__ S derivative_from(const Activation<A>& act, S y) {
+  if (!act.smooth) return value(y) > 0 ? act.above : act.below;
+  if (act.code == tanh_) return S(1) - y * y;
+  if (act.code == elu) return value(y) > 0 ? S(1) : y + S(act.alpha);
+  return y * (S(1) - y);
+}
+
 template <class A>
 Activation<A> make_activation(int code, A parameter) {
   const bool smooth = code == elu || code == sigmoid || code == tanh_;
@@ -226,7 +235,7 @@ struct NoRowSums {
   __device__ void merge(const NoRowSums&) {}
 };
 
-// u = x_src_j + x_dst_i (+ e_p), score = a . act(u), value x_src_j.
+// t = act(u), u = x_src_j + x_dst_i (+ e_p), score = a . t, value x_src_j.
 template <class T_, class S_>
 struct GatV2 {
   using T = T_;
@@ -234,10 +243,11 @@ struct GatV2 {
   using Row = Vector<S, width<T>>;
 
   Features<T, S> x, x_dst, e, a;
+  Features<T, S> saved;  // t by position, [n_edges, heads, size], instead of x_dst and e; or null
   Activation<real<T>> act;
   Gradient<T> grad_src = {}, grad_dst = {}, grad_e = {};
   T* grad_a = nullptr;
-  S* unit_sums = nullptr;  // [n_units, heads, size] sums of gs_p act(u_p), for a; or null
+  S* unit_sums = nullptr;  // [n_units, heads, size] sums of gs_p t_p, for a; or null
 
   struct Score {
     S s;
@@ -248,11 +258,15 @@ struct GatV2 {
     if (e) u.add(e.load(p.row, at.head, c));
     return u;
   }
+  __device__ Row activated(const Edge& p, const Place& at, int c) const {
+    if (saved) return saved.load(p.position, at.head, c);
+    Row t = sum(p, at, c);
+    for (int v = 0; v < width<T>; ++v) t[v] = act(t[v]);
+    return t;
+  }
   __device__ Score score(const Edge& p, const Place& at) const {
     return {sum_over_head<S>(x.heads, at, [&](int c) {
-      Row t = sum(p, at, c);
-      for (int v = 0; v < width<T>; ++v) t[v] = act(t[v]);
-      return inner<S>(a.load(0, at.head, c), t);
+      return inner<S>(a.load(0, at.head, c), activated(p, at, c));
     })};
   }
   __device__ Row value(const Edge& p, const Place& at, int c) const {
@@ -263,9 +277,16 @@ struct GatV2 {
   __device__ void finish_row(const RowSums&, const SoftmaxRow<S>&, int64_t, const Place&) const {}
 
   // The gradient of u, for this lane's features.
-  __device__ Row through_activation(const Row& u, const Place& at, S gs) const {
-    Row g = a.load(0, at.head, at.column());
-    for (int v = 0; v < width<T>; ++v) g[v] = gs * g[v] * act.derivative(u[v]);
+  __device__ Row grad_sum(const Edge& p, const Place& at, S gs) const {
+    const int c = at.column();
+    Row g = a.load(0, at.head, c);
+    if (saved) {
+      const Row t = saved.load(p.position, at.head, c);
+      for (int v = 0; v < width<T>; ++v) g[v] = gs * g[v] * derivative_from(act, t[v]);
+    } else {
+      const Row u = sum(p, at, c);
+      for (int v = 0; v < width<T>; ++v) g[v] = gs * g[v] * act.derivative(u[v]);
+    }
     return g;
   }
 
@@ -276,9 +297,9 @@ struct GatV2 {
                                  const Score&, S, S gs, const Cotangent<T>&) const {
     const int c = at.column();
     if (c >= x.heads.size) return;
-    const Row u = sum(p, at, c), g = through_activation(u, at, gs);
+    const Row g = grad_sum(p, at, gs);
     sum_i.add(g);
-    for (int v = 0; v < width<T>; ++v) unit[v] += gs * act(u[v]);
+    if (unit_sums) unit.add(gs, activated(p, at, c));
     grad_e.store(x.heads, p.row, at, g);
   }
   __device__ void finish_destination(const Row& sum_i, int64_t i, const Place& at) const {
@@ -294,7 +315,7 @@ struct GatV2 {
     const int c = at.column();
     if (c >= x.heads.size) return;
     sum_j.x.add(alpha, g.load(p.dst, at.head, c));
-    sum_j.x.add(through_activation(sum(p, at, c), at, gs));
+    sum_j.x.add(grad_sum(p, at, gs));
   }
   __device__ void finish_source(const SourceSum& sum_j, int64_t j, const Place& at) const {
     grad_src.store(x.heads, j, at, sum_j.x);
@@ -428,7 +449,7 @@ struct Attend {
   __host__ __device__ int tiles() const { return heads.tiles; }
 
   __device__ void edge(Partial& partial, Total&, const Place& at, int64_t i, int64_t k) const {
-    const Edge p{i, graph.indices[k], graph.edge_of(k)};
+    const Edge p{i, graph.indices[k], graph.edge_of(k), k};
     const S weight = partial.take(model.score(p, at).s);
     if (const int c = at.column(); c < heads.size) partial.more.add(weight, model.value(p, at, c));
   }
@@ -478,7 +499,7 @@ struct Statistics {
   __host__ __device__ int tiles() const { return 1; }
 
   __device__ void edge(Partial& partial, Total&, const Place& at, int64_t i, int64_t k) const {
-    const Edge p{i, graph.indices[k], graph.edge_of(k)};
+    const Edge p{i, graph.indices[k], graph.edge_of(k), k};
     const auto score = model.score(p, at);
     const S ga = sum_over_head<S>(
         heads, at, [&](int c) { return inner<S>(g.load(i, at.head, c), model.value(p, at, c)); });
@@ -535,7 +556,7 @@ struct ByDestination {
 
   __device__ void edge(Partial& partial, Total& total, const Place& at, int64_t i,
                        int64_t k) const {
-    const Edge p{i, graph.indices[k], graph.edge_of(k)};
+    const Edge p{i, graph.indices[k], graph.edge_of(k), k};
     const auto z = softmax.gradient(model, p, at);
     model.to_destination(partial, total, p, at, z.score, z.alpha, z.gs, softmax.g);
   }
@@ -568,7 +589,7 @@ struct BySource {
   __host__ __device__ int tiles() const { return heads.tiles; }
 
   __device__ void edge(Partial& partial, Total&, const Place& at, int64_t j, int64_t k) const {
-    const Edge p{graph.indices[k], j, graph.edge_of(k)};
+    const Edge p{graph.indices[k], j, graph.edge_of(k), graph.position_of(k)};
     const auto z = softmax.gradient(model, p, at);
     model.to_source(partial, p, at, z.score, z.alpha, z.gs, softmax.g);
   }
@@ -597,12 +618,38 @@ struct WriteSoftmax {
   __host__ __device__ int tiles() const { return 1; }
 
   __device__ void edge(Partial&, Total&, const Place& at, int64_t i, int64_t k) const {
-    const S s = model.score({i, graph.indices[k], graph.edge_of(k)}, at).s;
+    const S s = model.score({i, graph.indices[k], graph.edge_of(k), k}, at).s;
     const SoftmaxRow<S> row = softmax[i * heads.heads + at.head];
     if (at.group.lane) return;
     out[at.head * graph.n_edges + k] = result(s);
     out[(heads.heads + at.head) * graph.n_edges + k] =
         result(exponential(s - S(row.top)) * row.inverse);
+  }
+  __device__ void finish(const Partial&, const Place&, int64_t) const {}
+  __device__ void leave(const Total&, const Place&, int64_t) const {}
+};
+
+// What goes into the scores of GATv2, likewise: [n_edges, heads, size].
+template <class M>
+struct WriteActivated {
+  using T = typename M::T;
+  using S = typename M::S;
+  static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
+  using Partial = Nothing;
+  using Total = Nothing;
+
+  Csc graph;
+  Heads heads;
+  M model;
+  T* out;
+
+  __host__ __device__ int tiles() const { return heads.tiles; }
+
+  __device__ void edge(Partial&, Total&, const Place& at, int64_t i, int64_t k) const {
+    const int c = at.column();
+    if (c >= heads.size) return;
+    const auto t = model.activated({i, graph.indices[k], graph.edge_of(k), k}, at, c);
+    Gradient<T>{out}.store(heads, k, at, t);
   }
   __device__ void finish(const Partial&, const Place&, int64_t) const {}
   __device__ void leave(const Total&, const Place&, int64_t) const {}
@@ -661,12 +708,14 @@ struct Call {
   T* out = nullptr;
   real<T>* lse = nullptr;             // [n_dst, heads], or null
   real<T>* softmax_scores = nullptr;  // [2, heads, n_edges], or null
+  T* activated = nullptr;             // [n_edges, heads, size], or null; mha_gat_v2
   // of the gradients
   const T* g = nullptr;
+  const T* saved = nullptr;  // what forward wrote to `activated`, or null
   T* grad[4] = {};  // each or null
 
   bool arrays_aligned(int64_t size) const {
-    bool all = aligned<T>(size, out, g);
+    bool all = aligned<T>(size, out, g, activated, saved);
     for (int i = 0; i < 4; ++i) all = all && aligned<T>(size, in[i].v, in[i].d, grad[i]);
     return all;
   }
@@ -762,7 +811,8 @@ struct GatV2Setup {
   GatV2Setup(Call<T, S>& call, bool gradients, int64_t n_units) {
     const Heads heads = call.heads();
     const auto& [source, destination, a, e] = call.in;
-    model = {{source, heads}, {destination, heads}, {e, heads}, {a, heads}, call.activation()};
+    model = {{source, heads}, {destination, heads},           {e, heads},
+             {a, heads},      {{call.saved, nullptr}, heads}, call.activation()};
     if (!gradients) return;
     model.unit_sums = call.workspace.template take<S>(n_units * heads.row());
     fold = FoldSpace<S>(n_units, heads.row(), call.workspace);
@@ -831,6 +881,10 @@ int forward(Call<T, S> call) {
   if (call.softmax_scores)
     for_rows(WriteSoftmax<M>{rows, heads, setup.model, softmax, call.softmax_scores}, cut, split,
              call.stream);
+  if constexpr (std::is_same_v<M, GatV2<T, S>>)
+    if (call.activated)
+      for_rows(WriteActivated<M>{rows, heads, setup.model, call.activated}, cut, split,
+               call.stream);
   return cudaGetLastError();
 }
 
@@ -892,15 +946,18 @@ struct Faces {
     return gradients<Setup>(c);
   }
 
-  int forward(const Arrays& in, void* out, void* lse, void* softmax_scores) {
+  int forward(const Arrays& in, void* out, void* lse, void* softmax_scores, void* activated) {
     auto c = call<real<T>>(in);
+    c.activated = static_cast<T*>(activated);
     c.out = static_cast<T*>(out);
     c.lse = static_cast<real<T>*>(lse);
     c.softmax_scores = static_cast<real<T>*>(softmax_scores);
     return gnograd::forward<Setup>(c);
   }
-  int vjp(const void* g, const Arrays& in, void* const (&grad)[4]) {
-    return run_gradients(call<real<T>>(in), g, grad);
+  int vjp(const void* g, const Arrays& in, const void* activated, void* const (&grad)[4]) {
+    auto c = call<real<T>>(in);
+    c.saved = static_cast<const T*>(activated);
+    return run_gradients(c, g, grad);
   }
   int jvp(const Arrays& in, const Arrays& tangents, void* out) {
     auto c = call<Dual<real<T>>>(in, tangents);
@@ -912,8 +969,8 @@ struct Faces {
   }
 
   // A face that has no memory to work in only counts what it needs.
-  size_t forward_bytes() { return forward({}, nullptr, nullptr, nullptr), workspace.bytes(); }
-  size_t vjp_bytes() { return vjp(nullptr, {}, {}), workspace.bytes(); }
+  size_t forward_bytes() { return forward({}, nullptr, nullptr, nullptr, nullptr), workspace.bytes(); }
+  size_t vjp_bytes() { return vjp(nullptr, {}, nullptr, {}), workspace.bytes(); }
   size_t jvp_bytes() { return jvp({}, {}, nullptr), workspace.bytes(); }
   size_t hvp_bytes() { return hvp(nullptr, {}, {}, {}), workspace.bytes(); }
 };
@@ -924,25 +981,25 @@ struct Faces {
 using namespace gnograd;
 
 // One face: the function that counts, and the one that runs.
-#define FACE(name, type, T, Setup, SIZES, shape, call, count, ...)                           \
-  size_t gnograd_cuda_##name##_workspace_bytes_##type(const gnograd_cuda_graph* graph,       \
-                                                      GNOGRAD_CUDA_LIST SIZES) {             \
-    return Faces<Setup, T>{graph, shape, {}}.count();                                        \
-  }                                                                                          \
-  int gnograd_cuda_##name##_##type(const gnograd_cuda_graph* graph, GNOGRAD_CUDA_LIST SIZES, \
-                                   __VA_ARGS__, void* workspace, size_t workspace_bytes,     \
-                                   void* stream) {                                           \
-    return Faces<Setup, T>{graph, shape, {workspace, workspace_bytes}, stream}.call;         \
+#define FACE(name, type, T, Setup, SIZES, shape, call, count, ...)                          \
+  size_t gnograd_cuda_##name##_workspace_bytes_##type(GNOGRAD_CUDA_LIST SIZES) {            \
+    return Faces<Setup, T>{graph, shape, {}}.count();                                       \
+  }                                                                                         \
+  int gnograd_cuda_##name##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace,   \
+                                   size_t workspace_bytes, void* stream) {                  \
+    return Faces<Setup, T>{graph, shape, {workspace, workspace_bytes}, stream}.call;        \
   }
 
-#define FOUR_FACES(name, type, T, Setup, SIZES, shape, A, B, C, D)                               \
+#define FOUR_FACES(name, type, T, Setup, SIZES, shape, WRITTEN, READ, activated, A, B, C, D)     \
   FACE(name##_forward, type, T, Setup, SIZES, shape,                                             \
-       forward({{A, B, C, D}}, out, lse, softmax_scores), forward_bytes, const void* A,          \
-       const void* B, const void* C, const void* D, void* out, void* lse, void* softmax_scores)  \
+       forward({{A, B, C, D}}, out, lse, softmax_scores, activated), forward_bytes,              \
+       const void* A, const void* B, const void* C, const void* D, void* out,                    \
+       GNOGRAD_CUDA_LIST WRITTEN)                                                                \
   FACE(name##_vjp, type, T, Setup, SIZES, shape,                                                 \
-       vjp(cotangent, {{A, B, C, D}}, {grad_##A, grad_##B, grad_##C, grad_##D}), vjp_bytes,      \
-       const void* cotangent, const void* A, const void* B, const void* C, const void* D,        \
-       const void*, const void*, void* grad_##A, void* grad_##B, void* grad_##C, void* grad_##D) \
+       vjp(cotangent, {{A, B, C, D}}, activated, {grad_##A, grad_##B, grad_##C, grad_##D}),      \
+       vjp_bytes, const void* cotangent, const void* A, const void* B, const void* C,            \
+       const void* D, GNOGRAD_CUDA_LIST READ, void* grad_##A, void* grad_##B, void* grad_##C,    \
+       void* grad_##D)                                                                           \
   FACE(name##_jvp, type, T, Setup, SIZES, shape,                                                 \
        jvp({{A, B, C, D}}, {{A##_tangent, B##_tangent, C##_tangent, D##_tangent}}, out_tangent), \
        jvp_bytes, const void* A, const void* B, const void* C, const void* D,                    \
@@ -963,11 +1020,15 @@ using namespace gnograd;
   (Shape{n_heads, n_channels, 0, concat_heads != 0, linear, \
          norm_by_dim ? 1 / sqrt(double(n_channels)) : 1})
 
-#define GRAPH_ATTENTION(type, T)                                                                   \
-  FOUR_FACES(mha_gat, type, T, GatSetup, GNOGRAD_CUDA_MHA_GAT, GAT_SHAPE, x_src, x_dst, a, e)      \
-  FOUR_FACES(mha_gat_v2, type, T, GatV2Setup, GNOGRAD_CUDA_MHA_GAT_V2, GAT_V2_SHAPE, x_src, x_dst, \
-             a, e)                                                                                 \
-  FOUR_FACES(mha_simple, type, T, SimpleSetup, GNOGRAD_CUDA_MHA_SIMPLE, SIMPLE_SHAPE, q, k, v, e)
+// lse and softmax_scores are taken, but not read
+#define GRAPH_ATTENTION(type, T)                                                                  \
+  FOUR_FACES(mha_gat, type, T, GatSetup, GNOGRAD_CUDA_MHA_GAT, GAT_SHAPE, GNOGRAD_CUDA_WRITTEN,   \
+             (const void*, const void*), nullptr, x_src, x_dst, a, e)                             \
+  FOUR_FACES(mha_gat_v2, type, T, GatV2Setup, GNOGRAD_CUDA_MHA_GAT_V2, GAT_V2_SHAPE,              \
+             GNOGRAD_CUDA_WRITTEN_V2, (const void*, const void*, const void* activation_scores),  \
+             activation_scores, x_src, x_dst, a, e)                                               \
+  FOUR_FACES(mha_simple, type, T, SimpleSetup, GNOGRAD_CUDA_MHA_SIMPLE, SIMPLE_SHAPE,             \
+             GNOGRAD_CUDA_WRITTEN, (const void*, const void*), nullptr, q, k, v, e)
 GRAPH_ATTENTION(f32, float)
 GRAPH_ATTENTION(f64, double)
 GRAPH_ATTENTION(f16, __half)

@@ -55,30 +55,52 @@ GNOGRAD_CUDA_API int gnograd_cuda_device_count(int *n);
 GNOGRAD_CUDA_API int gnograd_cuda_device_name(int device, int64_t length,
                                               char *name /* [length] */);
 
+/* The device that memory lies on; the current one for memory that CUDA does not know. */
+GNOGRAD_CUDA_API int gnograd_cuda_device_of(const void *memory, int *device);
+/* What the calling thread allocates and launches on. */
+GNOGRAD_CUDA_API int gnograd_cuda_current_device(int *device);
+GNOGRAD_CUDA_API int gnograd_cuda_use_device(int device);
+
 /* Memory in the order of a stream, for callers without an allocator of their own. */
 GNOGRAD_CUDA_API int gnograd_cuda_allocate(size_t bytes, void **memory, void *stream);
 GNOGRAD_CUDA_API int gnograd_cuda_free(void *memory, void *stream);
+/* Free memory that several streams have used: waits for all of them. */
+GNOGRAD_CUDA_API int gnograd_cuda_release(void *memory);
 /* Between host and device, or on the device. From or to pageable host memory this waits. */
 GNOGRAD_CUDA_API int gnograd_cuda_copy(void *to, const void *from, size_t bytes, void *stream);
 GNOGRAD_CUDA_API int gnograd_cuda_synchronize(void *stream);
+/* What is put on `stream` from now on comes after what is on `other`. */
+GNOGRAD_CUDA_API int gnograd_cuda_wait(void *stream, void *other);
 
-/* to[i] = from[i], for graphs and locations kept in the other integer type. */
-GNOGRAD_CUDA_API int gnograd_cuda_int32_to_int64(int64_t n, const int32_t *from, int64_t *to,
-                                                 void *stream);
-GNOGRAD_CUDA_API int gnograd_cuda_int64_to_int32(int64_t n, const int64_t *from, int32_t *to,
-                                                 void *stream);
+enum gnograd_cuda_type {
+  GNOGRAD_CUDA_F32,
+  GNOGRAD_CUDA_F64,
+  GNOGRAD_CUDA_F16,
+  GNOGRAD_CUDA_BF16,
+  GNOGRAD_CUDA_I32,
+  GNOGRAD_CUDA_I64
+};
+
+/* to = from, or to += from, item by item, between float types or between integer types. Both have
+ * this shape; strides count items. Shape and strides are host memory, with at most 8 dimensions. */
+GNOGRAD_CUDA_API int gnograd_cuda_assign(int n_dims, const int64_t *shape, void *to, int to_type,
+                                         const int64_t *to_strides, const void *from, int from_type,
+                                         const int64_t *from_strides, int add, void *stream);
+
+/* The functions of operators, one a line, "<name>_<type>(sizes and codes; arrays)" without what is
+ * common to all: for languages that call this library without reading this header. */
+GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
 
 /* Every face of every operator is a pair of functions:
- *   size_t gnograd_cuda_<name>_workspace_bytes_<type>(graph, sizes and codes)
- *   int    gnograd_cuda_<name>_<type>(graph, sizes and codes, arrays, workspace, its bytes, stream)
+ *   size_t gnograd_cuda_<name>_workspace_bytes_<type>(sizes and codes)
+ *   int    gnograd_cuda_<name>_<type>(sizes and codes, arrays, workspace, its bytes, stream)
+ * An operator on a graph has it first among the sizes.
  */
-#define GNOGRAD_CUDA_FACE(name, type, sizes, ...)                                           \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                          \
-      name, type, (const gnograd_cuda_graph *graph, GNOGRAD_CUDA_LIST sizes), __VA_ARGS__)
-#define GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(name, type, sizes, ...)                              \
-  GNOGRAD_CUDA_API size_t gnograd_cuda_##name##_workspace_bytes_##type sizes;                \
-  GNOGRAD_CUDA_API int gnograd_cuda_##name##_##type(GNOGRAD_CUDA_LIST sizes, __VA_ARGS__,    \
-                                                    void *workspace, size_t workspace_bytes, \
+#define GNOGRAD_CUDA_FACE(name, type, sizes, ...)                                               \
+  GNOGRAD_CUDA_API size_t gnograd_cuda_##name##_workspace_bytes_##type(                         \
+      GNOGRAD_CUDA_LIST sizes);                                                                 \
+  GNOGRAD_CUDA_API int gnograd_cuda_##name##_##type(GNOGRAD_CUDA_LIST sizes, __VA_ARGS__,       \
+                                                    void *workspace, size_t workspace_bytes,    \
                                                     void *stream);
 #define GNOGRAD_CUDA_LIST(...) __VA_ARGS__
 
@@ -96,10 +118,13 @@ GNOGRAD_CUDA_API int gnograd_cuda_int64_to_int32(int64_t n, const int64_t *from,
  * needs and does not get; `out` is taken as on the CPU, but what is saved in 16 bits would cost
  * accuracy, so it is not read. An input may be null where no gradient that is wanted depends on it.
  */
-#define GNOGRAD_CUDA_AGG_WEIGHTED (int64_t n_features, int aggregation)
-#define GNOGRAD_CUDA_AGG_SIMPLE (int64_t n_features, int64_t n_edge_features, int aggregation)
-#define GNOGRAD_CUDA_AGG_CONCAT \
-  (int64_t n_features, int64_t n_edge_features, int64_t n_own_features, int aggregation)
+#define GNOGRAD_CUDA_AGG_WEIGHTED \
+  (const gnograd_cuda_graph *graph, int64_t n_features, int aggregation)
+#define GNOGRAD_CUDA_AGG_SIMPLE \
+  (const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation)
+#define GNOGRAD_CUDA_AGG_CONCAT                                                         \
+  (const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,        \
+   int64_t n_own_features, int aggregation)
 
 #define GNOGRAD_CUDA_AGGREGATION(type)                                                           \
   GNOGRAD_CUDA_FACE(agg_weighted_forward, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *x,        \
@@ -127,20 +152,18 @@ GNOGRAD_CUDA_API int gnograd_cuda_int64_to_int32(int64_t n, const int64_t *from,
                     const void *w, const void *e, const void *own, void *out, int64_t *location, \
                     void *degree)                                                                \
   GNOGRAD_CUDA_FACE(agg_concat_vjp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *cotangent,        \
-                    const void *x, const void *w, const void *e, const void *out,                \
-                    const int64_t *location, const void *degree, void *grad_x, void *grad_w,     \
-                    void *grad_e, void *grad_own)                                                \
+                    const void *x, const void *w, const void *e, const void *own,                \
+                    const void *out, const int64_t *location, const void *degree, void *grad_x,  \
+                    void *grad_w, void *grad_e, void *grad_own)                                  \
   GNOGRAD_CUDA_FACE(agg_concat_jvp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *x, const void *w, \
-                    const void *e, const void *x_tangent, const void *w_tangent,                 \
-                    const void *e_tangent, const void *own_tangent, void *out_tangent)           \
+                    const void *e, const void *own, const void *x_tangent,                       \
+                    const void *w_tangent, const void *e_tangent, const void *own_tangent,       \
+                    void *out_tangent)                                                           \
   GNOGRAD_CUDA_FACE(agg_concat_hvp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *cotangent,        \
-                    const void *x, const void *w, const void *x_tangent, const void *w_tangent,  \
-                    void *grad_x_tangent, void *grad_w_tangent, void *grad_e_tangent,            \
-                    void *grad_own_tangent)
-GNOGRAD_CUDA_AGGREGATION(f32)
-GNOGRAD_CUDA_AGGREGATION(f64)
-GNOGRAD_CUDA_AGGREGATION(f16)
-GNOGRAD_CUDA_AGGREGATION(bf16)
+                    const void *x, const void *w, const void *e, const void *own,                \
+                    const void *x_tangent, const void *w_tangent, const void *e_tangent,         \
+                    const void *own_tangent, void *grad_x_tangent, void *grad_w_tangent,         \
+                    void *grad_e_tangent, void *grad_own_tangent)
 
 /* ---- graph attention: out_i = sum over p = (j -> i) of softmax(score)_p value_p, per head ----
  *
@@ -157,21 +180,26 @@ GNOGRAD_CUDA_AGGREGATION(bf16)
  * Saved by forward, or null: lse real [n_dst, n_heads], log of the sum of exp(score);
  * softmax_scores real [2, n_heads, n_edges], scores and their softmax by position in by_dst. vjp
  * takes both as on the CPU and reads neither: the pass that would use them finds the maxima anyway.
+ * mha_gat_v2 also saves activation_scores [n_edges, D], the activated sums by position in by_dst. A
+ * vjp that gets them reads them instead of x_dst and e, which may then be null; the negative_slope
+ * of LeakyReLU and ELU must not be negative there.
  */
-#define GNOGRAD_CUDA_MHA_GAT                                                                       \
-  (int64_t n_heads, int64_t n_channels, int64_t n_edge_channels, int concat_heads, int activation, \
-   double negative_slope)
-#define GNOGRAD_CUDA_MHA_GAT_V2 \
-  (int64_t n_heads, int64_t n_channels, int concat_heads, int activation, double negative_slope)
-#define GNOGRAD_CUDA_MHA_SIMPLE \
-  (int64_t n_heads, int64_t n_channels, int concat_heads, int norm_by_dim)
+#define GNOGRAD_CUDA_MHA_GAT                                                                  \
+  (const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels,                      \
+   int64_t n_edge_channels, int concat_heads, int activation, double negative_slope)
+#define GNOGRAD_CUDA_MHA_GAT_V2                                                               \
+  (const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,    \
+   int activation, double negative_slope)
+#define GNOGRAD_CUDA_MHA_SIMPLE                                                               \
+  (const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,    \
+   int norm_by_dim)
 
-#define GNOGRAD_CUDA_ATTENTION(name, type, sizes, A, B, C, D)                                     \
+#define GNOGRAD_CUDA_ATTENTION(name, type, sizes, written, read, A, B, C, D)                      \
   GNOGRAD_CUDA_FACE(name##_forward, type, sizes, const void *A, const void *B, const void *C,     \
-                    const void *D, void *out, void *lse, void *softmax_scores)                    \
+                    const void *D, void *out, GNOGRAD_CUDA_LIST written)                          \
   GNOGRAD_CUDA_FACE(name##_vjp, type, sizes, const void *cotangent, const void *A, const void *B, \
-                    const void *C, const void *D, const void *lse, const void *softmax_scores,    \
-                    void *grad_##A, void *grad_##B, void *grad_##C, void *grad_##D)               \
+                    const void *C, const void *D, GNOGRAD_CUDA_LIST read, void *grad_##A,         \
+                    void *grad_##B, void *grad_##C, void *grad_##D)                               \
   GNOGRAD_CUDA_FACE(name##_jvp, type, sizes, const void *A, const void *B, const void *C,         \
                     const void *D, const void *A##_tangent, const void *B##_tangent,              \
                     const void *C##_tangent, const void *D##_tangent, void *out_tangent)          \
@@ -180,14 +208,18 @@ GNOGRAD_CUDA_AGGREGATION(bf16)
                     const void *B##_tangent, const void *C##_tangent, const void *D##_tangent,    \
                     void *grad_##A##_tangent, void *grad_##B##_tangent, void *grad_##C##_tangent, \
                     void *grad_##D##_tangent)
-#define GNOGRAD_CUDA_GRAPH_ATTENTION(type)                                              \
-  GNOGRAD_CUDA_ATTENTION(mha_gat, type, GNOGRAD_CUDA_MHA_GAT, x_src, x_dst, a, e)       \
-  GNOGRAD_CUDA_ATTENTION(mha_gat_v2, type, GNOGRAD_CUDA_MHA_GAT_V2, x_src, x_dst, a, e) \
-  GNOGRAD_CUDA_ATTENTION(mha_simple, type, GNOGRAD_CUDA_MHA_SIMPLE, q, k, v, e)
-GNOGRAD_CUDA_GRAPH_ATTENTION(f32)
-GNOGRAD_CUDA_GRAPH_ATTENTION(f64)
-GNOGRAD_CUDA_GRAPH_ATTENTION(f16)
-GNOGRAD_CUDA_GRAPH_ATTENTION(bf16)
+#define GNOGRAD_CUDA_WRITTEN (void *lse, void *softmax_scores)
+#define GNOGRAD_CUDA_READ (const void *lse, const void *softmax_scores)
+#define GNOGRAD_CUDA_WRITTEN_V2 (void *lse, void *softmax_scores, void *activation_scores)
+#define GNOGRAD_CUDA_READ_V2 \
+  (const void *lse, const void *softmax_scores, const void *activation_scores)
+#define GNOGRAD_CUDA_GRAPH_ATTENTION(type)                                                        \
+  GNOGRAD_CUDA_ATTENTION(mha_gat, type, GNOGRAD_CUDA_MHA_GAT, GNOGRAD_CUDA_WRITTEN,               \
+                         GNOGRAD_CUDA_READ, x_src, x_dst, a, e)                                   \
+  GNOGRAD_CUDA_ATTENTION(mha_gat_v2, type, GNOGRAD_CUDA_MHA_GAT_V2, GNOGRAD_CUDA_WRITTEN_V2,      \
+                         GNOGRAD_CUDA_READ_V2, x_src, x_dst, a, e)                                \
+  GNOGRAD_CUDA_ATTENTION(mha_simple, type, GNOGRAD_CUDA_MHA_SIMPLE, GNOGRAD_CUDA_WRITTEN,         \
+                         GNOGRAD_CUDA_READ, q, k, v, e)
 
 /* ---- native sparse attention ----
  *
@@ -231,59 +263,55 @@ GNOGRAD_CUDA_GRAPH_ATTENTION(bf16)
    double scale, int causal, int64_t q_offset)
 
 #define GNOGRAD_CUDA_SPARSE_ATTENTION(type)                                                        \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(selected_attention_forward, type,                                \
+  GNOGRAD_CUDA_FACE(selected_attention_forward, type,                                \
                                   GNOGRAD_CUDA_SELECTED_ATTENTION, const void *q, const void *k,   \
                                   const void *v, const void *slot_gate, void *out, void *lse)      \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+  GNOGRAD_CUDA_FACE(                                                                 \
       selected_attention_vjp, type, GNOGRAD_CUDA_SELECTED_ATTENTION, const void *cotangent,        \
       const void *q, const void *k, const void *v, const void *slot_gate, const void *out,         \
       const void *lse, void *grad_q, void *grad_k, void *grad_v, void *grad_slot_gate)             \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+  GNOGRAD_CUDA_FACE(                                                                 \
       selected_attention_jvp, type, GNOGRAD_CUDA_SELECTED_ATTENTION, const void *q, const void *k, \
       const void *v, const void *slot_gate, const void *q_tangent, const void *k_tangent,          \
       const void *v_tangent, const void *slot_gate_tangent, void *out_tangent)                     \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+  GNOGRAD_CUDA_FACE(                                                                 \
       selected_attention_hvp, type, GNOGRAD_CUDA_SELECTED_ATTENTION, const void *cotangent,        \
       const void *q, const void *k, const void *v, const void *slot_gate, const void *q_tangent,   \
       const void *k_tangent, const void *v_tangent, const void *slot_gate_tangent,                 \
       void *grad_q_tangent, void *grad_k_tangent, void *grad_v_tangent,                            \
       void *grad_slot_gate_tangent)                                                                \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(compressed_attention_forward, type,                              \
+  GNOGRAD_CUDA_FACE(compressed_attention_forward, type,                              \
                                   GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *q, const void *k, \
                                   const void *v, void *out, void *lse)                             \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+  GNOGRAD_CUDA_FACE(                                                                 \
       compressed_attention_vjp, type, GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *cotangent,    \
       const void *lse_cotangent, const void *q, const void *k, const void *v, const void *out,     \
       const void *lse, void *grad_q, void *grad_k, void *grad_v)                                   \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+  GNOGRAD_CUDA_FACE(                                                                 \
       compressed_attention_jvp, type, GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *q,            \
       const void *k, const void *v, const void *q_tangent, const void *k_tangent,                  \
       const void *v_tangent, void *out_tangent, void *lse_tangent)                                 \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                 \
+  GNOGRAD_CUDA_FACE(                                                                 \
       compressed_attention_hvp, type, GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *cotangent,    \
       const void *lse_cotangent, const void *q, const void *k, const void *v,                      \
       const void *q_tangent, const void *k_tangent, const void *v_tangent, void *grad_q_tangent,   \
       void *grad_k_tangent, void *grad_v_tangent)                                                  \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(window_attention_forward, type, GNOGRAD_CUDA_WINDOW_ATTENTION,   \
+  GNOGRAD_CUDA_FACE(window_attention_forward, type, GNOGRAD_CUDA_WINDOW_ATTENTION,   \
                                   const void *q, const void *k, const void *v, void *out,          \
                                   void *lse)                                                       \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(window_attention_vjp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
+  GNOGRAD_CUDA_FACE(window_attention_vjp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
                                   const void *cotangent, const void *q, const void *k,             \
                                   const void *v, const void *out, const void *lse, void *grad_q,   \
                                   void *grad_k, void *grad_v)                                      \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(window_attention_jvp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
+  GNOGRAD_CUDA_FACE(window_attention_jvp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
                                   const void *q, const void *k, const void *v,                     \
                                   const void *q_tangent, const void *k_tangent,                    \
                                   const void *v_tangent, void *out_tangent)                        \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(window_attention_hvp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
+  GNOGRAD_CUDA_FACE(window_attention_hvp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
                                   const void *cotangent, const void *q, const void *k,             \
                                   const void *v, const void *q_tangent, const void *k_tangent,     \
                                   const void *v_tangent, void *grad_q_tangent,                     \
                                   void *grad_k_tangent, void *grad_v_tangent)
-GNOGRAD_CUDA_SPARSE_ATTENTION(f32)
-GNOGRAD_CUDA_SPARSE_ATTENTION(f64)
-GNOGRAD_CUDA_SPARSE_ATTENTION(f16)
-GNOGRAD_CUDA_SPARSE_ATTENTION(bf16)
 
 /* compress: out [n_compressed, n_heads, n_features], sum over i < block of w_i x_{c stride + i}, of
  * the tokens x [n_tokens, n_heads, n_features] of every sequence, borders cu [n_sequences+1] or
@@ -302,30 +330,38 @@ GNOGRAD_CUDA_SPARSE_ATTENTION(bf16)
    int causal, int64_t q_offset, int64_t query_block, int64_t first_blocks, int64_t local_blocks, \
    int exclude_own)
 #define GNOGRAD_CUDA_COMPRESSION(type)                                                            \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(compress_forward, type, GNOGRAD_CUDA_COMPRESS, const void *x,   \
+  GNOGRAD_CUDA_FACE(compress_forward, type, GNOGRAD_CUDA_COMPRESS, const void *x,   \
                                   const void *w, void *out)                                       \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(compress_vjp, type, GNOGRAD_CUDA_COMPRESS,                      \
+  GNOGRAD_CUDA_FACE(compress_vjp, type, GNOGRAD_CUDA_COMPRESS,                      \
                                   const void *cotangent, const void *x, const void *w,            \
                                   void *grad_x, void *grad_w)                                     \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(compress_jvp, type, GNOGRAD_CUDA_COMPRESS, const void *x,       \
+  GNOGRAD_CUDA_FACE(compress_jvp, type, GNOGRAD_CUDA_COMPRESS, const void *x,       \
                                   const void *w, const void *x_tangent, const void *w_tangent,    \
                                   void *out_tangent)                                              \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(compress_hvp, type, GNOGRAD_CUDA_COMPRESS,                      \
+  GNOGRAD_CUDA_FACE(compress_hvp, type, GNOGRAD_CUDA_COMPRESS,                      \
                                   const void *cotangent, const void *x, const void *w,            \
                                   const void *x_tangent, const void *w_tangent,                   \
                                   void *grad_x_tangent, void *grad_w_tangent)                     \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(select_blocks_forward, type, GNOGRAD_CUDA_SELECT_BLOCKS,        \
+  GNOGRAD_CUDA_FACE(select_blocks_forward, type, GNOGRAD_CUDA_SELECT_BLOCKS,        \
                                   const void *q, const void *k, const void *lse,                  \
                                   int32_t *block_index)
-GNOGRAD_CUDA_COMPRESSION(f32)
-GNOGRAD_CUDA_COMPRESSION(f64)
-GNOGRAD_CUDA_COMPRESSION(f16)
-GNOGRAD_CUDA_COMPRESSION(bf16)
 
 /* faults[0]: the first query that names a block which its sequence does not have; faults[1]: the
  * first that names a block twice; -1 where there is none. */
-GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(selected_attention_check, i32, GNOGRAD_CUDA_SELECTED_ATTENTION,
-                                int64_t *faults /* [2] */)
+#define GNOGRAD_CUDA_SPARSE_ATTENTION_CHECK                                                        \
+  GNOGRAD_CUDA_FACE(selected_attention_check, i32, GNOGRAD_CUDA_SELECTED_ATTENTION,                \
+                    int64_t *faults /* [2] */)
+
+/* ---- all families: a new one is one line here ---- */
+
+#define GNOGRAD_CUDA_FOUR_TYPES(family) family(f32) family(f64) family(f16) family(bf16)
+#define GNOGRAD_CUDA_FAMILIES                            \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_AGGREGATION)      \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_GRAPH_ATTENTION)  \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_SPARSE_ATTENTION) \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_COMPRESSION)      \
+  GNOGRAD_CUDA_SPARSE_ATTENTION_CHECK
+GNOGRAD_CUDA_FAMILIES
 
 #ifdef __cplusplus
 }

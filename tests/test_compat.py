@@ -8,9 +8,8 @@ import pytest
 
 import gnograd as gg
 from conftest import Edges, edges, power_law
-from gnograd.backends import cpu
 from gnograd.compat import pylibcugraphops
-from gnograd.compat.pylibcugraphops import call, dimenet
+from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
 from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
 from reference import aggregation as reference
@@ -438,63 +437,6 @@ def test_torch(name, rng):
     assert grad.double().sum() == D * np.count_nonzero(graph.in_degree)
 
 
-# ---- arrays on a GPU: a stand-in for its backend, which computes on the host ----
-
-
-class DeviceArray:
-    def __init__(self, host):
-        self.host, self.shape, self.dtype = host, host.shape, host.dtype
-        self.__cuda_array_interface__ = host.__array_interface__
-
-    def __getitem__(self, index):
-        return DeviceArray(self.host[index])
-
-
-@pytest.fixture
-def device(monkeypatch):
-    """Backend of arrays on a GPU; notes the streams it was called on."""
-    streams = []
-
-    def on_host(argument):
-        return argument.host if isinstance(argument, DeviceArray) else argument
-
-    def assign(target, source, add=False, stream=None):
-        streams.append(stream)
-        cpu.assign(target.host, source.host, add)
-
-    def run(operator, face, dtype, arguments, stream=None):
-        streams.append(stream)
-        cpu.run(operator, face, dtype, [on_host(argument) for argument in arguments])
-
-    backend = SimpleNamespace(
-        DEVICE="GPU", SUFFIXES=cpu.SUFFIXES, contiguous=lambda array: array, assign=assign,
-        empty=lambda shape, dtype: DeviceArray(np.empty(shape, dtype)), run=run, streams=streams,
-    )  # fmt: skip
-    monkeypatch.setattr(
-        call, "backend_of", lambda array: backend if isinstance(array, DeviceArray) else cpu
-    )
-    return backend
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_device(dtype, device, rng):
-    graph = power_law(12, 40)
-    t, g = arrays(rng, graph, dtype), csc(graph, "int32")
-    expected, c, gradients = concat_n2n(g, t, AggOp.Max, dtype, "int32")
-    out, location, grad = (
-        DeviceArray(unset(12, *shape, dtype=kind))
-        for *shape, kind in ((2 * D, dtype), (D, np.int32), (D, dtype))
-    )
-    x, c = DeviceArray(t.x), DeviceArray(c)
-    ops.agg_concat_n2n_fwd(out, x, g, AggOp.Max, location, stream_id=123)
-    ops.agg_concat_n2n_bwd(grad, c, g, AggOp.Max, location, stream_id=123)
-    np.testing.assert_array_equal(out.host, expected)
-    np.testing.assert_array_equal(grad.host, gradients["x"])
-    assert set(device.streams) == {123}
-    with pytest.raises(TypeError, match="input_embedding is on the CPU but output_embedding is"):
-        ops.agg_concat_n2n_fwd(out, t.x, g)
-
-
 # ---- attention ----
 
 H, C, CE = 2, 3, 2
@@ -686,20 +628,6 @@ def test_gat_gradients_not_wanted(rng):
         dst_node_embedding=t.x_dst, attention_weights=t.a, graph=g, params=params,
     )  # fmt: skip
     np.testing.assert_array_equal(same, out)
-
-
-def test_gat_v2_backward_on_a_gpu(device, rng):
-    graph = power_law(12, 40)
-    t, g = attention_arrays(rng, graph, v2=True), csc(graph)
-    c, x, a, activated = (
-        DeviceArray(array)
-        for array in (t.c, t.x_src, t.a, np.ones((g.n_indices, WIDTH), np.float32))
-    )
-    with pytest.raises(NotImplementedError, match=r"use gnograd\.mha_gat_v2\.vjp"):
-        ops.mha_gat_v2_n2n_bwd(
-            None, None, DeviceArray(like(t.a)), None, c, x, a, None, activated, g, mha_params(H)
-        )
-    assert not device.streams
 
 
 def test_gat_errors(rng):

@@ -35,7 +35,8 @@ inline Csc by_src(const gnograd_cuda_graph& g) {
 // An edge as the operators see it, whichever end the rows are.
 struct Edge {
   int64_t dst, src;
-  int64_t row;  // of the caller's edge table
+  int64_t row;       // of the caller's edge table
+  int64_t position;  // in the destination-major order
 };
 
 struct Cut {

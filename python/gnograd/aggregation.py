@@ -23,7 +23,7 @@ def _saved(static: Mapping[str, Any], width: str) -> dict[str, str]:
 def _weighted_saved(static: Mapping[str, Any], out: str, width: str) -> dict[str, str]:
     """The output, what `_saved` gives, and for the mean the sums of the weights."""
     mean = static["aggregation"] == "mean"
-    return {"out": out, **_saved(static, width), "degree": "n_dst" if mean else "None"}
+    return {"out": out, **_saved(static, width), "degree": "real n_dst" if mean else "None"}
 
 
 def _agg_weighted_signature(static: Mapping[str, Any]) -> Signature:

@@ -29,7 +29,7 @@ def _signature(
         inputs=inputs,
         outputs={"out": f"n_dst {width}"},
         arguments=f"graph num_heads C {arguments}",
-        saved={"lse": "n_dst num_heads", "softmax_scores": "None", **saved},
+        saved={"lse": "real n_dst num_heads", "softmax_scores": "None", **saved},
     )
 
 

@@ -25,7 +25,7 @@ DUPLICATES = {"ignore": 0, "error": 1, "count": 2}
 
 def _attention(static: Mapping[str, Any], arguments: str, outputs: str = "out") -> Signature:
     """Signature of the three branches; `arguments` are those that come after the sizes."""
-    shapes = {"out": "Tq Hq Dv", "lse": "Tq Hq"}
+    shapes = {"out": "Tq Hq Dv", "lse": "real Tq Hq"}
     scale = "Dk**-0.5" if static["scale"] is None else "scale"
     sequences = "1" if static["cu_q"] is None else "n_sequences"
     arguments = arguments.replace("scale", scale).replace("n_sequences", sequences)
@@ -118,7 +118,8 @@ def selected_attention(
     Raises
     ------
     IndexError
-        A block that the sequence does not have.
+        A block that the sequence does not have. On a GPU the selection is not checked, which would
+        have to wait for it: there this is an empty slot, and ``duplicates="error"`` is "ignore".
 
     Notes
     -----
@@ -358,7 +359,7 @@ def _select(static: Mapping[str, Any]) -> Signature:
     if static["cu_k"] is not None and static["n_keys"] is None:
         n_keys = str(int(np.asarray(static["cu_k"]).ravel()[-1]))
     return Signature(
-        inputs={"q": "Tq Hq Dk", "k": "Tc Hk Dk", "lse": "Tq Hq"},
+        inputs={"q": "Tq Hq Dk", "k": "Tc Hk Dk", "lse": "real Tq Hq"},
         outputs={"block_index": "int32 (Tq+query_block-1)//query_block Hk n_blocks"},
         arguments=f"Tq Tc {n_keys} Hq Hk Dk n_blocks {sequences} cu_q cu_k block stride "
         f"block_size {scale} causal q_offset query_block first_blocks local_blocks exclude_own",

@@ -85,7 +85,7 @@ class Function(Generic[P]):
     """A function of arrays without derivatives.
 
     ``y = function(*inputs, **static)`` is the value. Inputs are all float32 or all float64, all on
-    the CPU (NumPy) or all on one GPU.
+    the CPU (NumPy) or all on one GPU, where many kernels take float16 and bfloat16 too.
 
     Attributes
     ----------
@@ -102,6 +102,8 @@ class Function(Generic[P]):
         A shape that does not fit, a static argument that is none of its choices.
     MemoryError
         Temporary memory could not be had.
+    NotImplementedError
+        The arrays are on a GPU, and there is no kernel for them.
     """
 
     def __init__(
@@ -184,7 +186,7 @@ class Function(Generic[P]):
                 shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
         shapes.close(signature.inputs.values(), sizes)
         return {
-            name: (shapes.shape_of(spec, sizes), shapes.parse(spec).dtype or dtype)
+            name: (shapes.shape_of(spec, sizes), shapes.dtype_of(spec, dtype))
             for name, spec in {**signature.outputs, **signature.saved}.items()
             if spec != "None"
         }
@@ -359,6 +361,7 @@ class _Call:
                 self._static[argument] = np.array(value, np.int64)
         self._first = ""
         self._dtype = ""
+        self._like: Array = None
         self._backend: ModuleType | None = None
         if not isinstance(inputs, tuple | list):
             raise TypeError(f"{name}: inputs is {_kind(inputs)}, needs a tuple of arrays")
@@ -406,8 +409,9 @@ class _Call:
     def empty(self, spec: str) -> Array:
         """Memory for a result."""
         assert self._backend is not None
-        dtype = shapes.parse(spec).dtype or self._dtype
-        return self._backend.empty(shapes.shape_of(spec, self._sizes), dtype)
+        return self._backend.empty(
+            shapes.shape_of(spec, self._sizes), shapes.dtype_of(spec, self._dtype), self._like
+        )
 
     def run(self, face: str, *groups: Collection[Array]) -> None:
         """Call the kernel."""
@@ -451,11 +455,14 @@ class _Call:
             raise RuntimeError(f"{self.name}: {label} is on a GPU, but {error}") from None
         if backend is None:
             raise TypeError(f"{self.name}: {label} is {_kind(array)}, needs an array")
-        self._check_kind(label, backend, _dtype_name(array.dtype), shapes.parse(spec).dtype)
-        shapes.match(f"{self.name}: {label}", tuple(array.shape), spec, self._sizes)
+        shape, dtype = backend.describe(array)
+        if self._backend is None:
+            self._like = array
+        self._check_kind(label, backend, dtype, spec)
+        shapes.match(f"{self.name}: {label}", shape, spec, self._sizes)
         return backend.contiguous(array)
 
-    def _check_kind(self, label: str, backend: ModuleType, dtype: str, needed: str) -> None:
+    def _check_kind(self, label: str, backend: ModuleType, dtype: str, spec: str) -> None:
         """Check device and dtype: those of the first array, unless the dtype is prescribed."""
         if self._backend is None:
             if dtype not in backend.SUFFIXES:
@@ -468,9 +475,11 @@ class _Call:
                 f"{self.name}: {self._first} is on the {self._backend.DEVICE} "
                 f"but {label} is on the {backend.DEVICE}"
             )
-        elif needed and dtype != needed:
-            raise TypeError(f"{self.name}: {label} is {dtype}, needs {needed}")
-        elif not needed and dtype != self._dtype:
+        elif shapes.parse(spec).dtype:
+            needed = shapes.dtype_of(spec, self._dtype)
+            if dtype != needed:
+                raise TypeError(f"{self.name}: {label} is {dtype}, needs {needed}")
+        elif dtype != self._dtype:
             raise TypeError(f"{self.name}: {self._first} is {self._dtype} but {label} is {dtype}")
 
 
@@ -485,12 +494,6 @@ def _known_sizes(static: Mapping[str, Any]) -> dict[str, int]:
     if graph is not None:
         sizes.update(n_src=graph.n_src, n_dst=graph.n_dst, n_edges=graph.n_edges)
     return sizes
-
-
-@functools.cache
-def _dtype_name(dtype: object) -> str:
-    """``"float32"``; byte-swapped numbers have another name."""
-    return str(dtype)
 
 
 def _kind(value: object) -> str:

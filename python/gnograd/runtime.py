@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from gnograd import _core
-from gnograd.backends import has_cuda
+from gnograd.backends import cuda_library, has_cuda
 from gnograd.backends.cpu import address
 
 __all__ = [
@@ -63,13 +63,14 @@ def get_config() -> dict[str, str | int | bool]:
     -------
     dict
         ``version``, ``compiler``, ``options`` (of the compiler), ``blas``, ``cpu`` (what the
-        library was compiled for), ``threads``, ``cuda`` (whether there are CUDA kernels).
+        library was compiled for), ``threads``, ``cuda`` (whether there are CUDA kernels),
+        ``gpus`` (those that can be used).
 
     Examples
     --------
     >>> import gnograd as gg
     >>> sorted(gg.get_config())
-    ['blas', 'compiler', 'cpu', 'cuda', 'options', 'threads', 'version']
+    ['blas', 'compiler', 'cpu', 'cuda', 'gpus', 'options', 'threads', 'version']
     """
     text = np.zeros(8192, np.uint8)
     _core.gnograd_build_info(text.size, address(text))
@@ -82,6 +83,7 @@ def get_config() -> dict[str, str | int | bool]:
         "cpu": _cpu_level(options),
         "threads": get_num_threads(),
         "cuda": has_cuda(),
+        "gpus": ", ".join(cuda_library.device_names()) or "none",
     }
 
 

@@ -3,7 +3,8 @@
 
 A name stands for the same number wherever it comes. A dimension may be an expression with one
 name that is still unknown, linear in it: ``"n_src num_heads*C"``. A dtype may stand before the
-dimensions, ``"int64 n_dst D"``, and ``or None`` behind them, for an array that may be absent.
+dimensions, ``"int64 n_dst D"``, and ``or None`` behind them, for an array that may be absent; the
+dtype ``real`` is that of the arithmetic, float32 for half precision.
 ``"None"`` is an array that is absent.
 """
 
@@ -15,11 +16,13 @@ from types import CodeType
 from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
-    "Shape", "Spec", "close", "match", "number", "parse", "readable", "shape_of", "value"
+    "Shape", "Spec", "close", "dtype_of", "match", "number", "parse", "readable", "shape_of",
+    "value",
 ]  # fmt: skip
 
 Shape: TypeAlias = tuple[int, ...]
-_DTYPES = ("float32", "float64", "int32", "int64")
+_DTYPES = ("float32", "float64", "int32", "int64", "real")
+_ARITHMETIC = {"float16": "float32", "bfloat16": "float32"}
 
 
 class Spec(NamedTuple):
@@ -41,6 +44,16 @@ def parse(spec: str) -> Spec:
     words = spec.removesuffix("None").removesuffix(" or ").split()
     dtype = words.pop(0) if words and words[0] in _DTYPES else ""
     return Spec(tuple(words), dtype, optional)
+
+
+def dtype_of(spec: str, dtype: str) -> str:
+    """Dtype of an array, given that of the inputs.
+
+    >>> dtype_of("n_dst D", "float16"), dtype_of("real n_dst", "float16")
+    ('float16', 'float32')
+    """
+    written = parse(spec).dtype
+    return _ARITHMETIC.get(dtype, dtype) if written == "real" else written or dtype
 
 
 def match(label: str, shape: Shape, spec: str, sizes: dict[str, int]) -> None:

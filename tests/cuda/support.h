@@ -282,7 +282,7 @@ void compare(const std::string& what, const std::vector<T>& got, const std::vect
 
 // Call an entry point with a workspace of exactly the size it asks for.
 template <class Entry, class Bytes, class... Sizes, class... Arrays>
-void run_face(Entry entry, Bytes bytes, std::tuple<Sizes...> sizes, Arrays... arrays) {
+void run_entry(Entry entry, Bytes bytes, std::tuple<Sizes...> sizes, Arrays... arrays) {
   std::apply(
       [&](auto... s) {
         const size_t n = bytes(s...);
@@ -294,11 +294,6 @@ void run_face(Entry entry, Bytes bytes, std::tuple<Sizes...> sizes, Arrays... ar
               "a workspace that is too small is refused");
       },
       sizes);
-}
-template <class Entry, class Bytes, class... Sizes, class... Arrays>
-void run_entry(Entry entry, Bytes bytes, const gnograd_cuda_graph& graph,
-               std::tuple<Sizes...> sizes, Arrays... arrays) {
-  run_face(entry, bytes, std::tuple_cat(std::tuple(&graph), sizes), arrays...);
 }
 
 // Says so and ends well where there is no device to run on.

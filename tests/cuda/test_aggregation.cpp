@@ -169,7 +169,7 @@ struct Case {
 
   void test() {
     DeviceGraph d = to_device(graph);
-    const std::tuple sizes(n.node, n.edge, n.own, op);
+    const std::tuple sizes(&d.view, n.node, n.edge, n.own, op);
     auto x = upload(in), dx = upload(tangents);
     Device<T> cotangent(g, shift), out(graph.n_dst * n.row(), shift);
     Device<int64_t> location(graph.n_dst * (n.node + n.edge));
@@ -193,7 +193,7 @@ struct Case {
     const auto along32 = values(ComplexFloat(), &tangents);
 
     // forward
-    run_entry(Abi<T>::forward, Abi<T>::forward_bytes, d.view, sizes, x[0].get(), weights(x),
+    run_entry(Abi<T>::forward, Abi<T>::forward_bytes, sizes, x[0].get(), weights(x),
               x[2].get(), x[3].get(), out.get(), extremum ? location.get() : nullptr,
               op == mean ? degree.get() : nullptr);
     compare(name("forward"), out.host(), truth.forward(in64), doubles(plain.forward(in32)));
@@ -218,8 +218,8 @@ struct Case {
     const auto plain_vjp = plain.vjp(numbers<float>(g), in32);
     for (const bool saved : {true, false}) {
       auto grad = room();
-      run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, d.view, sizes, cotangent.get(), x[0].get(),
-                weights(x), x[2].get(), nullptr, saved && extremum ? location.get() : nullptr,
+      run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes, cotangent.get(), x[0].get(),
+                weights(x), x[2].get(), x[3].get(), nullptr, saved && extremum ? location.get() : nullptr,
                 saved && op == mean ? degree.get() : nullptr, grad[0].get(), weights(grad),
                 grad[2].get(), grad[3].get());
       for (int a = 0; a < 4; ++a)
@@ -230,8 +230,8 @@ struct Case {
       if (a == 1 && !weighted) continue;
       auto grad = room();
       const auto wanted = [&](int b) -> T* { return a == b ? grad[b].get() : nullptr; };
-      run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, d.view, sizes, cotangent.get(), x[0].get(),
-                weights(x), x[2].get(), nullptr, nullptr, nullptr, wanted(0), wanted(1), wanted(2),
+      run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes, cotangent.get(), x[0].get(),
+                weights(x), x[2].get(), x[3].get(), nullptr, nullptr, nullptr, wanted(0), wanted(1), wanted(2),
                 wanted(3));
       compare(name("vjp, alone") + " " + "xweo"[a], grad[a].host(), doubles(want[a]),
               doubles(plain_vjp[a]));
@@ -239,8 +239,8 @@ struct Case {
 
     // jvp, which also proves the oracle's vjp: <g, jvp(t)> = <vjp(g), t>
     Device<T> dout(graph.n_dst * n.row(), shift);
-    run_entry(Abi<T>::jvp, Abi<T>::jvp_bytes, d.view, sizes, x[0].get(), weights(x), x[2].get(),
-              dx[0].get(), weights(dx), dx[2].get(), dx[3].get(), dout.get());
+    run_entry(Abi<T>::jvp, Abi<T>::jvp_bytes, sizes, x[0].get(), weights(x), x[2].get(),
+              x[3].get(), dx[0].get(), weights(dx), dx[2].get(), dx[3].get(), dout.get());
     const auto tangent = doubles(truth_derivative.forward(along64));
     compare(name("jvp"), dout.host(), tangent, doubles(plain_derivative.forward(along32)));
     double left = 0, right = 0;
@@ -251,8 +251,9 @@ struct Case {
 
     // hvp
     auto grad = room();
-    run_entry(Abi<T>::hvp, Abi<T>::hvp_bytes, d.view, sizes, cotangent.get(), x[0].get(),
-              weights(x), dx[0].get(), weights(dx), grad[0].get(), weights(grad), grad[2].get(),
+    run_entry(Abi<T>::hvp, Abi<T>::hvp_bytes, sizes, cotangent.get(), x[0].get(),
+              weights(x), x[2].get(), x[3].get(), dx[0].get(), weights(dx), dx[2].get(), dx[3].get(),
+              grad[0].get(), weights(grad), grad[2].get(),
               grad[3].get());
     const auto want_hvp = truth_derivative.vjp(numbers<Complex>(g), along64);
     const auto plain_hvp = plain_derivative.vjp(numbers<ComplexFloat>(g), along32);
@@ -264,14 +265,15 @@ struct Case {
   // The bits of everything vjp and hvp give.
   std::vector<T> bits() {
     DeviceGraph d = to_device(graph);
-    const std::tuple sizes(n.node, n.edge, n.own, op);
+    const std::tuple sizes(&d.view, n.node, n.edge, n.own, op);
     auto x = upload(in), dx = upload(tangents), grad = room(), dgrad = room();
     Device<T> cotangent(g);
-    run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, d.view, sizes, cotangent.get(), x[0].get(),
-              weights(x), x[2].get(), nullptr, nullptr, nullptr, grad[0].get(), weights(grad),
+    run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes, cotangent.get(), x[0].get(),
+              weights(x), x[2].get(), x[3].get(), nullptr, nullptr, nullptr, grad[0].get(), weights(grad),
               grad[2].get(), grad[3].get());
-    run_entry(Abi<T>::hvp, Abi<T>::hvp_bytes, d.view, sizes, cotangent.get(), x[0].get(),
-              weights(x), dx[0].get(), weights(dx), dgrad[0].get(), weights(dgrad), dgrad[2].get(),
+    run_entry(Abi<T>::hvp, Abi<T>::hvp_bytes, sizes, cotangent.get(), x[0].get(),
+              weights(x), x[2].get(), x[3].get(), dx[0].get(), weights(dx), dx[2].get(), dx[3].get(),
+              dgrad[0].get(), weights(dgrad), dgrad[2].get(),
               dgrad[3].get());
     std::vector<T> all;
     for (auto* arrays : {&grad, &dgrad})
@@ -291,7 +293,7 @@ void test_names(const HostGraph& graph) {
     Case<T> c(graph, {5, 0, 0}, mean, true);
     auto x = c.upload(c.in), grad = c.room();
     Device<T> g(c.g);
-    run_entry(Abi<T>::weighted, Abi<T>::weighted_bytes, d.view, std::tuple(int64_t(5), int(mean)),
+    run_entry(Abi<T>::weighted, Abi<T>::weighted_bytes, std::tuple(&d.view, int64_t(5), int(mean)),
               g.get(), x[0].get(), x[1].get(), nullptr, nullptr, nullptr, grad[0].get(),
               grad[1].get());
     Arrays<double> in;
@@ -306,8 +308,8 @@ void test_names(const HostGraph& graph) {
     Case<T> c(graph, {3, 2, 0}, sum, false);
     auto x = c.upload(c.in), grad = c.room();
     Device<T> g(c.g);
-    run_entry(Abi<T>::simple, Abi<T>::simple_bytes, d.view,
-              std::tuple(int64_t(3), int64_t(2), int(sum)), g.get(), x[0].get(), x[2].get(),
+    run_entry(Abi<T>::simple, Abi<T>::simple_bytes,
+              std::tuple(&d.view, int64_t(3), int64_t(2), int(sum)), g.get(), x[0].get(), x[2].get(),
               nullptr, nullptr, grad[0].get(), grad[2].get());
     for (const int a : {0, 2})
       compare("agg_simple_hvp", grad[a].host(), std::vector<double>(c.in[a].size()),

@@ -208,18 +208,26 @@ ABI(__half, f16)
 ABI(__nv_bfloat16, bf16)
 
 // Call one face of the operator of a setting.
-#define CALL(face, ...)                                                                          \
-  do {                                                                                           \
-    if (s.op == gat)                                                                             \
-      run_entry(Abi<T>::mha_gat_##face, Abi<T>::mha_gat_##face##_bytes, d.view,                  \
-                std::tuple(s.heads, s.size, s.edge_size, int(s.concat), s.activation, s.slope),  \
-                __VA_ARGS__);                                                                    \
-    else if (s.op == gat_v2)                                                                     \
-      run_entry(Abi<T>::mha_gat_v2_##face, Abi<T>::mha_gat_v2_##face##_bytes, d.view,            \
-                std::tuple(s.heads, s.size, int(s.concat), s.activation, s.slope), __VA_ARGS__); \
-    else                                                                                         \
-      run_entry(Abi<T>::mha_simple_##face, Abi<T>::mha_simple_##face##_bytes, d.view,            \
-                std::tuple(s.heads, s.size, int(s.concat), s.activation), __VA_ARGS__);          \
+#define SIZES_mha_gat \
+  std::tuple(&d.view, s.heads, s.size, s.edge_size, int(s.concat), s.activation, s.slope)
+#define SIZES_mha_gat_v2 std::tuple(&d.view, s.heads, s.size, int(s.concat), s.activation, s.slope)
+#define SIZES_mha_simple std::tuple(&d.view, s.heads, s.size, int(s.concat), s.activation)
+#define ENTRY(name, face, ...)                                                         \
+  run_entry(Abi<T>::name##_##face, Abi<T>::name##_##face##_bytes, SIZES_##name, __VA_ARGS__)
+#define CALL(face, ...)                                           \
+  do {                                                            \
+    if (s.op == gat) ENTRY(mha_gat, face, __VA_ARGS__);           \
+    else if (s.op == gat_v2) ENTRY(mha_gat_v2, face, __VA_ARGS__); \
+    else ENTRY(mha_simple, face, __VA_ARGS__);                    \
+  } while (false)
+// One that saves or reads what GATv2 has more of than the others.
+#define LIST(...) __VA_ARGS__
+#define CALL_SAVING(face, activated, before, ...)                                               \
+  do {                                                                                          \
+    if (s.op == gat) ENTRY(mha_gat, face, LIST before __VA_OPT__(, ) __VA_ARGS__);              \
+    else if (s.op == gat_v2)                                                                    \
+      ENTRY(mha_gat_v2, face, LIST before, activated __VA_OPT__(, ) __VA_ARGS__);               \
+    else ENTRY(mha_simple, face, LIST before __VA_OPT__(, ) __VA_ARGS__);                       \
   } while (false)
 
 template <class T>
@@ -273,6 +281,7 @@ struct Case {
     auto x = upload(in), dx = upload(tangents);
     Device<T> cotangent(g, shift), out(g.size(), shift), dout(g.size(), shift);
     Device<Real<T>> lse(graph.n_dst * s.heads), scores(2 * s.heads * graph.n_edges());
+    Device<T> activated(graph.n_edges() * s.row(), shift);
 
     using Complex = std::complex<double>;
     using ComplexFloat = std::complex<float>;
@@ -291,7 +300,8 @@ struct Case {
     const auto along32 = values(ComplexFloat(), &tangents);
 
     // forward, with what it saves
-    CALL(forward, x[0].get(), x[1].get(), x[2].get(), edges(x), out.get(), lse.get(), scores.get());
+    CALL_SAVING(forward, activated.get(),
+                (x[0].get(), x[1].get(), x[2].get(), edges(x), out.get(), lse.get(), scores.get()));
     compare(name("forward"), out.host(), truth.forward(in64), doubles(plain.forward(in32)));
     std::vector<double> want_scores(2 * s.heads * graph.n_edges()), want_lse;
     for (int64_t i = 0; i < graph.n_dst; ++i)
@@ -319,6 +329,18 @@ struct Case {
     check(worst(doubles(scores.host()), want_scores) <= 50 * Type<Real<T>>::epsilon * largest,
           name("softmax_scores"));
 
+    if (s.op == gat_v2) {
+      const auto bent = [&](auto& oracle, const auto& in) {
+        std::vector<double> t(graph.n_edges() * s.row());
+        for (int64_t i = 0; i < graph.n_dst; ++i)
+          for (int64_t p = graph.offsets[i]; p < graph.offsets[i + 1]; ++p)
+            for (int64_t c = 0; c < s.row(); ++c)
+              t[p * s.row() + c] = oracle.act(oracle.v2_u(in, i, p, c / s.size, c % s.size));
+        return t;
+      };
+      compare(name("activation_scores"), activated.host(), bent(truth, in64), bent(plain, in32));
+    }
+
     // vjp: all gradients, and each alone
     const auto want = truth.vjp(numbers<double>(g), in64);
     const auto plain_vjp = plain.vjp(numbers<float>(g), in32);
@@ -328,12 +350,24 @@ struct Case {
       const auto wanted = [&](int a) -> T* {
         return (alone < 0 || alone == a) && (a < 3 || s.edges()) ? grad[a].get() : nullptr;
       };
-      CALL(vjp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr, nullptr,
+      CALL_SAVING(vjp, nullptr,
+           (cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr, nullptr),
            wanted(0), wanted(1), wanted(2), wanted(3));
       for (int a = 0; a < 4; ++a)
         if (wanted(a))
           compare(name("vjp") + " " + std::to_string(a) + (alone < 0 ? "" : " alone"),
                   grad[a].host(), doubles(want[a]), doubles(plain_vjp[a]));
+    }
+
+    // what is saved in 16 bits is rounded, which is more than the oracle allows for
+    if (s.op == gat_v2 && sizeof(T) >= sizeof(float)) {
+      auto grad = room();
+      ENTRY(mha_gat_v2, vjp, cotangent.get(), x[0].get(), nullptr, x[2].get(), nullptr, nullptr,
+            nullptr, activated.get(), grad[0].get(), grad[1].get(), grad[2].get(), edges(grad));
+      for (int a = 0; a < 4; ++a)
+        if (a < 3 || s.edges())
+          compare(name("vjp from activation_scores") + " " + std::to_string(a), grad[a].host(),
+                  doubles(want[a]), doubles(plain_vjp[a]));
     }
 
     // jvp, which also proves the oracle's vjp: <g, jvp(t)> = <vjp(g), t>
@@ -378,7 +412,8 @@ struct Case {
     DeviceGraph d = to_device(graph);
     auto x = upload(in), dx = upload(tangents), grad = room(), dgrad = room();
     Device<T> cotangent(g);
-    CALL(vjp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr, nullptr,
+    CALL_SAVING(vjp, nullptr,
+         (cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr, nullptr),
          grad[0].get(), grad[1].get(), grad[2].get(), edges(grad));
     CALL(hvp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), dx[0].get(),
          dx[1].get(), dx[2].get(), edges(dx), dgrad[0].get(), dgrad[1].get(), dgrad[2].get(),

@@ -318,7 +318,7 @@ struct Case {
     }();
     using A = Abi<T, branch>;
     const auto entry = std::get<face>(A::entries);
-    std::apply([&](auto... a) { run_face(entry, A::bytes[face], sizes, a...); }, arrays);
+    std::apply([&](auto... a) { run_entry(entry, A::bytes[face], sizes, a...); }, arrays);
   }
   template <Face face>
   void run(const Pointers& p) {
@@ -546,7 +546,7 @@ void test_faults() {
   const auto faults = [&] {
     Device<int32_t> blocks(c.blocks);
     Device<int64_t> found(2);
-    run_face(gnograd_cuda_selected_attention_check_i32,
+    run_entry(gnograd_cuda_selected_attention_check_i32,
              gnograd_cuda_selected_attention_check_workspace_bytes_i32,
              std::tuple(s.n_queries(), s.n_keys(), s.n_query_heads, s.n_heads, s.d_k, s.d_v,
                         s.n_slots, int64_t(1), static_cast<const int32_t*>(blocks.get()),

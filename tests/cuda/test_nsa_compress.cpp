@@ -129,22 +129,22 @@ void test_compress(const Shape& s) {
   Device<T> x(in[0]), w(in[1]), dx(tangents[0]), dw(tangents[1]), cotangent(g), out(g.size());
   Device<T> grad_x(in[0].size()), grad_w(in[1].size());
 
-  run_face(A::forward, A::forward_bytes, sizes, x.get(), w.get(), out.get());
+  run_entry(A::forward, A::forward_bytes, sizes, x.get(), w.get(), out.get());
   compare(s.name() + " forward", out.host(), truth.forward(values(double())),
           doubles(plain.forward(values(float()))));
 
-  run_face(A::vjp, A::vjp_bytes, sizes, cotangent.get(), x.get(), w.get(), grad_x.get(),
+  run_entry(A::vjp, A::vjp_bytes, sizes, cotangent.get(), x.get(), w.get(), grad_x.get(),
            grad_w.get());
   const auto want = truth.vjp(numbers<double>(g), values(double()));
   const auto want32 = plain.vjp(numbers<float>(g), values(float()));
   compare(s.name() + " vjp x", grad_x.host(), want[0], doubles(want32[0]));
   compare(s.name() + " vjp w", grad_w.host(), want[1], doubles(want32[1]));
 
-  run_face(A::jvp, A::jvp_bytes, sizes, x.get(), w.get(), dx.get(), dw.get(), out.get());
+  run_entry(A::jvp, A::jvp_bytes, sizes, x.get(), w.get(), dx.get(), dw.get(), out.get());
   compare(s.name() + " jvp", out.host(), doubles(truth_derivative.forward(values(Complex()))),
           doubles(plain_derivative.forward(values(ComplexFloat()))));
 
-  run_face(A::hvp, A::hvp_bytes, sizes, cotangent.get(), x.get(), w.get(), dx.get(), dw.get(),
+  run_entry(A::hvp, A::hvp_bytes, sizes, cotangent.get(), x.get(), w.get(), dx.get(), dw.get(),
            grad_x.get(), grad_w.get());
   const auto second = truth_derivative.vjp(numbers<Complex>(g), values(Complex()));
   const auto second32 = plain_derivative.vjp(numbers<ComplexFloat>(g), values(ComplexFloat()));
@@ -232,7 +232,7 @@ void test_select(const std::string& name, const Selection& s) {
   Device<T> q_device(q), k_device(k);
   Device<Real<T>> lse_device(lse);
   Device<int32_t> chosen(want.size());
-  run_face(Abi<T>::select, Abi<T>::select_bytes,
+  run_entry(Abi<T>::select, Abi<T>::select_bytes,
            std::tuple(n_queries, n_compressed, cu_k.back(), query_heads, s.heads, s.d_k, s.n_slots,
                       int64_t(s.q_lengths.size()), static_cast<const int64_t*>(device_q.get()),
                       static_cast<const int64_t*>(device_k.get()), s.block, s.stride, s.block_size,

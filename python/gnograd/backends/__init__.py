@@ -5,8 +5,11 @@ A backend is a module with
 
 - ``DEVICE``: what it is called in messages,
 - ``SUFFIXES``: the names of the dtypes it computes in, and how its functions' names end,
-- ``contiguous(array)``: the array, or a copy that kernels can read,
-- ``empty(shape, dtype)``: memory for an output,
+- ``describe(array)``: its shape, and the name of its dtype,
+- ``is_contiguous(array)``: whether kernels can read it, and write to it,
+- ``contiguous(array, stream=None)``: the array, or a copy that they can read,
+- ``columns(array, begin)``: the columns of a contiguous matrix from `begin` on, without a copy,
+- ``empty(shape, dtype, like, stream=None)``: memory for an output, where another array is,
 - ``run(operator, face, dtype, arguments, stream=None)``: call the kernel. The arguments are in the
   order of the C interface: graphs, numbers, arrays, and None for an absent array. What a device
   needs besides (workspace) it adds itself. A stream is an address; None is the current one,
@@ -16,20 +19,19 @@ A backend is a module with
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from gnograd.backends import cpu
+from gnograd.backends import cpu, cuda_library
 
 __all__ = ["backend_of", "has_cuda"]
 
 
 def has_cuda() -> bool:
-    """Whether this build of gnograd has CUDA kernels."""
-    return importlib.util.find_spec("gnograd.backends.cuda") is not None
+    """Whether there are CUDA kernels: this build's, or those of ``GNOGRAD_CUDA_LIBRARY``."""
+    return cuda_library.find() is not None
 
 
 def backend_of(array: Any) -> ModuleType | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,14 +40,35 @@ def check_status(status: int) -> None:
     raise _EXCEPTIONS.get(status, RuntimeError)(message)
 
 
-def contiguous(array: NDArray[Any]) -> NDArray[Any]:
+@functools.cache
+def dtype_name(dtype: object) -> str:
+    """``"float32"``, PyTorch's too; byte-swapped numbers have another name."""
+    return str(dtype).removeprefix("torch.")
+
+
+def describe(array: NDArray[Any]) -> tuple[tuple[int, ...], str]:
+    """Shape and name of the dtype."""
+    return array.shape, dtype_name(array.dtype)
+
+
+def is_contiguous(array: NDArray[Any]) -> bool:
+    """Whether kernels can read an array, and write to it."""
+    return array.flags.c_contiguous and array.flags.aligned
+
+
+def contiguous(array: NDArray[Any], stream: int | None = None) -> NDArray[Any]:
     """The array itself when kernels can read it, else a copy."""
-    if array.flags.c_contiguous and array.flags.aligned:
-        return array
-    return np.array(array, order="C", copy=True)
+    return array if is_contiguous(array) else np.array(array, order="C", copy=True)
 
 
-def empty(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+def columns(array: NDArray[Any], begin: int) -> NDArray[Any]:
+    """The columns of a matrix from `begin` on, without a copy."""
+    return array[:, begin:]
+
+
+def empty(
+    shape: tuple[int, ...], dtype: str, like: NDArray[Any], stream: int | None = None
+) -> NDArray[Any]:
     """Memory for an output."""
     return np.empty(shape, dtype)
 

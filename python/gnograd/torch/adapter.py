@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import torch
-import torch.utils.dlpack
 from torch import Tensor
 
 from gnograd import shapes
@@ -58,10 +57,11 @@ def torch_operator(op: Function[Any]) -> Callable[..., Any]:
     -------
     callable
         Takes tensors where `op` takes arrays, and the same static arguments; where it takes
-        integers, tensors of any integer type. CPU tensors of the right type are not copied; CUDA
-        tensors are computed on the current stream. Differentiable twice in reverse mode, once in
-        forward mode; works under `torch.compile(fullgraph=True)`, `torch.vmap` (a loop over the
-        batch) and `torch.autocast` (computes in float32).
+        integers, tensors of any integer type. Tensors of the right type are not copied; those on a
+        GPU, which may be float16 and bfloat16 too, are computed on the current stream.
+        Differentiable twice in reverse mode, once in forward mode; works under
+        `torch.compile(fullgraph=True)`, `torch.vmap` (a loop over the batch) and `torch.autocast`
+        (computes in float32).
     """
     apply = _functions(_Faces(op)) if isinstance(op, Operator) else _Face(op).apply
     arrays = _static_arrays(op)
@@ -424,14 +424,15 @@ def _arrays(tensors: Tensors) -> Iterator[tuple[Callable[..., Any], Callable[...
     if device.type == "cpu":
         yield (lambda x: None if x is None else x.detach().numpy()), torch.from_numpy
         return
-    import cupy
+    # kernels take CUDA tensors as they are, and write to tensors
+    from gnograd.backends import cuda
+
+    def empty(shape: tuple[int, ...], dtype: str) -> Tensor:
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=device)
 
     stream = torch.cuda.current_stream(device).cuda_stream
-    with cupy.cuda.Device(device.index), cupy.cuda.ExternalStream(stream, device.index):
-        yield (
-            (lambda x: None if x is None else cupy.from_dlpack(x.detach())),
-            torch.utils.dlpack.from_dlpack,
-        )
+    with torch.cuda.device(device), cuda.using(stream, empty):
+        yield (lambda x: None if x is None else x.detach()), (lambda x: x)
 
 
 def _schema_type(parameter: inspect.Parameter) -> str:

@@ -92,7 +92,9 @@ void* closure;
 std::vector<std::pair<std::unique_ptr<void, void (*)(void*)>, size_t>>
     shared;  // this block's arrays, as its threads take them
 size_t shared_left;
-std::map<const char*, size_t> device;  // live cudaMalloc allocations
+std::map<const char*, size_t> device;  // live cudaMalloc allocations,
+std::map<const void*, int> device_of;  // and which of two devices they are on
+int current_device;
 cudaError_t last_error = cudaSuccess;
 
 // What the race detector orders accesses by; the latter two are new for every block.
@@ -353,18 +355,21 @@ void meet(unsigned mask, bool orders_memory, const void* in, Eval eval, void* cl
 
 // The CUDA runtime, as far as host code that launches kernels needs it. Streams run in order, at
 // once.
-using simt::device, simt::expose_device, simt::require_device;
+using simt::current_device, simt::device, simt::device_of, simt::expose_device,
+    simt::require_device;
 extern "C" {
 cudaError_t cudaMalloc(void** p, size_t n) {
   *p = std::malloc(n);
   std::memset(*p, 0xff, n);
   device[static_cast<char*>(*p)] = n;
+  device_of[*p] = current_device;
   ASAN(__asan_poison_memory_region(*p, n);)
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* p) {
   ASAN(if (p) __asan_unpoison_memory_region(p, device[static_cast<char*>(p)]);)
   device.erase(static_cast<char*>(p));
+  device_of.erase(p);
   std::free(p);
   return cudaSuccess;
 }
@@ -398,7 +403,26 @@ const char* cudaGetErrorString(cudaError_t e) {
   return e == cudaSuccess ? "no error" : "invalid configuration";
 }
 cudaError_t cudaGetDeviceCount(int* n) {
-  *n = 1;
+  *n = 2;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* n) {
+  *n = current_device;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int n) {
+  if (n != 0 && n != 1) return cudaErrorInvalidDevice;
+  current_device = n;
+  return cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* p) {
+  *attributes = {};
+  const auto at = device.upper_bound(static_cast<const char*>(p));
+  if (at == device.begin()) return cudaSuccess;
+  const auto [begin, n] = *std::prev(at);
+  if (static_cast<const char*>(p) >= begin + std::max<size_t>(n, 1)) return cudaSuccess;
+  attributes->type = cudaMemoryTypeDevice;
+  attributes->device = device_of[begin];
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
@@ -412,5 +436,12 @@ cudaError_t cudaStreamCreate(cudaStream_t* s) {
   *s = nullptr;
   return cudaSuccess;
 }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
+  *e = nullptr;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 }

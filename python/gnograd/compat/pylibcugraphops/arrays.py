@@ -16,24 +16,28 @@ __all__ = ["array_of", "extent", "is_read_only", "on_host"]
 
 def array_of(value: Any) -> Array:
     """The array itself, or a NumPy view of another library's memory; None if it is no array."""
-    if isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__"):
+    if isinstance(value, np.ndarray):
         return value
     if type(value).__module__.partition(".")[0] == "torch":
-        return _from_torch(value)
+        return _from_torch(value.detach())
+    if hasattr(value, "__cuda_array_interface__"):
+        return value
     if hasattr(value, "__array_interface__"):
         return np.asarray(value)
     return np.from_dlpack(value) if hasattr(value, "__dlpack__") else None
 
 
 def _from_torch(tensor: Any) -> Array:
+    if tensor.is_cuda:
+        return tensor
     if str(tensor.dtype) != "torch.bfloat16":
-        return tensor.detach().numpy()
+        return tensor.numpy()
     # NumPy has no bfloat16 of its own
     try:
         import ml_dtypes
     except ImportError:
         raise TypeError("bfloat16 tensors on the CPU need the package ml_dtypes") from None
-    return tensor.detach().view(sys.modules["torch"].int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.view(sys.modules["torch"].int16).numpy().view(ml_dtypes.bfloat16)
 
 
 def on_host(name: str, label: str, value: Array) -> NDArray[Any]:

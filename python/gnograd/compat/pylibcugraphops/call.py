@@ -140,22 +140,33 @@ class Call:
         """Whether any of these outputs shall be computed."""
         return any(self.get(role) is not None for role in roles)
 
-    def read(self, role: str, spec: str, dtype: str = "", needed: bool = True) -> Array:
-        """An input as the kernel takes it; None where the function has none."""
+    def read(
+        self, role: str, spec: str, dtype: str = "", needed: bool = True, real: bool = False
+    ) -> Array:
+        """An input as the kernel takes it; None where the function has none.
+
+        Where `real`, the kernel has it in the precision of its arithmetic.
+        """
         found = self._check(role, spec, dtype, needed)
         if found is None:
             return None
         label, array, dtype = found
         self._read.append((label, *extent(array)))
-        wanted = self._kernel_dtype(dtype)
+        wanted = self._kernel_dtype(dtype, real)
         if wanted == dtype:
-            return self._backend.contiguous(array)
-        converted = self._backend.empty(tuple(array.shape), wanted)
+            return self._backend.contiguous(array, stream=self._stream)
+        converted = self._empty_like(array, wanted)
         self._backend.assign(converted, array, stream=self._stream)
         return converted
 
     def write(
-        self, role: str, spec: str, dtype: str = "", needed: bool = False, add: bool = False
+        self,
+        role: str,
+        spec: str,
+        dtype: str = "",
+        needed: bool = False,
+        add: bool = False,
+        real: bool = False,
     ) -> Array:
         """Memory for an output: the caller's own where the kernel can write to it."""
         found = self._check(role, spec, dtype, needed)
@@ -164,13 +175,13 @@ class Call:
         label, array, dtype = found
         if is_read_only(array):
             raise ValueError(f"{self.name}: {label} is read-only")
-        if self._backend.contiguous(array) is not array:
+        if not self._backend.is_contiguous(array):
             raise ValueError(f"{self.name}: {label} is not contiguous")
         self._written.append((label, *extent(array)))
-        wanted = self._kernel_dtype(dtype)
+        wanted = self._kernel_dtype(dtype, real)
         if wanted == dtype and not add:
             return array
-        staged = self._backend.empty(tuple(array.shape), wanted)
+        staged = self._empty_like(array, wanted)
         self._staged.append((array, staged, add))
         return staged
 
@@ -180,9 +191,10 @@ class Call:
         dtype = self._kernel_dtype(self._dtype)
         self._backend.run(operator, face, dtype, arguments, stream=self._stream)
 
-    def add(self, target: Array, source: Array) -> None:
-        """Add to what a kernel has written."""
-        self._backend.assign(target, source, add=True, stream=self._stream)
+    def add_columns(self, target: Array, source: Array, begin: int) -> None:
+        """Add the columns of `source` from `begin` on to what a kernel has written."""
+        columns = self._backend.columns(source, begin)
+        self._backend.assign(target, columns, add=True, stream=self._stream)
 
     def store(self) -> None:
         """Write back what kernels could not write to directly."""
@@ -213,10 +225,14 @@ class Call:
             raise TypeError(
                 f"{self.name}: {label} is of type {type(value).__name__}, needs an array"
             )
-        actual = str(array.dtype).removeprefix("torch.")
+        shape, actual = backend.describe(array)
         self._check_kind(label, backend, actual, dtype)
-        shapes.match(f"{self.name}: {label}", tuple(array.shape), spec, self.sizes)
+        shapes.match(f"{self.name}: {label}", shape, spec, self.sizes)
         return label, array, actual
+
+    def _empty_like(self, array: Array, dtype: str) -> Array:
+        shape, _ = self._backend.describe(array)
+        return self._backend.empty(shape, dtype, array, stream=self._stream)
 
     def _check_kind(self, label: str, backend: ModuleType, dtype: str, needed: str) -> None:
         if self._first and backend is not self._backend:
@@ -232,11 +248,13 @@ class Call:
         if not needed:
             self._dtype = dtype
 
-    def _kernel_dtype(self, dtype: str) -> str:
+    def _kernel_dtype(self, dtype: str, real: bool = False) -> str:
         """What a kernel takes for the caller's numbers."""
         if dtype.startswith("int"):
             return "int64"
-        return dtype if dtype in self._backend.SUFFIXES and not self._mixed else "float32"
+        half = dtype in ("float16", "bfloat16")
+        same = dtype in self._backend.SUFFIXES and not self._mixed and not (real and half)
+        return dtype if same else "float32"
 
     def _check_overlap(self) -> None:
         """Kernels rely on it that what they read stays as it is."""

@@ -7,7 +7,7 @@ pylibcugraphops 24.12 does. ``fwd`` functions are forward faces, ``bwd`` functio
 `gnograd.mha_gat_v2`, whose documentation has the formulas and shapes.
 
 All arrays of a call are float32, float64, float16 or bfloat16, except where a function's name says
-more. On the CPU the arithmetic of both half precisions is float32. Results do not depend on the
+more. The arithmetic of both half precisions is float32. Results do not depend on the
 number of threads, so that the workspaces that make them deterministic are accepted, but not used.
 
 Raises
@@ -28,6 +28,7 @@ import numpy as np
 
 from gnograd.compat.pylibcugraphops.call import Call, function
 from gnograd.compat.pylibcugraphops.graph import Csc
+from gnograd.graph import Graph
 from gnograd.operator import Array
 
 P = ParamSpec("P")
@@ -92,7 +93,7 @@ def _forward(columns: str, own_is_x: bool = False) -> Callable[[Call], None]:
         if _is_extreme(aggregation):
             location = call.write("output_extrema_location", "n_dst D+De", graph.index_dtype, True)
         if aggregation is AggOp.Mean:
-            degree = call.write("node_degree", "n_dst", needed=True)
+            degree = call.write("node_degree", "n_dst", needed=True, real=True)
         call.compute(
             "agg_concat", "forward", graph.graph, D, De, Do, aggregation,
             x, w, e, own, out, location, degree,
@@ -123,13 +124,13 @@ def _backward(columns: str, own_is_x: bool = False) -> Callable[[Call], None]:
             location = call.read("output_extrema_location", "n_dst D+De", graph.index_dtype)
         if aggregation is AggOp.Mean:
             out = call.read("output_embedding", f"n_dst {columns}")
-            degree = call.read("node_degree", "n_dst")
+            degree = call.read("node_degree", "n_dst", real=True)
         call.compute(
             "agg_concat", "vjp", graph.graph, D, De, cotangent.shape[1] - D - De, aggregation,
             cotangent, x, w, None, None, out, location, degree, grad_x, grad_w, grad_e, grad_own,
         )  # fmt: skip
         if own_is_x and grad_x is not None:
-            call.add(grad_x, cotangent[:, D + De :])
+            call.add_columns(grad_x, cotangent, D + De)
         call.store()
 
     return body
@@ -643,8 +644,8 @@ def _gat_v2_forward(call: Call) -> None:
 def _gat_v2_backward(call: Call) -> None:
     """Gradients without the features of destinations and edges, which the interface leaves out.
 
-    What they add to a source's features is had from the activation scores. To the kernel it is a
-    feature of the edge, and the destinations have zeros.
+    What they add to a source's features is had from the activation scores. To the CPU's kernel it
+    is a feature of the edge, and the destinations have zeros.
     """
     columns, static = _gat_static(call)
     x_src = call.read("src_node_embedding", "n_src H*C")
@@ -659,20 +660,15 @@ def _gat_v2_backward(call: Call) -> None:
         call.write("grad_attention_weights", "H*C"),
         call.write("grad_edge_embedding", "n_edges H*C"),
     )
-    if not isinstance(activated, np.ndarray):
-        raise NotImplementedError(
-            f"{call.name}: on a GPU use gnograd.mha_gat_v2.vjp, which takes all features"
-        )
     graph = call.get("graph").graph
     _, kind, alpha = static
     if kind in (ActivationKind.LeakyReLU, ActivationKind.ELU) and alpha < 0:
         raise ValueError(f"{call.name}: alpha is {alpha}, needs a number that is not negative")
-    added = _inactive(kind, alpha, activated) - x_src[graph.indices]
-    e = added
-    if graph.edge_ids is not None:
-        e = np.empty_like(added)
-        e[graph.edge_ids] = added
-    x_dst = np.zeros((graph.n_dst, x_src.shape[1]), x_src.dtype)
+    # kernels on a GPU do without, given the activation scores
+    x_dst = e = None
+    if isinstance(activated, np.ndarray):
+        e = _by_row(graph, _inactive(kind, alpha, activated) - x_src[graph.indices])
+        x_dst = np.zeros((graph.n_dst, x_src.shape[1]), x_src.dtype)
     sizes = call.sizes["H"], call.sizes["C"]
     saved = None, scores, activated
     call.compute(
@@ -680,6 +676,15 @@ def _gat_v2_backward(call: Call) -> None:
         *saved, *gradients,
     )  # fmt: skip
     call.store()
+
+
+def _by_row(graph: Graph, added: Any) -> Any:
+    """Rows in the graph's order as rows of the edge table."""
+    if graph.edge_ids is None:
+        return added
+    e = np.empty_like(added)
+    e[graph.edge_ids] = added
+    return e
 
 
 def _inactive(kind: ActivationKind, c: float, t: Any) -> Any:
@@ -729,7 +734,7 @@ def mha_gat_v2_n2n_bwd(
     grad_attention_weights_workspace: Optional = None,
     stream_id: int = 0,
 ) -> None:
-    """Gradients of `mha_gat_v2_n2n_fwd`, from what it saved; on the CPU only."""
+    """Gradients of `mha_gat_v2_n2n_fwd`, from what it saved."""
 
 
 @function(_gat_v2_forward)
@@ -765,4 +770,4 @@ def mha_gat_v2_n2n_efeat_bwd(
     grad_attention_weights_workspace: Optional = None,
     stream_id: int = 0,
 ) -> None:
-    """Gradients of `mha_gat_v2_n2n_efeat_fwd`, from what it saved; on the CPU only."""
+    """Gradients of `mha_gat_v2_n2n_efeat_fwd`, from what it saved."""

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: MIT
+"""The CUDA kernels of aggregation and graph attention beside PyTorch and PyG on the same GPU.
+
+The same tensors go through all contestants, values and gradients are compared, and then timed by
+CUDA events:
+
+forward     the output
+training    output and all gradients
+
+GB/s counts every array read or written once, and a row of features for every edge that gathers
+one; its fraction is of the bandwidth of a copy, measured in the same run. A peer that runs out of
+memory has no ratio. The table is printed and appended to benchmarks/results/gpu.md, with the device
+and the date.
+
+    make gpu-bench
+    python benchmarks/gpu.py [--cases power-law mesh] [--repeats 20]
+"""
+
+import argparse
+import datetime
+import importlib.util
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+import gnograd as gg
+
+RESULTS = Path(__file__).parent / "results" / "gpu.md"
+
+
+# ---- graphs ----
+
+
+def power_law(nodes: int = 100_000, edges: int = 2_000_000) -> gg.Graph:
+    """Few nodes with very many edges."""
+    rng = np.random.default_rng(0)
+    weight = np.arange(1, nodes + 1) ** -0.8
+    dst = rng.choice(nodes, edges, p=weight / weight.sum())
+    return gg.Graph.from_edges(rng.integers(0, nodes, edges), np.sort(dst), nodes, nodes)
+
+
+def mesh(side: int = 1000) -> gg.Graph:
+    """Periodic triangle mesh: six neighbours a node."""
+    i, j = np.divmod(np.arange(side * side), side)
+    steps = [(0, 1), (1, 0), (1, 1), (0, -1), (-1, 0), (-1, -1)]
+    src = np.stack([(i + a) % side * side + (j + b) % side for a, b in steps], axis=1)
+    return gg.Graph(6 * np.arange(side * side + 1), src.ravel())
+
+
+CASES = {"power-law": (power_law, 128), "mesh": (mesh, 64)}
+
+
+# ---- contestants: functions of tensors, ours first ----
+
+
+def contests(graph: gg.Graph, width: int, device) -> Iterator[tuple]:
+    """Name, tensors, floats moved forward and backward, contestants by name."""
+    import torch
+
+    import gnograd.torch as gt
+
+    rng = np.random.default_rng(1)
+
+    def tensor(*shape):
+        values = rng.standard_normal(shape, dtype=np.float32)
+        return torch.from_numpy(values).to(device).requires_grad_()
+
+    n, edges = graph.n_dst, graph.n_edges
+    offsets, indices = (
+        torch.from_numpy(np.array(a, np.int64)).to(device) for a in (graph.offsets, graph.indices)
+    )
+    src, dst = indices, torch.from_numpy(np.array(graph.dst, np.int64)).to(device)
+    x, w = tensor(graph.n_src, width), tensor(edges)
+
+    def gather_scatter(x, w, reduce):
+        out = x.new_zeros(n, width)
+        messages = w[:, None] * x[src]
+        return out.scatter_reduce(
+            0, dst[:, None].expand(-1, width), messages, reduce, include_self=False
+        )
+
+    forward = edges * (width + 1) + n * width
+    backward = 2 * edges * (width + 1) + n * width + graph.n_src * width
+    for aggregation, reduce in (("sum", "sum"), ("max", "amax")):
+        peers = {
+            "gnograd": lambda x, w, a=aggregation: gt.agg_weighted(
+                x, w, graph=graph, aggregation=a
+            ),
+            "gather-scatter": lambda x, w, r=reduce: gather_scatter(x, w, r),
+        }
+        if aggregation == "sum":
+            peers["CSR product"] = lambda x, w: (
+                torch.sparse_csr_tensor(offsets, indices, w, (n, graph.n_src)) @ x
+            )
+        yield f"agg_weighted {aggregation}", (x, w), forward, forward + backward, peers
+
+    for heads, channels in ((8, 16), (4, 32)):
+        d = heads * channels
+        inputs = tensor(graph.n_src, d), tensor(2 * d)
+
+        def ours(x, a, heads=heads):
+            return gt.mha_gat(x, x, a, graph=graph, num_heads=heads)
+
+        def plain(x, a, heads=heads, channels=channels):
+            rows = x.view(-1, heads, channels)
+            left, right = a.view(2, heads, channels)
+            score = (rows * left).sum(-1)[src] + (rows * right).sum(-1)[dst]
+            score = torch.nn.functional.leaky_relu(score, 0.2)
+            top = score.new_full((n, heads), -torch.inf)
+            top = top.scatter_reduce(0, dst[:, None].expand(-1, heads), score, "amax").detach()
+            e = (score - top[dst]).exp()
+            total = e.new_zeros(n, heads).index_add(0, dst, e)
+            out = rows.new_zeros(n, heads, channels)
+            return out.index_add(0, dst, (e / total[dst])[:, :, None] * rows[src]).flatten(1)
+
+        forward = edges * (d + 2 * heads) + n * 2 * d
+        backward = edges * (3 * d + 4 * heads) + n * 4 * d
+        peers = {"gnograd": ours, "plain PyTorch": plain}
+        if importlib.util.find_spec("torch_geometric"):
+            peers["PyG softmax"] = pyg_attention(graph, src, dst, heads)
+        yield f"mha_gat {heads} x {channels}", inputs, forward, forward + backward, peers
+
+
+def pyg_attention(graph: gg.Graph, src, dst, heads: int) -> Callable:
+    """GATConv without its linear layers, by PyG's own functions."""
+    import torch
+    from torch_geometric.utils import scatter, softmax
+
+    def attention(x, a):
+        rows, (left, right) = x.view(len(x), heads, -1), a.view(2, heads, -1)
+        score = (rows * left).sum(-1)[src] + (rows * right).sum(-1)[dst]
+        alpha = softmax(torch.nn.functional.leaky_relu(score, 0.2), dst, num_nodes=graph.n_dst)
+        return scatter(alpha[:, :, None] * rows[src], dst, dim_size=graph.n_dst).flatten(1)
+
+    return attention
+
+
+# ---- what is measured ----
+
+
+def milliseconds(call: Callable, repeats: int) -> float:
+    """Median time of a call on the GPU."""
+    import torch
+
+    times = []
+    for _ in range(repeats + 3):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end))
+    return statistics.median(times[3:])
+
+
+def copy_bandwidth(device, repeats: int, megabytes: int = 512) -> float:
+    """Bytes a second, read and written."""
+    import torch
+
+    source = torch.ones(megabytes << 18, device=device)
+    target = torch.empty_like(source)
+    return 2 * 4 * source.numel() / (1e-3 * milliseconds(lambda: target.copy_(source), repeats))
+
+
+def faces(function: Callable, inputs, cotangent) -> dict[str, Callable]:
+    import torch
+
+    def forward():
+        with torch.no_grad():
+            return function(*inputs)
+
+    def training():
+        out = function(*inputs)
+        return out, *torch.autograd.grad(out, inputs, cotangent)
+
+    return {"forward": forward, "training": training}
+
+
+def validate(calls: dict[str, dict[str, Callable]], peer: str) -> None:
+    """Same values and gradients, or stop."""
+    pairs = zip(calls["gnograd"]["training"](), calls[peer]["training"](), strict=True)
+    for ours, theirs in pairs:
+        error = float((ours - theirs).abs().max() / theirs.abs().max())
+        if not error < 1e-3:
+            raise SystemExit(f"{peer} and gnograd differ by {error:.1e}")
+
+
+def measure(options: argparse.Namespace, device, device_name: str) -> Iterator[str]:
+    """Lines of the table."""
+    import torch
+
+    rate = copy_bandwidth(device, options.repeats)
+    yield f"\n## {device_name}, {datetime.date.today()}\n"
+    yield f"PyTorch {torch.__version__}, float32; copy {rate / 1e9:.0f} GB/s\n"
+    yield "| graph | operator | | time | GB/s | of copy | ratios |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for case in options.cases:
+        build, width = CASES[case]
+        graph = build()
+        for name, inputs, *floats, peers in contests(graph, width, device):
+            cotangent = torch.randn_like(peers["gnograd"](*inputs))
+            calls = {peer: faces(f, inputs, cotangent) for peer, f in peers.items()}
+            failed = set()
+            for peer in calls.keys() - {"gnograd"}:
+                try:
+                    validate(calls, peer)
+                except torch.OutOfMemoryError:
+                    failed.add(peer)
+            for face, numbers in zip(("forward", "training"), floats, strict=True):
+                ms = {
+                    peer: milliseconds(calls[peer][face], options.repeats)
+                    for peer in calls.keys() - failed
+                }
+                ours = ms.pop("gnograd")
+                speed = 4 * numbers / (1e-3 * ours)
+                ratios = [f"{peer} {t / ours:.1f}x" for peer, t in sorted(ms.items())]
+                ratios += [f"{peer} out of memory" for peer in sorted(failed)]
+                yield (
+                    f"| {case} | {name} | {face} | {ours:.3f} ms | {speed / 1e9:.0f} | "
+                    f"{100 * speed / rate:.0f} % | {', '.join(ratios)} |"
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--repeats", type=int, default=20)
+    options = parser.parse_args()
+    if not importlib.util.find_spec("torch"):
+        sys.exit("benchmarks/gpu.py compares with PyTorch: install torch with CUDA")
+    import torch
+
+    if not torch.cuda.is_available():
+        print("no GPU that this PyTorch can use; nothing was timed")
+        return
+    if not gg.get_config()["cuda"]:
+        sys.exit("gnograd was built without CUDA kernels")
+    RESULTS.parent.mkdir(exist_ok=True)
+    for line in measure(options, torch.device("cuda"), torch.cuda.get_device_name()):
+        print(line, flush=True)
+        with RESULTS.open("a") as file:
+            file.write(line + "\n")
+
+
+if __name__ == "__main__":
+    main()

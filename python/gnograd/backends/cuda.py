@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT
+"""Arrays on NVIDIA GPUs: the CUDA library, by ctypes.
+
+Any array with ``__cuda_array_interface__`` will do. Kernels are put on the current stream: that
+of `using`, else that of CuPy where it is imported, else the one the first array names, else the
+default stream. They wait for the streams that other arrays name, and nothing here waits for them.
+Results are CuPy arrays where CuPy can be imported, else `DeviceArray`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from ctypes import byref, c_int64, c_void_p
+from typing import Any, NamedTuple
+
+from gnograd.backends import cuda_arrays
+from gnograd.backends.cuda_arrays import (
+    DeviceArray,
+    address,
+    describe,
+    device_of,
+    on_device,
+    stream_of,
+    strides,
+    to_device,
+    use_on,
+    view_columns,
+)
+from gnograd.backends.cuda_library import library
+from gnograd.graph import Graph
+from gnograd.shapes import Shape
+
+__all__ = [
+    "DEVICE", "SUFFIXES", "DeviceArray", "assign", "columns", "contiguous", "describe", "empty",
+    "is_contiguous", "run", "to_device", "using",
+]  # fmt: skip
+
+DEVICE = "GPU"
+SUFFIXES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16"}
+"""Kinds of numbers the kernels take, and how their function names end."""
+
+_TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 3, "int32": 4, "int64": 5}
+
+columns = view_columns
+
+
+class _Surroundings(NamedTuple):
+    stream: int
+    empty: Callable[[Shape, str], Any]
+
+
+_surroundings: ContextVar[_Surroundings | None] = ContextVar("surroundings", default=None)
+
+
+@contextlib.contextmanager
+def using(stream: int, empty: Callable[[Shape, str], Any]) -> Iterator[None]:
+    """Compute on this stream, in memory that this function gives, for a shape and a dtype."""
+    token = _surroundings.set(_Surroundings(stream, empty))
+    try:
+        yield
+    finally:
+        _surroundings.reset(token)
+
+
+def is_contiguous(array: Any) -> bool:
+    """Whether kernels can read an array, and write to it."""
+    return strides(array) is None
+
+
+def contiguous(array: Any, stream: int | None = None) -> Any:
+    """The array itself when kernels can read it, else a copy."""
+    if is_contiguous(array):
+        return array
+    copy = empty(*describe(array), like=array, stream=stream)
+    assign(copy, array, stream=stream)
+    return copy
+
+
+def empty(shape: Shape, dtype: str, like: Any, stream: int | None = None) -> Any:
+    """Memory for an output, on the device of another array."""
+    given = _surroundings.get()
+    if given is not None:
+        return given.empty(shape, dtype)
+    device = device_of(like)
+    cupy = _cupy()
+    if cupy is None or dtype == "bfloat16":
+        return cuda_arrays.empty(shape, dtype, device, _current([like], stream))
+    with cupy.cuda.Device(device):
+        if stream is None:
+            return cupy.empty(shape, dtype)
+        with cupy.cuda.ExternalStream(stream, device):
+            return cupy.empty(shape, dtype)
+
+
+def assign(target: Any, source: Any, add: bool = False, stream: int | None = None) -> None:
+    """Copy or add numbers, whatever their dtypes."""
+    shape, to = describe(target)
+    _, source_dtype = describe(source)
+    with on_device(device_of(target)):
+        stream = _current([target, source], stream)
+        for array in (target, source):
+            use_on(array, stream)
+        integers = c_int64 * len(shape)
+        library().assign(
+            len(shape),
+            integers(*shape),
+            address(target),
+            _TYPES[to],
+            integers(*_item_strides(target)),
+            address(source),
+            _TYPES[source_dtype],
+            integers(*_item_strides(source)),
+            add,
+            stream,
+        )
+
+
+def run(
+    operator: str, face: str, dtype: str, arguments: Sequence[Any], stream: int | None = None
+) -> None:
+    """Launch one kernel, in memory that it needs besides."""
+    cuda = library()
+    found = cuda.faces.get(f"{operator}_{face}_{SUFFIXES[dtype]}")
+    if found is None:
+        raise NotImplementedError(
+            f"{operator}: there is no CUDA kernel for {dtype}; NumPy arrays are computed on the CPU"
+        )
+    if len(arguments) != found.n_sizes + found.n_arrays:
+        raise RuntimeError(
+            f"{operator}: the CUDA library takes {found.n_sizes + found.n_arrays} arguments, "
+            f"not {len(arguments)}"
+        )
+    arrays = [a for a in arguments if hasattr(a, "__cuda_array_interface__")]
+    device = _common_device(operator, arrays)
+    with on_device(device):
+        stream = _current(arrays, stream)
+        for array in arrays:
+            use_on(array, stream)
+        passed = [_pass(argument, device) for argument in arguments]
+        head, tail = passed[: found.n_sizes], passed[found.n_sizes :]
+        size = found.workspace_bytes(*head)
+        workspace = empty((size,), "uint8", arrays[0], stream) if size else None
+        status = found.launch(*head, *tail, address(workspace), size, stream)
+        cuda.check(status, operator)
+
+
+def _current(arrays: Sequence[Any], stream: int | None) -> int:
+    """The stream to use for these arrays, if none is given."""
+    if stream is not None:
+        return stream
+    given = _surroundings.get()
+    if given is not None:
+        return given.stream
+    cupy = _cupy() if "cupy" in sys.modules else None
+    if cupy is not None:
+        return int(cupy.cuda.get_current_stream().ptr)
+    named = (stream_of(array) for array in arrays)
+    return next((stream for stream in named if stream is not None), 0)
+
+
+@functools.cache
+def _cupy() -> Any:
+    """CuPy, where it can be used."""
+    try:
+        import cupy
+    except ImportError:
+        return None
+    return cupy if cupy.cuda.is_available() else None
+
+
+def _common_device(operator: str, arrays: Sequence[Any]) -> int:
+    devices = sorted({device_of(array) for array in arrays if address(array)})
+    if len(devices) > 1:
+        names = " and ".join(f"{DEVICE} {device}" for device in devices)
+        raise TypeError(f"{operator}: arrays are on {names}")
+    return devices[0] if devices else library().integer("current_device")
+
+
+def _pass(argument: Any, device: int) -> Any:
+    if argument is None:
+        return None
+    if isinstance(argument, Graph):
+        return byref(_mirror(argument, device).structure)
+    if hasattr(argument, "__cuda_array_interface__"):
+        return address(argument)
+    return argument
+
+
+def _item_strides(array: Any) -> list[int]:
+    """Items from one to the next, by dimension."""
+    (shape, dtype), given = describe(array), strides(array)
+    if given is None:
+        steps = [1]
+        for length in reversed(shape[1:]):
+            steps.insert(0, steps[0] * length)
+        return steps[: len(shape)]
+    item = cuda_arrays.item_size(dtype)
+    if any(step % item for step in given):
+        raise ValueError(f"an array of {dtype} with strides {given}, which are no whole items")
+    return [step // item for step in given]
+
+
+# ---- graphs ----
+
+
+class _Csc(ctypes.Structure):
+    _fields_ = tuple((name, c_void_p) for name in ("offsets", "indices", "edge", "position"))
+
+
+class _Graph(ctypes.Structure):
+    """The struct of the C interface."""
+
+    _fields_ = (
+        ("n_src", c_int64),
+        ("n_dst", c_int64),
+        ("n_edges", c_int64),
+        ("by_dst", _Csc),
+        ("by_src", _Csc),
+    )
+
+
+class _Mirror(NamedTuple):
+    """A graph on a device."""
+
+    structure: _Graph
+    arrays: list[DeviceArray]
+    """The memory behind it"""
+
+
+def _mirror(graph: Graph, device: int) -> _Mirror:
+    """The copy of a graph on a device, made when it is first needed there."""
+    mirror = graph.mirrors.get(device)
+    if mirror is None:
+        by_src = graph.transpose
+        ids = graph.edge_ids
+        by_dst = (graph.offsets, graph.indices, ids, None)
+        position = None if ids is None else by_src.position
+        hosts = [*by_dst, by_src.offsets, by_src.indices, by_src.edge, position]
+        # to_device waits, so that every stream may read it
+        arrays = [None if host is None else to_device(host, device, shared=True) for host in hosts]
+        pointers = [address(array) for array in arrays]
+        structure = _Graph(
+            graph.n_src, graph.n_dst, graph.n_edges, _Csc(*pointers[:4]), _Csc(*pointers[4:])
+        )
+        mirror = _Mirror(structure, [array for array in arrays if array is not None])
+        graph.mirrors[device] = mirror
+    return mirror

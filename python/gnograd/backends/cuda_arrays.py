@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""Arrays in GPU memory: what others' arrays say of themselves, and one of our own.
+
+Every library tells of its arrays by ``__cuda_array_interface__``. `DeviceArray` is what gnograd
+makes where there is no CuPy to make arrays with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import math
+import sys
+from collections.abc import Iterator
+from ctypes import byref, c_void_p
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.backends.cpu import dtype_name
+from gnograd.backends.cuda_library import library
+from gnograd.shapes import Shape
+
+__all__ = [
+    "DeviceArray", "Memory", "address", "describe", "device_of", "empty", "item_size",
+    "on_device", "stream_of",
+    "strides", "to_device", "use_on", "view_columns",
+]  # fmt: skip
+
+_BFLOAT16 = "<V2"  # NumPy has none of its own
+
+
+class Memory:
+    """Some bytes on one device, given back in the order of a stream.
+
+    Attributes
+    ----------
+    address : int
+    stream : int
+        The one that used it last. It must live as long as this memory.
+    shared : bool
+        Whether several streams use it at a time. Then the end waits for all of them.
+    """
+
+    def __init__(self, size: int, device: int, stream: int, shared: bool = False) -> None:
+        self.address = 0
+        self.device, self.stream, self.shared = device, stream, shared
+        if size:
+            memory = c_void_p()
+            with on_device(device):
+                library().allocate(size, byref(memory), stream)
+            self.address = memory.value or 0
+
+    def __del__(self) -> None:
+        # at exit the driver is quicker
+        if getattr(self, "address", 0) and not sys.is_finalizing():
+            with on_device(self.device):
+                if self.shared:
+                    library().release(self.address)
+                else:
+                    library().free(self.address, self.stream)
+
+
+class DeviceArray:
+    """Array in GPU memory.
+
+    It does no more than hold results: any library that knows ``__cuda_array_interface__``
+    (PyTorch, CuPy, Numba) takes it without a copy.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+        bfloat16 is that of the package ml_dtypes.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        dtype: str,
+        memory: Memory | Any,
+        address: int,
+        strides: tuple[int, ...] | None = None,
+    ) -> None:
+        self.shape = shape
+        self._dtype = dtype
+        self._memory = memory
+        """What must live as long: `Memory`, or another library's array."""
+        self._address = address
+        self._strides = strides
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the items."""
+        if self._dtype == "bfloat16":
+            importlib.import_module("ml_dtypes")  # makes the name known to NumPy
+        return np.dtype(self._dtype)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        bf16 = self._dtype == "bfloat16"
+        return {
+            "shape": self.shape,
+            "typestr": _BFLOAT16 if bf16 else np.dtype(self._dtype).str,
+            "data": (self._address, False),
+            "strides": self._strides,
+            "stream": _interface_stream(stream_of(self._memory)),
+            "version": 3,
+        }
+
+    def get(self) -> NDArray[Any]:
+        """A copy in host memory."""
+        if self._strides is not None:
+            raise ValueError("get: the array is not contiguous")
+        host = np.empty(self.shape, self.dtype)
+        if host.nbytes:
+            with on_device(device_of(self)):
+                cuda, stream = library(), stream_of(self)
+                cuda.copy(host.ctypes.data, self._address, host.nbytes, stream)
+                cuda.synchronize(stream)
+        return host
+
+    def __repr__(self) -> str:
+        return f"DeviceArray(shape={self.shape}, dtype={self._dtype})"
+
+
+def empty(shape: Shape, dtype: str, device: int, stream: int, shared: bool = False) -> DeviceArray:
+    """Array whose items have no values yet."""
+    memory = Memory(math.prod(shape) * item_size(dtype), device, stream, shared)
+    return DeviceArray(shape, dtype, memory, memory.address)
+
+
+def to_device(
+    host: NDArray[Any], device: int | None = None, stream: int = 0, shared: bool = False
+) -> DeviceArray:
+    """Copy of a NumPy array on a device, the current one when left out."""
+    device = library().integer("current_device") if device is None else device
+    host = np.ascontiguousarray(host).reshape(host.shape)
+    array = empty(host.shape, dtype_name(host.dtype), device, stream, shared)
+    if host.nbytes:
+        with on_device(device):
+            library().copy(array._address, host.ctypes.data, host.nbytes, stream)
+            library().synchronize(stream)
+    return array
+
+
+def use_on(array: Any, stream: int) -> None:
+    """Make a stream wait for what is done to an array; from now on it belongs to this stream."""
+    other = stream_of(array)
+    if other is not None and other != stream:
+        library().wait(stream, other)
+    memory = getattr(array, "_memory", None)
+    while isinstance(memory, DeviceArray):  # a view
+        memory = memory._memory
+    if isinstance(memory, Memory) and not memory.shared:
+        memory.stream = stream
+
+
+def view_columns(array: Any, begin: int) -> DeviceArray:
+    """The columns of a contiguous matrix from `begin` on, without a copy."""
+    (rows, columns), dtype = describe(array)
+    item = item_size(dtype)
+    row = columns * item
+    return DeviceArray(
+        (rows, columns - begin), dtype, array, address(array) + begin * item, (row, item)
+    )
+
+
+# ---- what arrays of any library say ----
+
+
+def describe(array: Any) -> tuple[Shape, str]:
+    """Shape and name of the dtype."""
+    dtype = getattr(array, "dtype", None)
+    if dtype is not None:
+        return tuple(array.shape), dtype_name(dtype)
+    interface = array.__cuda_array_interface__
+    typestr = interface["typestr"]
+    return tuple(interface["shape"]), (
+        "bfloat16" if typestr[1:] == _BFLOAT16[1:] else dtype_name(np.dtype(typestr))
+    )
+
+
+def strides(array: Any) -> tuple[int, ...] | None:
+    """Bytes from one item to the next, by dimension; None if there are no gaps."""
+    interface = array.__cuda_array_interface__
+    given, shape = interface.get("strides"), interface["shape"]
+    if given is None or 0 in shape:
+        return None
+    step, tight = item_size(describe(array)[1]), True
+    for length, stride in zip(reversed(shape), reversed(given), strict=True):
+        tight = tight and (length == 1 or stride == step)
+        step *= length
+    return None if tight else tuple(given)
+
+
+def address(array: Any) -> int:
+    """Where an array begins; 0 for None."""
+    return 0 if array is None else int(array.__cuda_array_interface__["data"][0] or 0)
+
+
+def stream_of(array: Any) -> int | None:
+    """The stream after whose work an array is ready; None if there is nothing to wait for."""
+    if isinstance(array, Memory):
+        return None if array.shared else array.stream
+    stream = array.__cuda_array_interface__.get("stream")
+    # there the default stream is 1
+    return stream if stream is None else 0 if stream == 1 else int(stream)
+
+
+def _interface_stream(stream: int | None) -> int | None:
+    return 1 if stream == 0 else stream
+
+
+def device_of(array: Any) -> int:
+    """Number of the device an array lies on; the current one for an array without memory."""
+    where = address(array)
+    if where == 0:
+        return library().integer("current_device")
+    return library().integer("device_of", where)
+
+
+@contextlib.contextmanager
+def on_device(device: int) -> Iterator[None]:
+    """Allocate and launch on this device."""
+    cuda = library()
+    before = cuda.integer("current_device")
+    if before == device:
+        yield
+        return
+    cuda.use_device(device)
+    try:
+        yield
+    finally:
+        cuda.use_device(before)
+
+
+def item_size(dtype: str) -> int:
+    """Bytes of an item."""
+    return 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""libgnograd_cuda.so: where it is, what functions it has, what its status codes mean.
+
+The functions of operators are bound from what the library itself says of them
+(``gnograd_cuda_prototypes``), so that this module knows no operator.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.resources
+import os
+import re
+from collections.abc import Callable
+from ctypes import byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from pathlib import Path
+from typing import Any, NamedTuple
+
+__all__ = ["RUNTIME", "Face", "Library", "device_names", "find", "library"]
+
+RUNTIME = """
+int abi_version(void)
+const char *error_string(int status)
+const char *prototypes(void)
+int device_count(int *n)
+int device_name(int device, int64_t length, char *name)
+int device_of(const void *memory, int *device)
+int current_device(int *device)
+int use_device(int device)
+int allocate(size_t bytes, void **memory, void *stream)
+int free(void *memory, void *stream)
+int release(void *memory)
+int copy(void *to, const void *from, size_t bytes, void *stream)
+int synchronize(void *stream)
+int wait(void *stream, void *other)
+int assign(int n_dims, const int64_t *shape, void *to, int to_type, const int64_t *to_strides, \
+const void *from, int from_type, const int64_t *from_strides, int add, void *stream)
+"""
+"""Functions that belong to no operator, as gnograd_cuda.h declares them, without the prefix."""
+
+_ABI_VERSION = 1
+_EXCEPTIONS = {-2: ValueError, 2: MemoryError}
+_SCALARS = {"int": c_int, "int64_t": c_int64, "size_t": c_size_t, "double": c_double}
+
+
+class Face(NamedTuple):
+    """The two functions of one face of an operator for one dtype."""
+
+    n_sizes: int
+    """How many of the arguments are graphs, sizes and codes; arrays follow."""
+    n_arrays: int
+    workspace_bytes: Callable[..., int]
+    launch: Callable[..., int]
+
+
+class Library:
+    """The functions of the library by their names without ``gnograd_cuda_``.
+
+    Attributes
+    ----------
+    faces : dict
+        Those of operators: ``"agg_weighted_forward_f32"``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._library = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise RuntimeError(f"the CUDA kernels cannot be loaded: {error}") from None
+        self._functions = {}
+        for line in RUNTIME.strip().splitlines():
+            result, name, arguments = re.fullmatch(r"(.*?)(\w+)\((.*)\)", line).groups()  # type: ignore[union-attr]
+            self._functions[name] = self._bind(
+                name, _argument_types(arguments), c_char_p if "*" in result else c_int
+            )
+        version = self._functions["abi_version"]()
+        if version != _ABI_VERSION:
+            raise RuntimeError(
+                f"{path} has version {version} of the interface, needs {_ABI_VERSION}"
+            )
+        self.faces = dict(map(self._face, self._functions["prototypes"]().decode().splitlines()))
+
+    def _bind(self, name: str, arguments: list[Any], result: Any) -> Any:
+        function = self._library[f"gnograd_cuda_{name}"]
+        function.argtypes, function.restype = arguments, result
+        return function
+
+    def _face(self, prototype: str) -> tuple[str, Face]:
+        """Bind one line of prototypes: ``name_type(sizes and codes; arrays)``."""
+        name, sizes, arrays = re.fullmatch(r"(\w+)\((.*); (.*)\)", prototype).groups()  # type: ignore[union-attr]
+        head, tail = _argument_types(sizes), _argument_types(arrays)
+        stem, _, dtype = name.rpartition("_")
+        return name, Face(
+            len(head),
+            len(tail),
+            self._bind(f"{stem}_workspace_bytes_{dtype}", head, c_size_t),
+            self._bind(name, [*head, *tail, c_void_p, c_size_t, c_void_p], c_int),
+        )
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """A function that belongs to no operator, which raises what it returns."""
+        if name not in self._functions:
+            raise AttributeError(name)
+        function = self._functions[name]
+        call = functools.partial(self._call, function)
+        self.__dict__[name] = call
+        return call
+
+    def _call(self, function: Callable[..., int], *arguments: Any) -> None:
+        self.check(function(*arguments))
+
+    def check(self, status: int, operator: str = "CUDA") -> None:
+        """Raise the error behind a status code, with the operator's name in front."""
+        if status:
+            kind = _EXCEPTIONS.get(status, RuntimeError)
+            raise kind(f"{operator}: {self.message(status)}")
+
+    def message(self, status: int) -> str:
+        """What a status code means."""
+        text: bytes = self._functions["error_string"](status)
+        return text.decode(errors="replace")
+
+    def integer(self, name: str, *arguments: Any) -> int:
+        """Result of a function that writes one integer behind its last pointer."""
+        value = c_int()
+        getattr(self, name)(*arguments, byref(value))
+        return value.value
+
+
+def _argument_types(arguments: str) -> list[Any]:
+    """Types of C parameters; all pointers are alike."""
+    if arguments == "void":
+        return []
+    return [
+        c_void_p if "*" in argument else _SCALARS[argument.split()[0]]
+        for argument in arguments.split(", ")
+    ]
+
+
+def find() -> Path | None:
+    """The library; ``GNOGRAD_CUDA_LIBRARY`` names another one, or, left empty, none."""
+    named = os.environ.get("GNOGRAD_CUDA_LIBRARY")
+    if named is not None:
+        return Path(named) if named else None
+    return _installed()
+
+
+@functools.cache
+def _installed() -> Path | None:
+    # in an editable installation it is in the build folder
+    path = importlib.resources.files("gnograd").joinpath("lib", "libgnograd_cuda.so")
+    return Path(str(path)) if path.is_file() else None
+
+
+@functools.cache
+def library() -> Library:
+    """The library, loaded when it is first needed.
+
+    Raises
+    ------
+    RuntimeError
+        There is none, or it does not fit this package.
+    """
+    path = find()
+    if path is None:
+        raise RuntimeError("gnograd was built without CUDA kernels")
+    return Library(path)
+
+
+def device_names() -> list[str]:
+    """Names of the GPUs that can be used."""
+    if find() is None:
+        return []
+    cuda = library()
+    try:
+        count = cuda.integer("device_count")
+    except RuntimeError:  # no driver
+        return []
+    names = []
+    for device in range(count):
+        name = ctypes.create_string_buffer(256)
+        cuda.device_name(device, len(name), name)
+        names.append(name.value.decode(errors="replace"))
+    return names

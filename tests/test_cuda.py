@@ -1,0 +1,721 @@
+# SPDX-License-Identifier: MIT
+"""The CUDA library under the package: on a GPU, or on the host's SIMT build of the same kernels.
+
+What the kernels compute is compared with the CPU in float64, whose own tests hold it to the
+formulas. ``make test`` names the SIMT build in GNOGRAD_CUDA_LIBRARY.
+"""
+
+import contextlib
+import gc
+import pickle
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import gnograd as gg
+import test_aggregation
+import test_compat
+import test_gat
+import test_nsa
+from conftest import GRAPHS, power_law
+from faces import like
+from gnograd.backends import cuda_library, has_cuda
+from gnograd.compat.pylibcugraphops import operators as ops
+from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
+
+GPUS = cuda_library.device_names() if has_cuda() else []
+pytestmark = pytest.mark.skipif(
+    not GPUS,
+    reason="no GPU" if has_cuda() else "no CUDA kernels in this build, and no GNOGRAD_CUDA_LIBRARY",
+)
+on_host = pytest.mark.skipif("host (SIMT)" not in GPUS, reason="needs the SIMT build")
+if GPUS:
+    from gnograd.backends import cuda
+
+CASES = test_aggregation.MANY + test_gat.MANY
+FEW = test_aggregation.FEW + test_gat.FEW
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+few_cases = pytest.mark.parametrize("case", FEW, ids=str)
+EPS = {"float64": 1e-13, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+def numbers(name):
+    return pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else np.dtype(name)
+
+
+def to_device(arrays):
+    """The same on the device; tuples and None stay."""
+    if arrays is None or isinstance(arrays, tuple):
+        return arrays and tuple(map(to_device, arrays))
+    return cuda.to_device(arrays)
+
+
+def to_host(arrays):
+    if arrays is None or isinstance(arrays, tuple):
+        return arrays and tuple(map(to_host, arrays))
+    return arrays.get()
+
+
+def wide(arrays):
+    """The same in float64."""
+    if arrays is None or isinstance(arrays, tuple):
+        return arrays and tuple(map(wide, arrays))
+    return arrays.astype(float)
+
+
+class Lender:
+    """An array of a library that has no more than the interface."""
+
+    def __init__(self, array, **changes):
+        self.lent = array
+        interface = dict(array.__cuda_array_interface__, **changes)
+        self.__cuda_array_interface__ = {k: v for k, v in interface.items() if v is not ...}
+
+
+# ---- the four faces ----
+
+
+def draw(case, edges, rng, dtype):
+    """Inputs, tangents and a cotangent in this dtype."""
+    inputs = case.inputs(edges, rng)
+    cotangent = rng.normal(size=case.operator(*inputs, **case.arguments(edges)).shape)
+    groups = (inputs, like(inputs, rng), (cotangent,))
+    return [tuple(None if a is None else a.astype(dtype) for a in group) for group in groups]
+
+
+def as_tuple(outputs):
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def faces_of(operator, inputs, tangents, cotangent, static):
+    """All results by name."""
+    out, saved = operator.forward(*inputs, return_saved=True, **static)
+    return {
+        "forward": (*as_tuple(operator(*inputs, **static)), *as_tuple(out)),
+        "vjp": operator.vjp(cotangent, inputs, **static),
+        "vjp with saved": operator.vjp(cotangent, inputs, saved=saved, **static),
+        "jvp": as_tuple(operator.jvp(inputs, tangents, **static)),
+        "hvp": operator.hvp(cotangent, inputs, tangents, **static),
+        "saved": tuple(saved),
+    }
+
+
+def check_faces(operator, inputs, tangents, cotangent, static, dtype, slack=1):
+    """The device's results in this dtype are those of the CPU in float64, rounded."""
+    exact = faces_of(operator, wide(inputs), wide(tangents), wide(cotangent), static)
+    static = {k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
+    given = map(to_device, (inputs, tangents, cotangent))
+    for face, arrays in faces_of(operator, *given, static).items():
+        for actual, expected in zip(to_host(arrays), exact[face], strict=True):
+            assert (actual is None) == (expected is None), face
+            if expected is not None:
+                assert actual.shape == expected.shape
+                assert_close(actual.astype(float), expected, dtype, slack)
+        if face in ("vjp", "hvp"):
+            assert all(str(a.dtype) == dtype for a in arrays if a is not None)
+
+
+def assert_close(actual, exact, dtype, slack):
+    finite = np.isfinite(exact)
+    assert_array_equal(np.isfinite(actual), finite)
+    scale = np.max(np.abs(exact), initial=1, where=finite)
+    tolerance = slack * (EPS[dtype] + 32 * EPS["float32"] * (dtype != "float64")) * scale
+    assert_allclose(actual[finite], exact[finite], rtol=0, atol=tolerance)
+
+
+@every_case
+def test_faces(case, any_graph, rng):
+    inputs, tangents, (cotangent,) = draw(case, any_graph, rng, "float64")
+    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(any_graph), "float64")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["power law", "bipartite", "no edges"])
+@few_cases
+def test_types(case, name, dtype, rng):
+    inputs, tangents, (cotangent,) = draw(case, GRAPHS[name], rng, numbers(dtype))
+    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(GRAPHS[name]), dtype)
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@test_nsa.every_case
+def test_sparse_attention(case, dtype, rng):
+    inputs, static = case.inputs(rng), case.arguments(rng)
+    out = test_nsa.first(case.operator(*inputs, **static))
+    lse = rng.normal(size=out.shape[:2]).astype("float64" if dtype == "float64" else "float32")
+    inputs, tangents = (
+        tuple(None if a is None else a.astype(numbers(dtype)) for a in group)
+        for group in (inputs, like(inputs, rng))
+    )
+    cotangent = test_nsa.cotangents(case, rng.normal(size=out.shape).astype(numbers(dtype)), lse)
+    # where a query sees one key, its gradient is a difference of two products with the saved output
+    check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
+
+
+@pytest.mark.parametrize("cu", [None, np.array([0, 5, 5, 17])])
+@pytest.mark.parametrize("dtype", EPS)
+def test_compress(dtype, cu, rng):
+    n = 7 if cu is None else int(gg.compressed_offsets(cu, 4, 2)[-1])
+    static = {"block": 4, "stride": 2, "cu": cu, "n_compressed": n}
+    shapes = [(17, 2, 3), (4, 2), (17, 2, 3), (4, 2), (n, 2, 3)]
+    x, w, dx, dw, c = (rng.normal(size=shape).astype(numbers(dtype)) for shape in shapes)
+    check_faces(gg.compress, (x, w), (dx, dw), c, static, dtype, slack=2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_select_blocks(dtype, rng):
+    q, k = (rng.normal(size=shape).astype(dtype) for shape in ((20, 4, 3), (9, 2, 3)))
+    static = {"block": 4, "stride": 2, "causal": True}
+    _, lse = gg.compressed_attention(q, k, k, **static)
+    static |= {"block_size": 4, "n_blocks": 3}
+    expected = gg.select_blocks(q, k, lse, **static)
+    actual = gg.select_blocks(*to_device((q, k, lse)), **static)
+    assert_array_equal(actual.get(), expected)
+
+
+@few_cases
+def test_wrt(case, rng):
+    edges = GRAPHS["power law"]
+    inputs, tangents, (cotangent,) = map(to_device, draw(case, edges, rng, "float32"))
+    static = case.arguments(edges)
+    everything = case.operator.vjp(cotangent, inputs, **static)
+    for k, name in enumerate(case.operator.inputs):
+        alone = case.operator.vjp(cotangent, inputs, wrt=[name], **static)
+        assert [g is None for g in alone[:k] + alone[k + 1 :]] == [True] * (len(inputs) - 1)
+        if inputs[k] is not None:
+            assert_array_equal(alone[k].get(), everything[k].get())
+        some = tuple(t if j == k else None for j, t in enumerate(tangents))
+        zeros = tuple(
+            t if j == k or t is None else cuda.to_device(0 * t.get())
+            for j, t in enumerate(tangents)
+        )
+        jvp = [case.operator.jvp(inputs, t, **static).get() for t in (some, zeros)]
+        assert_allclose(*jvp, rtol=1e-5, atol=1e-5)
+
+
+def test_saved_statistics_have_the_precision_of_the_arithmetic(rng):
+    edges = GRAPHS["power law"]
+    x, w = to_device(tuple(a.astype("float16") for a in test_aggregation.weighted(edges, rng)))
+    _, (out, location, degree) = gg.agg_weighted.forward(
+        x, w, graph=edges.graph, aggregation="mean", return_saved=True
+    )
+    assert (out.dtype, degree.dtype, location) == ("float16", "float32", None)
+
+
+def test_every_kernel_is_tested():
+    kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
+    tested = {case.operator.name for case in CASES + test_nsa.CASES}
+    assert kernels == tested | {"compress", "select_blocks"}
+
+
+# ---- arrays ----
+
+
+@pytest.fixture
+def weighted(rng):
+    """An operator's inputs, on the host."""
+    edges = GRAPHS["power law"]
+    x, w = test_aggregation.weighted(edges, rng, width=4)
+    return SimpleNamespace(
+        graph=edges.graph, x=x, w=w, out=gg.agg_weighted(x, w, graph=edges.graph)
+    )
+
+
+def test_arrays_that_have_but_the_interface(weighted):
+    x, w = Lender(cuda.to_device(weighted.x)), Lender(cuda.to_device(weighted.w), stream=...)
+    out = gg.agg_weighted(x, w, graph=weighted.graph)
+    assert_allclose(out.get(), weighted.out, rtol=1e-12)
+
+
+def test_bfloat16_without_a_dtype(weighted):
+    pytest.importorskip("ml_dtypes")
+    x, w = (Lender(cuda.to_device(a.astype("bfloat16"))) for a in (weighted.x, weighted.w))
+    assert x.__cuda_array_interface__["typestr"] == "<V2"
+    assert gg.agg_weighted(x, w, graph=weighted.graph).dtype == "bfloat16"
+
+
+@on_host
+def test_numpy_memory(weighted):
+    """On the host, pointers to the host are pointers to the device."""
+
+    class Wrapped:
+        def __init__(self, array):
+            self.__cuda_array_interface__ = array.__array_interface__
+
+    out = gg.agg_weighted(Wrapped(weighted.x), Wrapped(weighted.w), graph=weighted.graph)
+    assert_allclose(out.get(), weighted.out, rtol=1e-12)
+
+
+def test_strides(weighted):
+    """Transposed, with gaps, and backwards."""
+    transposed = cuda.to_device(weighted.x.T)
+    rows, columns = transposed.shape
+    x = Lender(transposed, shape=(columns, rows), strides=(8, 8 * columns))
+    gaps = cuda.to_device(np.repeat(weighted.w[::-1], 2))
+    last = gaps.__cuda_array_interface__["data"][0] + 8 * (gaps.shape[0] - 1)
+    w = Lender(gaps, shape=weighted.w.shape, strides=(-16,), data=(last, False))
+    out = gg.agg_weighted(x, w, graph=weighted.graph)
+    assert_allclose(out.get(), weighted.out, rtol=1e-12)
+
+
+def test_strides_that_are_none(weighted):
+    """Those of a contiguous array may be given; the step of a single item means nothing."""
+    x = Lender(cuda.to_device(weighted.x), strides=(32, 8))
+    assert cuda.contiguous(x) is x
+    one = Lender(cuda.to_device(np.ones((1, 4))), strides=(999, 8))
+    assert cuda.contiguous(one) is one
+
+
+def test_results():
+    array = cuda.to_device(np.arange(6, dtype=np.float32).reshape(2, 3))
+    assert repr(array) == "DeviceArray(shape=(2, 3), dtype=float32)"
+    assert array.dtype == np.float32
+    columns = cuda.columns(array, 1)
+    assert_array_equal(cuda.contiguous(columns).get(), [[1, 2], [4, 5]])
+    with pytest.raises(ValueError, match="not contiguous"):
+        columns.get()
+    assert cuda.to_device(np.ones((0, 3))).get().shape == (0, 3)
+    assert cuda.to_device(np.array(2.5)).get() == 2.5
+
+
+@pytest.mark.parametrize("source", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("target", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("add", [False, True])
+def test_assign(target, source, add):
+    values = np.linspace(-2, 2, 6).reshape(2, 3)
+    host, given = np.ones((2, 3)).astype(numbers(target)), values.astype(numbers(source))
+    array = cuda.to_device(host)
+    cuda.assign(array, cuda.to_device(given), add=add)
+    between = np.float64 if "float64" in (target, source) else np.float32
+    expected = given.astype(between) + (host.astype(between) if add else 0)
+    assert_array_equal(array.get(), expected.astype(host.dtype))
+
+
+def test_assign_integers():
+    array = cuda.to_device(np.zeros(3, np.int32))
+    cuda.assign(array, cuda.to_device(np.array([1, -2, 2**31 - 1])))
+    assert array.get().tolist() == [1, -2, 2**31 - 1]
+    with pytest.raises(ValueError, match="means nothing"):
+        cuda.assign(array, cuda.to_device(np.ones(3)))
+
+
+# ---- memory ----
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What is asked of the library, by function."""
+    gc.collect()  # what other tests have left
+    library, log = cuda_library.library(), {}
+
+    def noted(name, function):
+        def call(*arguments):
+            log.setdefault(name, []).append(arguments)
+            return function(*arguments)
+
+        return call
+
+    for name in ("allocate", "free", "release", "wait", "assign", "use_device"):
+        monkeypatch.setitem(library.__dict__, name, noted(name, getattr(library, name)))
+    faces = {
+        name: face._replace(launch=noted("launch", face.launch))
+        for name, face in library.faces.items()
+    }
+    monkeypatch.setattr(library, "faces", faces)
+    return log
+
+
+def test_memory_is_given_back(weighted, calls):
+    graph = pickle.loads(pickle.dumps(weighted.graph))
+    x, w = cuda.to_device(weighted.x), cuda.to_device(weighted.w)
+    out = gg.agg_weighted(x, w, graph=graph)
+    view = cuda.columns(x, 2)
+    assert len(calls["free"]) == 1  # the workspace
+    del x, w, out
+    assert len(calls["free"]) == 3
+    assert_array_equal(cuda.contiguous(view).get(), weighted.x[:, 2:])
+    del view
+    assert "release" not in calls
+    del graph
+    assert len(calls["release"]) == 7  # the arrays of a graph with edge_ids, both ways
+    assert len(calls["allocate"]) == len(calls["free"]) + 7
+
+
+def test_graph_is_copied_once(weighted, calls):
+    graph = pickle.loads(pickle.dumps(weighted.graph))
+    x, w = cuda.to_device(weighted.x), cuda.to_device(weighted.w)
+    counts = []
+    for _ in range(3):
+        gg.agg_weighted.vjp(x, (x, w), graph=graph)
+        counts.append(len(calls["allocate"]))
+    assert counts[2] - counts[1] == 3  # two gradients, workspace
+    assert len(graph.mirrors) == 1
+    assert not pickle.loads(pickle.dumps(graph)).mirrors
+
+
+@pytest.mark.parametrize("integer", ["int32", "int64"])
+@pytest.mark.parametrize("with_ids", [False, True])
+def test_integers_of_graphs(integer, with_ids, rng):
+    offsets, indices = np.array([0, 2, 2, 5], integer), np.array([3, 0, 1, 1, 2], integer)
+    ids = np.array([4, 2, 0, 1, 3], integer) if with_ids else None
+    graph = gg.Graph(offsets, indices, n_src=4, edge_ids=ids)
+    x, w = rng.normal(size=(4, 3)), rng.normal(size=5)
+    c = rng.normal(size=(3, 3))
+    expected = gg.agg_weighted.vjp(c, (x, w), graph=graph)
+    actual = gg.agg_weighted.vjp(to_device(c), to_device((x, w)), graph=graph)
+    for a, e in zip(actual, expected, strict=True):
+        assert_allclose(a.get(), e, rtol=1e-12)
+
+
+# ---- streams and devices ----
+
+
+@on_host
+def test_current_stream(weighted, calls):
+    """By default that of the first array; the others are waited for."""
+    x = Lender(cuda.to_device(weighted.x), stream=40)
+    w = Lender(cuda.to_device(weighted.w), stream=50)
+    out = gg.agg_weighted(x, w, graph=weighted.graph)
+    assert calls["launch"][-1][-1] == 40
+    assert calls["wait"] == [(40, 50)]
+    assert out.__cuda_array_interface__["stream"] == 40
+    del out
+    assert calls["free"][-1][1] == 40
+
+
+@on_host
+def test_default_stream(weighted, calls):
+    x, w = cuda.to_device(weighted.x), cuda.to_device(weighted.w)
+    assert x.__cuda_array_interface__["stream"] == 1
+    gg.agg_weighted(x, w, graph=weighted.graph)
+    assert calls["launch"][-1][-1] == 0
+    assert "wait" not in calls
+
+
+@on_host
+def test_chosen_stream(weighted, calls):
+    """As the adapter for PyTorch does: its stream, its memory."""
+    given = []
+
+    def empty(shape, dtype):
+        given.append(cuda.to_device(np.empty(shape, dtype)))
+        return given[-1]
+
+    x, w = cuda.to_device(weighted.x), cuda.to_device(weighted.w)
+    with cuda.using(60, empty):
+        out = gg.agg_weighted(x, w, graph=weighted.graph)
+    assert out is given[0]
+    assert calls["launch"][-1][-1] == 60
+    del x
+    assert calls["free"][-1][1] == 60  # behind the kernel that read it
+    assert_allclose(out.get(), weighted.out, rtol=1e-12)
+
+
+@on_host
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_torch_tensors(dtype, weighted, monkeypatch):
+    """Tensors go in and come out, on PyTorch's stream; here they say that they are on a GPU."""
+    torch = pytest.importorskip("torch")
+    from gnograd.torch import adapter
+
+    class OnGpu(torch.Tensor):
+        device = torch.device("cuda", 0)
+
+        @property
+        def __cuda_array_interface__(self):
+            contiguous = self.is_contiguous()
+            steps = None if contiguous else tuple(s * self.element_size() for s in self.stride())
+            return {
+                "shape": tuple(self.shape), "strides": steps, "data": (self.data_ptr(), False),
+                "typestr": torch._tensor._dtype_to_typestr(self.dtype), "version": 2,
+            }  # fmt: skip
+
+    streams = SimpleNamespace(cuda_stream=75)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: streams)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    empty = torch.empty
+    monkeypatch.setattr(
+        torch, "empty", lambda shape, dtype, device: empty(shape, dtype=dtype).as_subclass(OnGpu)
+    )
+    launched = []
+    run = cuda.run
+    monkeypatch.setattr(cuda, "run", lambda *a: (launched.append(cuda._current([], None)), run(*a)))
+    host = torch.tensor(weighted.x).to(getattr(torch, dtype))
+    x = host.t().contiguous().t().as_subclass(OnGpu).requires_grad_()
+    w = torch.tensor(weighted.w).to(host.dtype).as_subclass(OnGpu)
+    with adapter._arrays([x, w]) as (array, tensor):
+        out = tensor(gg.agg_weighted(array(x), array(w), graph=weighted.graph))
+    assert type(out) is OnGpu
+    assert out.dtype == host.dtype
+    assert launched == [75]
+    tolerance = 8 * max(EPS[dtype], 1e-13)
+    assert_allclose(out.as_subclass(torch.Tensor).double(), weighted.out, tolerance, tolerance)
+
+
+@on_host
+def test_cupy_stream(weighted, calls, monkeypatch):
+    cupy = SimpleNamespace(
+        cuda=SimpleNamespace(
+            is_available=lambda: True, get_current_stream=lambda: SimpleNamespace(ptr=70)
+        )
+    )
+    monkeypatch.setitem(__import__("sys").modules, "cupy", cupy)
+    monkeypatch.setattr(cuda, "_cupy", lambda: cupy)
+    assert cuda._current([cuda.to_device(weighted.x)], None) == 70
+    assert cuda._current([], 80) == 80
+
+
+@on_host
+def test_two_devices(weighted, calls):
+    x, w = (cuda.to_device(a, device=1) for a in (weighted.x, weighted.w))
+    assert cuda.device_of(x) == 1
+    out = gg.agg_weighted(x, w, graph=weighted.graph)
+    assert cuda.device_of(out) == 1
+    assert 1 in weighted.graph.mirrors
+    assert_allclose(out.get(), weighted.out, rtol=1e-12)
+    assert cuda_library.library().integer("current_device") == 0
+    with pytest.raises(TypeError, match="agg_weighted: arrays are on GPU 0 and GPU 1"):
+        gg.agg_weighted(cuda.to_device(weighted.x), w, graph=weighted.graph)
+
+
+# ---- errors ----
+
+
+def test_host_and_device_do_not_mix(weighted):
+    with pytest.raises(TypeError, match="agg_weighted: x is on the GPU but w is on the CPU"):
+        gg.agg_weighted(cuda.to_device(weighted.x), weighted.w, graph=weighted.graph)
+
+
+def test_checks_are_those_of_the_cpu(weighted):
+    x, w = cuda.to_device(weighted.x), cuda.to_device(weighted.w)
+    with pytest.raises(ValueError, match=r"agg_weighted: w has shape \(12, 4\), needs \(n_edges"):
+        gg.agg_weighted(x, x, graph=weighted.graph)
+    with pytest.raises(TypeError, match="x is float64 but w is float32"):
+        gg.agg_weighted(x, cuda.to_device(weighted.w.astype("f4")), graph=weighted.graph)
+    with pytest.raises(TypeError, match="x is int64, needs float32 or float64 or float16 or bfl"):
+        gg.agg_weighted(cuda.to_device(weighted.x.astype(int)), w, graph=weighted.graph)
+    with pytest.raises(TypeError, match="x is >f8, needs"):
+        gg.agg_weighted(Lender(x, typestr=">f8"), w, graph=weighted.graph)
+
+
+def test_no_kernel():
+    x = cuda.to_device(np.ones((3, 2)))
+    with pytest.raises(NotImplementedError, match="gno_aggregate: there is no CUDA kernel"):
+        gg.gno_aggregate(
+            x, cuda.to_device(np.ones((2, 2, 2))), graph=gg.Graph([0, 1, 2], [0, 1], n_src=3)
+        )
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "message"),
+    [
+        (-2, ValueError, "a size or code that means nothing"),
+        (-1, RuntimeError, "workspace"),
+        (2, MemoryError, "."),
+        (700, RuntimeError, "."),
+    ],
+)
+def test_status(status, error, message, weighted, monkeypatch):
+    library = cuda_library.library()
+    name = "agg_weighted_forward_f64"
+    face = library.faces[name]._replace(launch=lambda *_: status)
+    monkeypatch.setitem(library.faces, name, face)
+    with pytest.raises(error, match=f"^agg_weighted: .*{message}"):
+        gg.agg_weighted(*to_device((weighted.x, weighted.w)), graph=weighted.graph)
+
+
+def test_library_that_does_not_load(tmp_path, monkeypatch):
+    (tmp_path / "broken.so").write_text("no library")
+    with pytest.raises(RuntimeError, match="cannot be loaded"):
+        cuda_library.Library(tmp_path / "broken.so")
+    monkeypatch.setenv("GNOGRAD_CUDA_LIBRARY", "")
+    assert not has_cuda()
+
+
+def test_header():
+    """What is bound by hand is what the header declares."""
+    header = (Path(__file__).parents[1] / "cuda" / "gnograd_cuda.h").read_text()
+    header = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    declared = re.findall(r"^GNOGRAD_CUDA_API (.*?gnograd_cuda_\w+\(.*?\));", header, re.M | re.S)
+    declared = {re.sub(r"\s+", " ", d).replace(" )", ")") for d in declared}
+    bound = {
+        re.sub(r"(\w+\()", r"gnograd_cuda_\1", line, count=1)
+        for line in cuda_library.RUNTIME.strip().splitlines()
+    }
+    assert bound == declared
+
+
+def test_config(capsys):
+    assert gg.get_config()["cuda"] is True
+    assert gg.get_config()["gpus"] == ", ".join(GPUS)
+    gg.show_config()
+    assert f"gpus      {GPUS[0]}" in capsys.readouterr().out
+
+
+# ---- call sequences of pylibcugraphops: those of its own tests, with arrays on the device ----
+
+
+class OnDevice:
+    """The functions of `ops` with every array moved to the device and back."""
+
+    def __getattr__(self, name):
+        function = getattr(ops, name)
+        if not callable(function) or isinstance(function, type):
+            return function
+
+        def call(*args, **kwargs):
+            moved = {}
+
+            def move(value):
+                if not isinstance(value, np.ndarray):
+                    return value
+                return moved.setdefault(id(value), (value, cuda.to_device(value)))[1]
+
+            function(*map(move, args), **{k: move(v) for k, v in kwargs.items()})
+            for host, device in moved.values():
+                host[...] = device.get()
+
+        return call
+
+
+@pytest.fixture
+def on_device(monkeypatch):
+    monkeypatch.setattr(test_compat, "ops", OnDevice())
+
+
+@pytest.mark.usefixtures("on_device")
+class TestPylibcugraphops:
+    @test_compat.every_op
+    @test_compat.every_sequence
+    def test_aggregation(self, sequence, op, any_graph, rng):
+        test_compat.test_aggregation(sequence, op, any_graph, rng)
+
+    @pytest.mark.parametrize(("integer", "bipartite"), [("int32", True), ("int64", False)])
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @test_compat.every_op
+    @test_compat.every_sequence
+    def test_types(self, sequence, op, dtype, integer, bipartite, rng):
+        test_compat.test_types(sequence, op, dtype, integer, bipartite, rng)
+
+    @pytest.mark.parametrize("integer", ["int32", "int64"])
+    def test_saved_arrays(self, integer):
+        test_compat.test_saved_arrays(integer)
+
+    @pytest.mark.parametrize("edge_features", [False, True])
+    @pytest.mark.parametrize("concat", [False, True])
+    @pytest.mark.parametrize("test", [test_compat.test_gat, test_compat.test_gat_v2])
+    def test_attention(self, test, concat, edge_features, any_graph, rng):
+        test(concat, edge_features, any_graph, rng)
+
+    @pytest.mark.parametrize("kind", ActivationKind, ids=lambda kind: kind.name)
+    @pytest.mark.parametrize(
+        "sequence", [test_compat.gat, test_compat.gat_v2], ids=lambda s: s.__name__
+    )
+    def test_activations(self, sequence, kind, rng):
+        test_compat.test_activations(sequence, kind, rng)
+
+    @pytest.mark.parametrize("kind", ActivationKind, ids=lambda kind: kind.name)
+    def test_saturated_scores(self, kind, rng):
+        test_compat.test_saturated_scores(kind, rng)
+
+    def test_gradients_not_wanted(self, rng):
+        test_compat.test_gat_gradients_not_wanted(rng)
+        for op in AggOp:
+            test_compat.test_gradients_not_wanted(op, rng)
+
+
+def assert_same_but_for_rounding(actual, expected, kind):
+    """Sums may be taken in another order, and a gradient of two parts is rounded twice."""
+    assert actual.dtype == expected.dtype
+    scale = np.max(np.abs(expected.astype(float)), initial=1)
+    error = np.abs(actual.astype(float) - expected.astype(float))
+    assert np.all(error <= EPS[{"fp16": "float16", "bf16": "bfloat16"}[kind]] * scale)
+
+
+@pytest.mark.parametrize("kind", ["fp16", "bf16"])
+@test_compat.every_op
+@test_compat.every_sequence
+def test_aggregation_in_half_precision(sequence, op, kind, rng, monkeypatch):
+    graph, dtype = power_law(12, 40), test_compat.half(kind)
+    t, g = test_compat.arrays(rng, graph, dtype), test_compat.csc(graph, "int32")
+    out, _, grads = sequence(g, t, op, dtype, "int32")
+    monkeypatch.setattr(test_compat, "ops", OnDevice())
+    same, _, same_grads = sequence(g, t, op, dtype, "int32")
+    assert_same_but_for_rounding(same, out, kind)
+    for name, grad in grads.items():
+        assert_same_but_for_rounding(same_grads[name], grad, kind)
+
+
+@pytest.mark.parametrize("edge_features", [False, True])
+@pytest.mark.parametrize("precisions", [(0, 0, 0), (0, 0, 1), (0, 1, 1)])
+@pytest.mark.parametrize("kind", ["fp16", "bf16"])
+def test_attention_in_half_precision(kind, precisions, edge_features, rng, monkeypatch):
+    types = [("fp32" if p else kind) for p in precisions]
+    graph = power_law(12, 40)
+    t = test_compat.attention_arrays(rng, graph, test_compat.half(kind))
+    g, params = test_compat.csc(graph), mha_params(2, True, ActivationKind.ELU, 0.2)
+    out, scores, grads = test_compat.gat(g, t, params, edge_features, *types)
+    monkeypatch.setattr(test_compat, "ops", OnDevice())
+    same, same_scores, same_grads = test_compat.gat(g, t, params, edge_features, *types)
+    assert_allclose(same_scores, scores, rtol=1e-4, atol=1e-5)
+    assert_same_but_for_rounding(same, out, kind)
+    for name, grad in grads.items():
+        assert_same_but_for_rounding(same_grads[name], grad, kind)
+
+
+@pytest.mark.parametrize("kind", ["fp16", "bf16"])
+def test_gat_v2_in_half_precision(kind, rng, monkeypatch):
+    """Backward from the same activation scores, which are rounded."""
+    graph = power_law(12, 40)
+    t = test_compat.attention_arrays(rng, graph, test_compat.half(kind), v2=True)
+    g, params = test_compat.csc(graph), mha_params(2, True, ActivationKind.Tanh)
+    activated, c = test_compat.unset(40, test_compat.WIDTH, dtype=t.c.dtype), t.c
+    ops.mha_gat_v2_n2n_fwd(test_compat.like(t.c), None, activated, t.x_src, t.x_dst, t.a, g, params)
+    gradients = []
+    for functions in (ops, OnDevice()):
+        grads = [test_compat.like(x) for x in (t.x_src, t.x_dst, t.a)]
+        functions.mha_gat_v2_n2n_bwd(*grads, None, c, t.x_src, t.a, None, activated, g, params)
+        gradients.append(grads)
+    for cpu, gpu in zip(*gradients, strict=True):
+        assert_same_but_for_rounding(gpu, cpu, kind)
+
+
+def test_old_functions_refuse_what_does_not_fit(rng):
+    graph = power_law(12, 40)
+    t, g = test_compat.arrays(rng, graph), test_compat.csc(graph)
+    x, w = cuda.to_device(t.x), cuda.to_device(t.w)
+    out = cuda.to_device(np.full((12, 6), np.nan))
+    with pytest.raises(TypeError, match="input is on the CPU but edge_weight is on the GPU"):
+        ops.agg_weighted_n2n_fwd(cuda.columns(out, 3), t.x, w, g)
+    with pytest.raises(ValueError, match="output is not contiguous"):
+        ops.agg_weighted_n2n_fwd(cuda.columns(out, 3), x, w, g)
+    out = cuda.to_device(np.full((12, 3), np.nan))
+    frozen = Lender(out, data=(out.__cuda_array_interface__["data"][0], True))
+    with pytest.raises(ValueError, match="output is read-only"):
+        ops.agg_weighted_n2n_fwd(frozen, x, w, g)
+    with pytest.raises(ValueError, match="output_embedding shares memory with input_embedding"):
+        ops.agg_simple_n2n_fwd(x, x, g)
+    assert np.isnan(out.get()).all()
+
+
+@on_host
+def test_old_functions_use_the_stream_given(rng, calls):
+    graph = power_law(12, 40)
+    t, g = test_compat.arrays(rng, graph, "float16"), test_compat.csc(graph, "int32")
+    x, out = cuda.to_device(t.x), cuda.to_device(np.full((12, 6), np.nan, "float16"))
+    location = cuda.to_device(np.full((12, 3), -99, np.int32))
+    ops.agg_concat_n2n_fwd(out, x, g, AggOp.Max, location, stream_id=90)
+    ops.agg_concat_n2n_bwd(x, out, g, AggOp.Max, location, stream_id=90)
+    assert {arguments[-1] for arguments in calls["launch"] + calls["assign"]} == {90}
+    assert location.__cuda_array_interface__["stream"] == 90
+
+
+def test_graphs_of_device_arrays():
+    offsets, indices = np.array([0, 2, 3], np.int32), np.array([0, 1, 1], np.int32)
+    csc = test_compat.pylibcugraphops.make_csc(cuda.to_device(offsets), cuda.to_device(indices))
+    assert csc.index_dtype == "int32"
+    assert_array_equal(csc.graph.indices, indices)
