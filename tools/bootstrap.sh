@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Make sure of the compilers and headers that pip cannot bring: gfortran, pkg-config, venv, Python.h.
+# Make sure of what pip cannot bring: gfortran, g++ (for tests), pkg-config, venv, Python.h.
 # usage: bootstrap.sh PYTHON [further Debian packages]
 set -euo pipefail
 python=${1:-python3}
@@ -12,6 +12,7 @@ for package in "$@"; do
 done
 command -v gfortran >/dev/null || missing+=(gfortran)
 command -v gcc >/dev/null || missing+=(gcc)
+command -v g++ >/dev/null || missing+=(g++)
 command -v pkg-config >/dev/null || missing+=(pkg-config)
 "$python" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 "$python" -c '
