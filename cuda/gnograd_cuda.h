@@ -352,6 +352,61 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
   GNOGRAD_CUDA_FACE(selected_attention_check, i32, GNOGRAD_CUDA_SELECTED_ATTENTION,                \
                     int64_t *faults /* [2] */)
 
+/* ---- DimeNet++ ----
+ *
+ * radial_basis: for 0 < x < 1
+ *     rbf[e, n] = u(x) sin(w_n x)/x,   sbf[e, l*n_radial + n] = u(x) N_ln j_l(z_ln x)/x
+ * else 0, as in gnograd.h; computed in float64 for every type.
+ * x [n_edges], w [n_radial], rbf [n_edges, n_radial], sbf [n_edges, n_spherical*n_radial].
+ * n_spherical <= 10, n_radial <= 16, exponent 1 to 100.
+ */
+#define GNOGRAD_CUDA_RADIAL_BASIS \
+  (int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent)
+#define GNOGRAD_CUDA_BASIS(type)                                                                   \
+  GNOGRAD_CUDA_FACE(radial_basis_forward, type, GNOGRAD_CUDA_RADIAL_BASIS, const void *x,          \
+                    const void *w, void *rbf, void *sbf)                                           \
+  GNOGRAD_CUDA_FACE(radial_basis_vjp, type, GNOGRAD_CUDA_RADIAL_BASIS, const void *grad_rbf,       \
+                    const void *grad_sbf, const void *x, const void *w, void *grad_x,              \
+                    void *grad_w)                                                                  \
+  GNOGRAD_CUDA_FACE(radial_basis_jvp, type, GNOGRAD_CUDA_RADIAL_BASIS, const void *x,              \
+                    const void *w, const void *x_tangent, const void *w_tangent,                   \
+                    void *rbf_tangent, void *sbf_tangent)                                          \
+  GNOGRAD_CUDA_FACE(radial_basis_hvp, type, GNOGRAD_CUDA_RADIAL_BASIS, const void *grad_rbf,       \
+                    const void *grad_sbf, const void *x, const void *w, const void *x_tangent,     \
+                    const void *w_tangent, void *grad_x_tangent, void *grad_w_tangent)
+
+/* agg_edge_to_edge: out[e] = sum over the edges e' = (k -> j) that end where e = (j -> i) starts of
+ * embedding[e'] o W2 . (W1^T (rbf[e'] o Y)), as in gnograd.h; the graph's sources and destinations
+ * are the same nodes.
+ * vector [n_edges, 3], rbf [n_edges, n_spherical*n_radial], embedding, out [n_edges, n_emb],
+ * weights = [W1; W2] [n_spherical*n_radial + n_emb, n_mid].
+ * n_spherical <= 10, n_radial <= 16, n_mid <= 64, n_emb <= 512.
+ * exclude: 0 leaves out e' where it is e walked backwards, 1 every e' with k = i, 2 none.
+ * Sums are plain FMAs in `real`.
+ */
+#define GNOGRAD_CUDA_AGG_EDGE_TO_EDGE                                                            \
+  (const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,        \
+   int64_t n_emb, int exclude)
+#define GNOGRAD_CUDA_EDGE_TO_EDGE(type)                                                            \
+  GNOGRAD_CUDA_FACE(agg_edge_to_edge_forward, type, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                 \
+                    const void *vector, const void *rbf, const void *embedding,                    \
+                    const void *weights, void *out)                                                \
+  GNOGRAD_CUDA_FACE(agg_edge_to_edge_vjp, type, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                     \
+                    const void *cotangent, const void *vector, const void *rbf,                    \
+                    const void *embedding, const void *weights, void *grad_vector, void *grad_rbf, \
+                    void *grad_embedding, void *grad_weights)                                      \
+  GNOGRAD_CUDA_FACE(agg_edge_to_edge_jvp, type, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                     \
+                    const void *vector, const void *rbf, const void *embedding,                    \
+                    const void *weights, const void *vector_tangent, const void *rbf_tangent,      \
+                    const void *embedding_tangent, const void *weights_tangent, void *out_tangent) \
+  GNOGRAD_CUDA_FACE(agg_edge_to_edge_hvp, type, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                     \
+                    const void *cotangent, const void *vector, const void *rbf,                    \
+                    const void *embedding, const void *weights, const void *vector_tangent,        \
+                    const void *rbf_tangent, const void *embedding_tangent,                        \
+                    const void *weights_tangent, void *grad_vector_tangent,                        \
+                    void *grad_rbf_tangent, void *grad_embedding_tangent,                          \
+                    void *grad_weights_tangent)
+
 /* ---- all families: a new one is one line here ---- */
 
 #define GNOGRAD_CUDA_FOUR_TYPES(family) family(f32) family(f64) family(f16) family(bf16)
@@ -360,7 +415,9 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_GRAPH_ATTENTION)  \
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_SPARSE_ATTENTION) \
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_COMPRESSION)      \
-  GNOGRAD_CUDA_SPARSE_ATTENTION_CHECK
+  GNOGRAD_CUDA_SPARSE_ATTENTION_CHECK                    \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_BASIS)            \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_EDGE_TO_EDGE)
 GNOGRAD_CUDA_FAMILIES
 
 #ifdef __cplusplus

@@ -748,27 +748,30 @@ def test_edge_to_edge_second_order(rng):
         assert np.sum(step * grad) == pytest.approx(difference, rel=1e-6)
 
 
+same = np.testing.assert_array_equal
+
+
 def test_radial_basis(rng):
     x, w = rng.random((9, 1)) + 0.1, np.pi * np.arange(1.0, 7.0)
     rbf, sbf = unset(9, R, dtype=float), unset(9, S * R, dtype=float)
     dimenet.radial_basis_fwd(rbf, sbf, x, w)
     for actual, expected in zip((rbf, sbf), gg.radial_basis(x, w), strict=True):
-        np.testing.assert_array_equal(actual, expected)
+        same(actual, expected)
 
     c = rng.normal(size=rbf.shape), rng.normal(size=sbf.shape)
     grad_x, grad_w = like(x), np.ones_like(w)
     dimenet.radial_basis_bwd(grad_x, grad_w, *c, x, w)
     expected_x, expected_w = gg.radial_basis.vjp(c, (x, w))
-    np.testing.assert_array_equal(grad_x, expected_x)
-    np.testing.assert_array_equal(grad_w, 1 + expected_w)  # added to
+    same(grad_x, expected_x)
+    same(grad_w, 1 + expected_w)  # added to
 
     dx, dw = rng.normal(size=x.shape), rng.normal(size=w.shape)
     grad_c, grad_w = (like(rbf), like(sbf)), np.ones_like(w)
     dimenet.radial_basis_bwd_bwd(*grad_c, grad_w, dx, dw, *c, x, w)
     for actual, expected in zip(grad_c, gg.radial_basis.jvp((x, w), (dx, dw)), strict=True):
-        np.testing.assert_array_equal(actual, expected)
+        same(actual, expected)
     expected_w = gg.radial_basis.hvp(c, (x, w), (dx, dw))[1]
-    np.testing.assert_array_equal(grad_w, 1 + expected_w)
+    same(grad_w, 1 + expected_w)
 
 
 def test_dimenet_errors(rng):

@@ -19,11 +19,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 import gnograd as gg
 import test_aggregation
 import test_compat
+import test_dimenet
 import test_gat
 import test_nsa
-from conftest import GRAPHS, power_law
-from faces import like
+from conftest import GRAPHS, Edges, power_law
+from faces import Case, like
 from gnograd.backends import cuda_library, has_cuda
+from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
 from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
 
@@ -197,6 +199,59 @@ def test_wrt(case, rng):
         assert_allclose(*jvp, rtol=1e-5, atol=1e-5)
 
 
+def square(edges):
+    """The same edges between nodes of one kind."""
+    n = max(edges.n_src, edges.n_dst)
+    return Edges(edges.src, edges.dst, n, n)
+
+
+def triplets(edges, rng):
+    return test_dimenet.arrays(rng, edges, **test_dimenet.SMALL, n_mid=3, n_emb=5)
+
+
+TRIPLETS = [
+    Case(gg.agg_edge_to_edge, None, triplets, {"exclude": exclude, **test_dimenet.SMALL})
+    for exclude in test_dimenet.EXCLUSIONS
+]
+
+
+def check_triplets(case, edges, rng, dtype):
+    inputs, tangents, (cotangent,) = draw(case, edges, rng, numbers(dtype))
+    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(edges), dtype)
+
+
+@pytest.mark.parametrize("case", TRIPLETS, ids=str)
+def test_agg_edge_to_edge(case, any_graph, rng):
+    check_triplets(case, square(any_graph), rng, "float64")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_agg_edge_to_edge_types(dtype, rng):
+    check_triplets(TRIPLETS[0], GRAPHS["power law"], rng, dtype)
+
+
+def test_agg_edge_to_edge_wrt(rng):
+    edges, names = GRAPHS["power law"], gg.agg_edge_to_edge.inputs
+    inputs, _, (cotangent,) = map(to_device, draw(TRIPLETS[0], edges, rng, "float32"))
+    static = TRIPLETS[0].arguments(edges)
+    everything = gg.agg_edge_to_edge.vjp(cotangent, inputs, **static)
+    for k, name in enumerate(names):
+        alone = gg.agg_edge_to_edge.vjp(cotangent, inputs, wrt=[name], **static)
+        assert [g is None for g in alone] == [j != k for j in range(len(names))]
+        assert_array_equal(alone[k].get(), everything[k].get())
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_radial_basis(dtype, rng):
+    """From where 16 bits hold the second derivatives."""
+    x = np.concatenate([[-0.5, 0], rng.uniform(0.3, 0.99, 90), [1, 1.25]])[:, None]
+    inputs = tuple(a.astype(numbers(dtype)) for a in (x, test_dimenet.FREQUENCIES[:3]))
+    outputs = gg.radial_basis(*wide(inputs), n_spherical=3)
+    cotangents = tuple(c.astype(numbers(dtype)) for c in like(outputs, rng))
+    static = {"n_spherical": 3}
+    check_faces(gg.radial_basis, inputs, like(inputs, rng), cotangents, static, dtype)
+
+
 def test_saved_statistics_have_the_precision_of_the_arithmetic(rng):
     edges = GRAPHS["power law"]
     x, w = to_device(tuple(a.astype("float16") for a in test_aggregation.weighted(edges, rng)))
@@ -208,8 +263,8 @@ def test_saved_statistics_have_the_precision_of_the_arithmetic(rng):
 
 def test_every_kernel_is_tested():
     kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
-    tested = {case.operator.name for case in CASES + test_nsa.CASES}
-    assert kernels == tested | {"compress", "select_blocks"}
+    tested = {case.operator.name for case in CASES + TRIPLETS + test_nsa.CASES}
+    assert kernels == tested | {"compress", "radial_basis", "select_blocks"}
 
 
 # ---- arrays ----
@@ -560,10 +615,13 @@ def test_config(capsys):
 
 
 class OnDevice:
-    """The functions of `ops` with every array moved to the device and back."""
+    """The functions of a module with every array moved to the device and back."""
+
+    def __init__(self, module=ops):
+        self.module = module
 
     def __getattr__(self, name):
-        function = getattr(ops, name)
+        function = getattr(self.module, name)
         if not callable(function) or isinstance(function, type):
             return function
 
@@ -585,6 +643,9 @@ class OnDevice:
 @pytest.fixture
 def on_device(monkeypatch):
     monkeypatch.setattr(test_compat, "ops", OnDevice())
+    monkeypatch.setattr(test_compat, "dimenet", OnDevice(dimenet))
+    # a GPU rounds in other places
+    monkeypatch.setattr(test_compat, "same", lambda a, b: assert_allclose(a, b, 1e-12, 1e-11))
 
 
 @pytest.mark.usefixtures("on_device")
@@ -626,6 +687,19 @@ class TestPylibcugraphops:
         test_compat.test_gat_gradients_not_wanted(rng)
         for op in AggOp:
             test_compat.test_gradients_not_wanted(op, rng)
+
+    @pytest.mark.parametrize("integer", ["int32", "int64"])
+    def test_edge_to_edge(self, integer, rng):
+        test_compat.test_edge_to_edge(integer, rng)
+
+    def test_edge_to_edge_second_order(self, rng):
+        test_compat.test_edge_to_edge_second_order(rng)
+
+    def test_radial_basis(self, rng):
+        test_compat.test_radial_basis(rng)
+
+    def test_dimenet_errors(self, rng):
+        test_compat.test_dimenet_errors(rng)
 
 
 def assert_same_but_for_rounding(actual, expected, kind):
@@ -682,6 +756,18 @@ def test_gat_v2_in_half_precision(kind, rng, monkeypatch):
         gradients.append(grads)
     for cpu, gpu in zip(*gradients, strict=True):
         assert_same_but_for_rounding(gpu, cpu, kind)
+
+
+@pytest.mark.parametrize("mma", dimenet.MMAOp, ids=lambda mma: mma.name)
+def test_edge_to_edge_in_every_math_mode(mma, rng):
+    """All are as accurate as float32."""
+    t, g = test_compat.molecule(rng, "int32")
+    inputs = tuple(x.astype(np.float32) for x in (t.vector, t.rbf, t.embedding, t.weights))
+    out = cuda.to_device(np.full(inputs[2].shape, np.nan, np.float32))
+    integers = map(cuda.to_device, (g.coo_idx, g.dst_offsets, g.dst_edge_index))
+    dimenet.agg_edge_to_edge_fwd(out, *map(cuda.to_device, inputs), *integers, mma)
+    exact = gg.agg_edge_to_edge(*wide(inputs), edges=tuple(g.coo_idx), n_nodes=7)
+    assert_close(out.get().astype(float), exact, "float32", slack=1)
 
 
 def test_old_functions_refuse_what_does_not_fit(rng):

@@ -80,6 +80,8 @@ __device__ inline float logarithm(float x) { return logf(x); }
 __device__ inline double logarithm(double x) { return log(x); }
 __device__ inline float hyperbolic_tangent(float x) { return tanhf(x); }
 __device__ inline double hyperbolic_tangent(double x) { return tanh(x); }
+__device__ inline float square_root(float x) { return sqrtf(x); }
+__device__ inline double square_root(double x) { return sqrt(x); }
 
 template <class A>
 __device__ Dual<A> exponential(Dual<A> x) {
@@ -98,6 +100,11 @@ template <class A>
 __device__ Dual<A> hyperbolic_tangent(Dual<A> x) {
   const A t = hyperbolic_tangent(x.v);
   return {t, (1 - t * t) * x.d};
+}
+template <class A>
+__device__ Dual<A> square_root(Dual<A> x) {
+  const A root = square_root(x.v);
+  return {root, x.d / (2 * root)};
 }
 
 // An input of the operator; where S is dual, its tangent too (null: zero).

@@ -57,8 +57,9 @@ def radial_basis(  # type: ignore[empty-body]
 
     Notes
     -----
-    The arithmetic is float64 for both dtypes. Temporary memory is
-    ``n_radial * n_edges / 1024`` numbers for the gradient to `w`, else nothing.
+    The arithmetic is float64 for every dtype. Temporary memory is
+    ``n_radial * n_edges / 1024`` numbers for the gradient to `w`, else nothing; on a GPU
+    ``n_radial * n_edges / 63`` for the gradients.
 
     References
     ----------
@@ -178,6 +179,8 @@ def agg_edge_to_edge(
     2 * n_mid * (n_spherical + 32) + n_spherical * (n_radial + 96))`` a thread, for `jvp` and `hvp`
     about twice that; for the gradient to `vector` ``6 * n_edges`` in `vjp` and ``12 * n_edges`` in
     `hvp`; for that to `weights` one `weights` for every 16384 triplets and edges.
+    On a GPU it is nothing in `forward` and `jvp`; in `vjp` ``6 * n_edges`` and one `weights` a
+    node, for ``max(32, min(1024, 2**20 / weights.size))`` nodes at most, and twice that in `hvp`.
 
     References
     ----------

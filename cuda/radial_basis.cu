@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+// Radial basis of DimeNet++, for 0 < x < 1, else zero:
+//
+//     rbf(n)    = u(x) sin(w_n x)/x
+//     sbf(l, n) = u(x) N_ln j_l(z_ln x)/x
+//
+// z_ln is the n-th zero of the spherical Bessel function j_l, N_ln = sqrt(2)/|j_(l+1)(z_ln)|, and u
+// the envelope. There are few values an edge, so that all types compute in double, with the same
+// formulas as on the CPU.
+#include <cfloat>
+
+#include "device/lanes.cuh"
+#include "device/sums.cuh"
+#include "gnograd_cuda.h"
+
+namespace gnograd {
+namespace {
+
+constexpr int max_spherical = 10, max_radial = 16, max_exponent = 100;
+
+// ---- spherical Bessel functions ----
+
+// t^l/(2l+1)!! sum_k (-t^2/2)^k/(k! (2l+3)(2l+5)...(2l+2k+1))
+__host__ __device__ inline double bessel_series(int l, double t) {
+  double term = 1;
+  for (int k = 1; k <= l; ++k) term *= t / (2 * k + 1);
+  double total = term;
+  for (int k = 1;; ++k) {
+    term *= -t * t / (2 * k * (2 * l + 2 * k + 1));
+    total += term;
+    if (fabs(term) <= DBL_EPSILON / 8 * fabs(total)) return total;
+  }
+}
+
+// j_l to j_(l+Extra) at t, to a few units in the last place of the larger of |j_l| and 1/t: the
+// recurrence is stable above the turning point t = l, the power series below.
+template <int Extra>
+__host__ __device__ void spherical_bessel(int l, double t, double (&j)[Extra + 1]) {
+  if (fabs(t) <= l + Extra + 1) {
+    for (int k = 0; k <= Extra; ++k) j[k] = bessel_series(l + k, t);
+    return;
+  }
+  double here = sin(t) / t, next = (here - cos(t)) / t;
+  for (int k = 0; k <= l + Extra; ++k) {
+    for (int i = 0; i <= Extra; ++i)
+      if (k == l + i) j[i] = here;
+    const double before = here;
+    here = next;
+    next = (2 * k + 3) * here / t - before;
+  }
+}
+
+// Zeros and norms of the largest basis; a smaller one has the first of them.
+struct Table {
+  double zero[max_spherical][max_radial], norm[max_spherical][max_radial];
+
+  Table() {
+    // The zeros of j_0 are n pi, those of j_l lie between two of j_(l-1).
+    constexpr int n_zeros = max_spherical + max_radial;
+    double zeros[n_zeros], j[2];
+    for (int n = 0; n < n_zeros; ++n) zeros[n] = (n + 1) * 3.14159265358979323846;
+    for (int l = 0; l < max_spherical; ++l) {
+      for (int n = 0; l > 0 && n < n_zeros - l; ++n)
+        zeros[n] = find_zero(l, zeros[n], zeros[n + 1], n % 2 ? -1 : 1);
+      for (int n = 0; n < max_radial; ++n) {
+        spherical_bessel<1>(l, zeros[n], j);
+        zero[l][n] = zeros[n];
+        norm[l][n] = sqrt(2.0) / fabs(j[1]);
+      }
+    }
+  }
+  // By Newton's method, and by halving where that leaves the bracket; below the zero j_l has this
+  // sign.
+  static double find_zero(int l, double low, double high, int sign) {
+    double t = (low + high) / 2, j[2];
+    for (;;) {
+      spherical_bessel<1>(l, t, j);
+      (j[0] * sign > 0 ? low : high) = t;
+      const double newton = t - j[0] / (l / t * j[0] - j[1]);
+      if (fabs(newton - t) <= 4 * DBL_EPSILON * t) return newton;
+      t = newton > low && newton < high ? newton : (low + high) / 2;
+      if (high - low <= 4 * DBL_EPSILON * t) return t;
+    }
+  }
+};
+
+const Table& table() {
+  static const Table made;
+  return made;
+}
+
+// ---- one function of the basis ----
+
+// u(x) = 1 - (P+1)(P+2)/2 x^P + P(P+2) x^(P+1) - P(P+1)/2 x^(P+2), P = exponent + 1, as
+// (1-x)^3 sum_{k<P} (k+1)(k+2)/2 x^k, which keeps its digits up to the cutoff; u', u''
+struct Envelope {
+  double u[3];
+
+  __device__ Envelope(int p, double x) {
+    double total = 0, power = 1;  // x^(P-2)
+    for (int k = p - 1; k >= 0; --k) total = total * x + 0.5 * (k + 1) * (k + 2);
+    for (int k = 0; k < p - 2; ++k) power *= x;
+    const double rest = 1 - x, slope = -0.5 * p * (p + 1.0) * (p + 2.0) * power * rest;
+    u[0] = rest * rest * rest * total;
+    u[1] = slope * x * rest;
+    u[2] = slope * ((p - 1) * rest - 2 * x);
+  }
+};
+
+// A function of the basis with its derivatives by x and w, those that `Order` asks for.
+struct Point {
+  double f = 0, x = 0, w = 0, xx = 0, xw = 0, ww = 0;
+};
+
+// (u h)^(i) from u and h
+__device__ inline void multiply(const Envelope& e, const double (&h)[3], Point& point) {
+  point.f = e.u[0] * h[0];
+  point.x = e.u[1] * h[0] + e.u[0] * h[1];
+  point.xx = e.u[2] * h[0] + 2 * e.u[1] * h[1] + e.u[0] * h[2];
+}
+
+template <int Order>
+__device__ Point radial(const Envelope& e, double w, double x) {
+  // sin(t)/t = j_0, and j_0' = -j_1, j_1' = (j_0 - 2 j_2)/3
+  double j[Order + 1], h[3] = {};
+  const double t = w * x;
+  spherical_bessel<Order>(0, t, j);
+  h[0] = w * j[0];
+  if constexpr (Order > 0) h[1] = -w * w * j[1];
+  if constexpr (Order > 1) h[2] = w * w * w * (2 * j[2] - j[0]) / 3;
+  Point point;
+  multiply(e, h, point);
+  if constexpr (Order > 0) point.w = e.u[0] * cos(t);
+  if constexpr (Order > 1) {
+    point.xw = e.u[1] * cos(t) - e.u[0] * w * sin(t);
+    point.ww = -e.u[0] * x * sin(t);
+  }
+  return point;
+}
+
+template <int Order>
+__device__ Point spherical(const Envelope& e, int l, double z, double norm, double x) {
+  // k = j_l/t: k' = (l-1) k/t - j_(l+1)/t,
+  // k'' = (l-1)(l-2) k/t^2 - (2l-1) j_(l+1)/t^2 + j_(l+2)/t
+  double j[Order + 1], h[3] = {};
+  spherical_bessel<Order>(l, z * x, j);
+  h[0] = norm * j[0] / x;
+  if constexpr (Order > 0) h[1] = norm * ((l - 1) * j[0] / x - z * j[1]) / x;
+  if constexpr (Order > 1)
+    h[2] = norm * (((l - 1) * (l - 2) * j[0] / x - (2 * l - 1) * z * j[1]) / x + z * z * j[2]) / x;
+  Point point;
+  multiply(e, h, point);
+  return point;
+}
+
+template <class T>
+struct Basis {
+  Table table;
+  int64_t n_edges;
+  int n_spherical, n_radial, exponent;
+  const T *x, *w;          // [n_edges], [n_radial]
+  const T *x_dot, *w_dot;  // their tangents, or null
+
+  __host__ __device__ int n_functions() const { return n_radial * (1 + n_spherical); }
+  __device__ static double read(const T* p, int64_t i) { return p ? double(real<T>(p[i])) : 0; }
+
+  // Function c of edge e: the radial ones, then the spherical ones. Outside of 0 < x < 1 all is
+  // zero: an edge without length has no radial part, as it has no direction.
+  template <int Order>
+  __device__ Point at(int64_t e, int c) const {
+    const double r = read(x, e);
+    if (r <= 0 || r >= 1) return {};
+    const Envelope envelope(exponent + 1, r);
+    if (c < n_radial) return radial<Order>(envelope, read(w, c), r);
+    const int l = c / n_radial - 1, n = c % n_radial;
+    return spherical<Order>(envelope, l, table.zero[l][n], table.norm[l][n], r);
+  }
+};
+
+template <class T>
+struct Cotangents {
+  const T *rbf, *sbf;  // each or null: zero
+  __device__ double operator()(const Basis<T>& b, int64_t e, int c) const {
+    if (c < b.n_radial) return b.read(rbf, e * b.n_radial + c);
+    return b.read(sbf, e * (b.n_functions() - b.n_radial) + c - b.n_radial);
+  }
+};
+
+// ---- kernels ----
+
+// The basis, or its tangent.
+template <class T, bool Tangent>
+__global__ void __launch_bounds__(block_threads) write_basis(Basis<T> b, T* rbf, T* sbf) {
+  const int64_t e = thread_number() / b.n_functions();
+  const int c = int(thread_number() % b.n_functions());
+  if (e >= b.n_edges) return;
+  const Point p = b.template at<Tangent>(e, c);
+  double y = p.f;
+  if constexpr (Tangent) {
+    y = p.x * b.read(b.x_dot, e);
+    if (c < b.n_radial) y += p.w * b.read(b.w_dot, c);
+  }
+  T& to = c < b.n_radial ? rbf[e * b.n_radial + c]
+                         : sbf[e * (b.n_functions() - b.n_radial) + c - b.n_radial];
+  to = T(real<T>(y));
+}
+
+// Gradient to x, or its tangent: a warp an edge, lanes over functions.
+template <class T, bool Tangent>
+__global__ void __launch_bounds__(block_threads)
+    gradient_to_x(Basis<T> b, Cotangents<T> cotangents, T* grad_x) {
+  const Group group = this_group(warp_lanes);
+  if (const int64_t e = group.number; e < b.n_edges) {
+    double sum = 0;
+    for (int c = group.lane; c < b.n_functions(); c += warp_lanes) {
+      const Point p = b.template at<1 + Tangent>(e, c);
+      double y = p.x;
+      if constexpr (Tangent) {
+        y = p.xx * b.read(b.x_dot, e);
+        if (c < b.n_radial) y += p.xw * b.read(b.w_dot, c);
+      }
+      sum += cotangents(b, e, c) * y;
+    }
+    sum = group_sum(sum, group);
+    if (group.lane == 0) grad_x[e] = T(real<T>(sum));
+  }
+}
+
+// What edges give to w, a column a frequency, for the sum over edges.
+template <class T, bool Tangent>
+struct ToW {
+  Basis<T> b;
+  Cotangents<T> cotangents;
+
+  __device__ double operator()(int64_t e, int64_t n) const {
+    const int c = int(n);
+    const Point p = b.template at<1 + Tangent>(e, c);
+    const double y = Tangent ? p.xw * b.read(b.x_dot, e) + p.ww * b.read(b.w_dot, c) : p.w;
+    return cotangents(b, e, c) * y;
+  }
+};
+
+// ---- launchers ----
+
+template <class T>
+struct Faces {
+  int64_t n_edges, n_spherical, n_radial;
+  int exponent;
+  Workspace workspace;
+  void* stream_handle = nullptr;
+
+  cudaStream_t stream() const { return static_cast<cudaStream_t>(stream_handle); }
+  bool valid() const {
+    const auto within = [](int64_t n, int most) { return n >= 1 && n <= most; };
+    return n_edges >= 0 && within(n_spherical, max_spherical) && within(n_radial, max_radial) &&
+           within(exponent, max_exponent);
+  }
+  Basis<T> basis(const void* x, const void* w, const void* x_dot, const void* w_dot) const {
+    const auto as = [](const void* p) { return static_cast<const T*>(p); };
+    return {table(), n_edges, int(n_spherical), int(n_radial), exponent,
+            as(x),   as(w),   as(x_dot),        as(w_dot)};
+  }
+
+  template <bool Tangent>
+  int push(const Basis<T>& b, void* rbf, void* sbf) const {
+    if (!valid()) return GNOGRAD_CUDA_VALUE;
+    launch_threads(n_edges * b.n_functions(), stream(), write_basis<T, Tangent>, b,
+                   static_cast<T*>(rbf), static_cast<T*>(sbf));
+    return cudaGetLastError();
+  }
+  template <bool Tangent>
+  int pull(const Basis<T>& b, const void* grad_rbf, const void* grad_sbf, void* grad_x,
+           void* grad_w) {
+    if (!valid()) return GNOGRAD_CUDA_VALUE;
+    const FoldSpace<double> folds(n_edges, n_radial, workspace);
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    const Cotangents<T> g{static_cast<const T*>(grad_rbf), static_cast<const T*>(grad_sbf)};
+    if (grad_x)
+      launch_threads(n_edges * warp_lanes, stream(), gradient_to_x<T, Tangent>, b, g,
+                     static_cast<T*>(grad_x));
+    if (grad_w)
+      sum_rows(ToW<T, Tangent>{b, g}, n_edges, n_radial, folds, static_cast<T*>(grad_w), stream());
+    return cudaGetLastError();
+  }
+
+  int forward(const void* x, const void* w, void* rbf, void* sbf) {
+    return push<false>(basis(x, w, nullptr, nullptr), rbf, sbf);
+  }
+  int vjp(const void* grad_rbf, const void* grad_sbf, const void* x, const void* w, void* grad_x,
+          void* grad_w) {
+    return pull<false>(basis(x, w, nullptr, nullptr), grad_rbf, grad_sbf, grad_x, grad_w);
+  }
+  int jvp(const void* x, const void* w, const void* x_dot, const void* w_dot, void* rbf,
+          void* sbf) {
+    return push<true>(basis(x, w, x_dot, w_dot), rbf, sbf);
+  }
+  int hvp(const void* grad_rbf, const void* grad_sbf, const void* x, const void* w,
+          const void* x_dot, const void* w_dot, void* grad_x, void* grad_w) {
+    return pull<true>(basis(x, w, x_dot, w_dot), grad_rbf, grad_sbf, grad_x, grad_w);
+  }
+
+  // Forward passes need no workspace.
+  size_t forward_bytes() { return 0; }
+  size_t jvp_bytes() { return 0; }
+  size_t vjp_bytes() {
+    return vjp(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr), workspace.bytes();
+  }
+  size_t hvp_bytes() { return vjp_bytes(); }
+};
+
+}  // namespace
+}  // namespace gnograd
+
+using namespace gnograd;
+
+// One face: the function that counts, and the one that runs.
+#define FACE(face, type, T, SIZES, call, ...)                                                 \
+  size_t gnograd_cuda_radial_basis_##face##_workspace_bytes_##type(GNOGRAD_CUDA_LIST SIZES) { \
+    return Faces<T>{n_edges, n_spherical, n_radial, exponent, {}}.face##_bytes();             \
+  }                                                                                           \
+  int gnograd_cuda_radial_basis_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__,         \
+                                                void* workspace, size_t workspace_bytes,      \
+                                                void* stream) {                               \
+    return Faces<T>{                                                                          \
+        n_edges, n_spherical, n_radial, exponent, {workspace, workspace_bytes}, stream}       \
+        .call;                                                                                \
+  }
+
+#define FOUR_FACES(type, T)                                                                     \
+  FACE(forward, type, T, GNOGRAD_CUDA_RADIAL_BASIS, forward(x, w, rbf, sbf), const void* x,     \
+       const void* w, void* rbf, void* sbf)                                                     \
+  FACE(vjp, type, T, GNOGRAD_CUDA_RADIAL_BASIS, vjp(grad_rbf, grad_sbf, x, w, grad_x, grad_w),  \
+       const void* grad_rbf, const void* grad_sbf, const void* x, const void* w, void* grad_x,  \
+       void* grad_w)                                                                            \
+  FACE(jvp, type, T, GNOGRAD_CUDA_RADIAL_BASIS,                                                 \
+       jvp(x, w, x_tangent, w_tangent, rbf_tangent, sbf_tangent), const void* x, const void* w, \
+       const void* x_tangent, const void* w_tangent, void* rbf_tangent, void* sbf_tangent)      \
+  FACE(hvp, type, T, GNOGRAD_CUDA_RADIAL_BASIS,                                                 \
+       hvp(grad_rbf, grad_sbf, x, w, x_tangent, w_tangent, grad_x_tangent, grad_w_tangent),     \
+       const void* grad_rbf, const void* grad_sbf, const void* x, const void* w,                \
+       const void* x_tangent, const void* w_tangent, void* grad_x_tangent, void* grad_w_tangent)
+FOUR_FACES(f32, float)
+FOUR_FACES(f64, double)
+FOUR_FACES(f16, __half)
+FOUR_FACES(bf16, __nv_bfloat16)
