@@ -1,0 +1,153 @@
+! SPDX-License-Identifier: MIT
+
+!> Spherical Bessel functions of several arguments side by side in vector registers, and their
+!> zeros.
+module gnograd_kernels_spherical_bessel
+  use gnograd_core_kinds, only: dp
+  implicit none
+  private
+  public :: lanes, sine_cosine, spherical_bessel, bessel_zeros
+
+  !> Arguments side by side
+  integer, parameter :: lanes = 8
+
+contains
+
+  !> sin(t) and cos(t) to about an ulp of 1: Taylor series after reduction to |r| <= pi/4.
+  pure subroutine sine_cosine(t, sine, cosine)
+    real(dp), intent(in) :: t(lanes)
+    real(dp), intent(out) :: sine(lanes), cosine(lanes)
+    !> pi/2 in two parts whose multiples by up to 2^20 are exact, and the rest
+    real(dp), parameter :: first = 1.57079632673412561417_dp
+    real(dp), parameter :: second = 6.07710050630396597660e-11_dp
+    real(dp), parameter :: third = 2.02226624879595063154e-21_dp
+    !> Arguments up to here
+    real(dp), parameter :: largest = 1e6_dp
+    real(dp), parameter :: pi = acos(-1.0_dp)
+    !> Added to a small number, and subtracted, it leaves the nearest integer
+    real(dp), parameter :: shift = 1.5_dp*2.0_dp**52
+    integer :: k
+    !> 1/n! with alternating signs, every second one
+    real(dp), parameter :: s(8) = [(merge(-1, 1, mod(k, 2) == 1)/gamma(2*k + 2.0_dp), k=1, 8)]
+    real(dp), parameter :: c(8) = [(merge(-1, 1, mod(k, 2) == 1)/gamma(2*k + 1.0_dp), k=1, 8)]
+    real(dp), dimension(lanes) :: n, half, odd, sign, r, square, a, b
+
+    if (any(abs(t) > largest)) then
+      sine = sin(t)
+      cosine = cos(t)
+      return
+    end if
+    n = (t*(2/pi) + shift) - shift
+    r = ((t - n*first) - n*second) - n*third
+    square = r*r
+    a = s(8)
+    b = c(8)
+    do k = 7, 1, -1
+      a = a*square + s(k)
+      b = b*square + c(k)
+    end do
+    a = r + r*(square*a)
+    b = 1 + square*b
+    ! by quadrant: sin is a, b, -a, -b, and cos is b, -a, -b, a
+    half = ((0.5_dp*n - 0.25_dp) + shift) - shift
+    odd = n - 2*half
+    sign = 1 - 2*(half - 2*(((0.5_dp*half - 0.25_dp) + shift) - shift))
+    sine = sign*((1 - odd)*a + odd*b)
+    cosine = sign*((1 - odd)*b - odd*a)
+  end subroutine sine_cosine
+
+  !> j_l to j_(l+extra) at t, to a few units in the last place of the larger of |j_l| and 1/t:
+  !> the recurrence is stable upwards above the turning point t = l, and downwards from two power
+  !> series below.
+  pure subroutine spherical_bessel(l, extra, t, j)
+    integer, intent(in) :: l, extra
+    real(dp), intent(in) :: t(lanes)
+    real(dp), intent(out) :: j(lanes, 0:extra)
+    real(dp), dimension(lanes) :: before, here, next, over, cosine
+    logical :: below(lanes)
+    integer :: k
+
+    below = abs(t) <= l + extra + 1
+    if (any(below)) then
+      call bessel_series(l + extra, t, below, j(:, extra))
+      if (extra > 0) call bessel_series(l + extra - 1, t, below, j(:, extra - 1))
+      do k = extra - 2, 0, -1
+        j(:, k) = (2*(l + k) + 3)*j(:, k + 1)/merge(t, 1.0_dp, below) - j(:, k + 2)
+      end do
+      if (all(below)) return
+    end if
+    over = 1/merge(1.0_dp, t, below)
+    call sine_cosine(t, here, cosine)
+    here = here*over
+    next = (here - cosine)*over
+    do k = 0, l + extra
+      if (k >= l) j(:, k - l) = merge(j(:, k - l), here, below)
+      before = here
+      here = next
+      next = (2*k + 3)*here*over - before
+    end do
+  end subroutine spherical_bessel
+
+  !> t^l/(2l+1)!! sum_k (-t^2/2)^k/(k! (2l+3)(2l+5)...(2l+2k+1)) where wanted.
+  pure subroutine bessel_series(l, t, wanted, total)
+    integer, intent(in) :: l
+    real(dp), intent(in) :: t(lanes)
+    logical, intent(in) :: wanted(lanes)
+    real(dp), intent(out) :: total(lanes)
+    real(dp) :: term(lanes), square(lanes), near(lanes)
+    integer :: k
+
+    near = merge(t, 0.0_dp, wanted)
+    square = -near*near
+    term = 1
+    do k = 1, l
+      term = term*(near*(1.0_dp/(2*k + 1)))
+    end do
+    total = term
+    k = 0
+    do
+      k = k + 1
+      term = term*(square*(1.0_dp/(2*k*(2*l + 2*k + 1))))
+      total = total + term
+      if (.not. any(abs(term) > epsilon(1.0_dp)/8*abs(total))) exit
+    end do
+  end subroutine bessel_series
+
+  !> First zeros of j_0 to j_(S-1). Those of j_0 are n pi, those of j_l lie between two of j_(l-1).
+  pure subroutine bessel_zeros(z)
+    !> [R, S]
+    real(dp), intent(out) :: z(:, :)
+    real(dp), parameter :: pi = acos(-1.0_dp)
+    real(dp) :: zeros(size(z, 1) + size(z, 2)), low, high, t, j(lanes, 0:1)
+    integer :: l, n
+
+    do n = 1, size(zeros)
+      zeros(n) = n*pi
+    end do
+    z(:, 1) = zeros(:size(z, 1))
+    do l = 1, size(z, 2) - 1
+      do n = 1, size(zeros) - l
+        ! Newton, and halving where that leaves the bracket; j_l has the sign of (-1)^(n-1) below
+        low = zeros(n)
+        high = zeros(n + 1)
+        t = 0.5_dp*(low + high)
+        do
+          call spherical_bessel(l, 1, spread(t, 1, lanes), j)
+          if (j(1, 0)*(-1)**(n - 1) > 0) then
+            low = t
+          else
+            high = t
+          end if
+          associate (newton => t - j(1, 0)/(l/t*j(1, 0) - j(1, 1)))
+            if (abs(newton - t) <= 4*epsilon(t)*t) exit
+            t = merge(newton, 0.5_dp*(low + high), newton > low .and. newton < high)
+          end associate
+          if (high - low <= 4*epsilon(t)*t) exit
+        end do
+        zeros(n) = t
+      end do
+      z(:, l + 1) = zeros(:size(z, 1))
+    end do
+  end subroutine bessel_zeros
+
+end module gnograd_kernels_spherical_bessel
