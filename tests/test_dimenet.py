@@ -7,6 +7,7 @@ import pytest
 
 import gnograd as gg
 from conftest import Edges, edges, power_law
+from memory import needs_linux, temporary_bytes
 from reference import derivatives
 from reference import dimenet as reference
 
@@ -588,6 +589,47 @@ def test_errors_of_edges(rng):
 def test_errors_of_the_basis(static, n_radial, message):
     with pytest.raises(ValueError, match="radial_basis: " + message):
         gg.radial_basis(np.ones((2, 1)), np.ones(n_radial), **static)
+
+
+# ---- memory ----
+
+
+def prepare(face, degree):
+    """A call on nodes with this many edges each way, ready to be measured."""
+    gg.set_num_threads(2)
+    rng = np.random.default_rng(0)
+
+    def call(n):
+        src, step = np.repeat(np.arange(n), degree), np.tile(np.arange(degree), n)
+        graph = Edges(src, (src + step) % n, n, n)
+        inputs = tuple(
+            rng.normal(size=shape).astype(np.float32)
+            for shape in ((graph.n_edges, 3), (graph.n_edges, 42), (graph.n_edges, 64), (106, 8))
+        )
+        static = {"graph": graph.graph, "exclude": "none"}
+        op, cotangent = gg.agg_edge_to_edge, inputs[2]
+        return {
+            "forward": lambda: (op(*inputs, **static),),
+            "vjp": lambda: op.vjp(cotangent, inputs, **static),
+            "jvp": lambda: (op.jvp(inputs, inputs, **static),),
+            "hvp": lambda: op.hvp(cotangent, inputs, inputs, **static),
+        }[face]
+
+    call(100)()
+    return call(40_000 // degree)
+
+
+@needs_linux
+@pytest.mark.parametrize("face", ["forward", "vjp", "jvp", "hvp"])
+@pytest.mark.parametrize("degree", [4, 32])
+def test_peak_memory_is_as_documented(face, degree):
+    """40,000 edges with 160,000 and 1,280,000 triplets."""
+    twice = 2 if face in ("jvp", "hvp") else 1
+    bound = 2 * 4 * twice * (32 * 7 * (3 * 64 + 96) + 32 * (3 * 64 + 2 * 42)) + 8 * 40_000 // degree
+    if face in ("vjp", "hvp"):
+        bound += twice * (4 * 6 * 40_000 + 8 * 64 * 42 * 64)
+    slack = 3 * 2**20  # stacks of threads, BLAS, rounding to pages
+    assert temporary_bytes(prepare, face, degree) <= bound + slack
 
 
 # ---- determinism ----

@@ -8,8 +8,8 @@ module gnograd_kernels_spherical_bessel
   private
   public :: lanes, sine_cosine, spherical_bessel, bessel_zeros
 
-  !> Arguments side by side
-  integer, parameter :: lanes = 8
+  !> Arguments side by side: more than gfortran would unroll, which it does instead of vectorising
+  integer, parameter :: lanes = 32
 
 contains
 
@@ -32,7 +32,7 @@ contains
     real(dp), parameter :: c(8) = [(merge(-1, 1, mod(k, 2) == 1)/gamma(2*k + 1.0_dp), k=1, 8)]
     real(dp), dimension(lanes) :: n, half, odd, sign, r, square, a, b
 
-    if (any(abs(t) > largest)) then
+    if (count(abs(t) > largest) > 0) then
       sine = sin(t)
       cosine = cos(t)
       return
@@ -65,16 +65,19 @@ contains
     real(dp), intent(out) :: j(lanes, 0:extra)
     real(dp), dimension(lanes) :: before, here, next, over, cosine
     logical :: below(lanes)
-    integer :: k
+    integer :: k, n_below
 
     below = abs(t) <= l + extra + 1
-    if (any(below)) then
-      call bessel_series(l + extra, t, below, j(:, extra))
-      if (extra > 0) call bessel_series(l + extra - 1, t, below, j(:, extra - 1))
+    n_below = count(below)
+    if (n_below > 0) then
+      next = merge(t, 1.0_dp, below)
+      call bessel_series(l + extra, next, j(:, extra))
+      if (extra > 0) call bessel_series(l + extra - 1, next, j(:, extra - 1))
+      if (extra > 1) over = 1/next
       do k = extra - 2, 0, -1
-        j(:, k) = (2*(l + k) + 3)*j(:, k + 1)/merge(t, 1.0_dp, below) - j(:, k + 2)
+        j(:, k) = (2*(l + k) + 3)*j(:, k + 1)*over - j(:, k + 2)
       end do
-      if (all(below)) return
+      if (n_below == lanes) return
     end if
     over = 1/merge(1.0_dp, t, below)
     call sine_cosine(t, here, cosine)
@@ -88,28 +91,22 @@ contains
     end do
   end subroutine spherical_bessel
 
-  !> t^l/(2l+1)!! sum_k (-t^2/2)^k/(k! (2l+3)(2l+5)...(2l+2k+1)) where wanted.
-  pure subroutine bessel_series(l, t, wanted, total)
+  !> t^l/(2l+1)!! sum_k (-t^2/2)^k/(k! (2l+3)(2l+5)...(2l+2k+1)) for |t| <= l + 2.
+  pure subroutine bessel_series(l, t, total)
     integer, intent(in) :: l
     real(dp), intent(in) :: t(lanes)
-    logical, intent(in) :: wanted(lanes)
     real(dp), intent(out) :: total(lanes)
-    real(dp) :: term(lanes), square(lanes), near(lanes)
+    real(dp) :: square(lanes)
     integer :: k
 
-    near = merge(t, 0.0_dp, wanted)
-    square = -near*near
-    term = 1
-    do k = 1, l
-      term = term*(near*(1.0_dp/(2*k + 1)))
+    square = -t*t
+    total = 1
+    ! as many terms as leave less than 1e-18
+    do k = 14 + l, 1, -1
+      total = 1 + total*(square*(1.0_dp/(2*k*(2*l + 2*k + 1))))
     end do
-    total = term
-    k = 0
-    do
-      k = k + 1
-      term = term*(square*(1.0_dp/(2*k*(2*l + 2*k + 1))))
-      total = total + term
-      if (.not. any(abs(term) > epsilon(1.0_dp)/8*abs(total))) exit
+    do k = 1, l
+      total = total*(t*(1.0_dp/(2*k + 1)))
     end do
   end subroutine bessel_series
 

@@ -175,10 +175,11 @@ def agg_edge_to_edge(
     -----
     A vector without length has no angle: it takes part with Y_0 only, and its gradient is 0.
 
-    Triplets are never stored. Temporary memory is, in numbers, ``32 * (n_emb * (n_mid + 3) +
-    2 * n_mid * (n_spherical + 32) + n_spherical * (n_radial + 96))`` a thread, for `jvp` and `hvp`
-    about twice that; for the gradient to `vector` ``6 * n_edges`` in `vjp` and ``12 * n_edges`` in
-    `hvp`; for that to `weights` one `weights` for every 16384 triplets and edges.
+    Triplets are never stored, and the time for each does not depend on n_mid. Temporary memory is,
+    in numbers, ``32 * n_spherical * (3 * n_emb + 96) + 32 * (3 * n_emb + 2 * n_spherical *
+    n_radial)`` a thread, for `jvp` and `hvp` about twice that; one integer a node; for the gradient
+    to `vector` ``6 * n_edges`` in `vjp` and ``12 * n_edges`` in `hvp`; for that to `weights` at
+    most 64 float64 arrays of ``n_spherical * n_radial * n_emb``, in `hvp` 128.
     On a GPU it is nothing in `forward` and `jvp`; in `vjp` ``6 * n_edges`` and one `weights` a
     node, for ``max(32, min(1024, 2**20 / weights.size))`` nodes at most, and twice that in `hvp`.
 
