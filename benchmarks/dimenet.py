@@ -123,16 +123,20 @@ def validate(face: str, ours, theirs) -> None:
 
 
 def gemm_rate() -> float:
-    """Best rate of a float32 matrix product, flop/s."""
-    a = np.ones((2048, 2048), np.float32)
+    """Best rate of PyTorch's float32 matrix product on as many threads, flop/s."""
+    a = torch.ones(2048, 2048)
     best = min(timed(lambda: a @ a) for _ in range(5))
     return 2 * 2048**3 / best
 
 
-def flops(face: str, n_triplets: int) -> int:
-    """Of the products that cost n_mid n_emb a triplet: 1 forward, 2 in vjp, 2 in jvp, 5 in hvp."""
-    products = {"forward": 1, "backward": 3, "forces": 1 + 2 + 2 + 5}[face]
-    return 2 * products * n_triplets * N_MID * N_EMB
+def flops(face: str, n_edges: int, n_triplets: int) -> int:
+    """Of the products of matrices: n_spherical n_emb a triplet, n_spherical n_radial n_emb an edge.
+
+    Forward takes 1 and 1 of them, vjp 2 and 2, jvp 2 and 2, hvp 4 and 3; gradients to the weights
+    take 1 an edge more in vjp and 2 in hvp.
+    """
+    triplet, edge = {"forward": (1, 1), "backward": (3, 4), "forces": (9, 10)}[face]
+    return 2 * N_SPHERICAL * N_EMB * (triplet * n_triplets + edge * n_edges * N_RADIAL)
 
 
 def timed(work) -> float:
@@ -183,7 +187,7 @@ def compare(n_edges: int, threads: list[int], repeats: int) -> None:
                 ours_s.append(timed(ours))
                 rates.append(gemm_rate())
             a, b = statistics.median(ours_s), statistics.median(theirs_s)
-            fraction = flops(face, n_triplets) / a / statistics.median(rates)
+            fraction = flops(face, graph.n_edges, n_triplets) / a / statistics.median(rates)
             print(
                 f"{n:7}  {face:9} {1e3 * b:8.1f} {1e3 * a:10.2f} {b / a:7.1f} {fraction:8.0%}"
                 f"{peak_mib(theirs):10.0f} {peak_mib(ours):12.1f}",
