@@ -28,6 +28,7 @@ import gnograd as gg
 
 N_SPHERICAL, N_RADIAL, N_MID, N_EMB = 7, 6, 8, 64
 NEIGHBOURS = 16
+FACES = ("forward", "backward", "forces")
 INPUTS = ("vector", "rbf", "embedding", "weights")
 
 
@@ -145,20 +146,20 @@ def timed(work) -> float:
     return time.perf_counter() - start
 
 
-def peak_mib(work) -> float:
-    """Memory beyond what is there before, results included (Linux)."""
+def extra_mib(work) -> float:
+    """Memory beyond what is there before and the results (Linux)."""
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     before = memory("VmRSS")
-    work()
-    return (memory("VmHWM") - before) / 1024
+    results = work()
+    return (memory("VmHWM") - before) / 1024 - sum(x.nbytes for x in results) / 2**20
 
 
 def memory(name: str) -> int:
     return int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 
 
-def compare(n_edges: int, threads: list[int], repeats: int) -> None:
+def compare(n_edges: int, threads: list[int], faces: list[str], repeats: int) -> None:
     vector, graph = crystal(n_edges)
     rng = np.random.default_rng(1)
     inputs = [vector] + [
@@ -173,11 +174,11 @@ def compare(n_edges: int, threads: list[int], repeats: int) -> None:
     peer, own = Gathered(graph), Fused(graph)
     n_triplets = len(peer.kj)
     print(f"\n{graph.n_edges} edges, {n_triplets} triplets, n_mid {N_MID}, n_emb {N_EMB}, float32")
-    print("threads  face       PyG ms  gnograd ms  ratio   of gemm   PyG MiB  gnograd MiB")
+    print("threads  face       PyG ms  gnograd ms  ratio   of gemm  extra MiB: PyG  gnograd")
     for n in threads:
         torch.set_num_threads(n)
         gg.set_num_threads(n)
-        for face in ("forward", "backward", "forces"):
+        for face in faces:
             theirs = partial(getattr(peer, face), inputs, cotangent)
             ours = partial(getattr(own, face), inputs, cotangent)
             validate(face, ours(), theirs())
@@ -190,7 +191,7 @@ def compare(n_edges: int, threads: list[int], repeats: int) -> None:
             fraction = flops(face, graph.n_edges, n_triplets) / a / statistics.median(rates)
             print(
                 f"{n:7}  {face:9} {1e3 * b:8.1f} {1e3 * a:10.2f} {b / a:7.1f} {fraction:8.0%}"
-                f"{peak_mib(theirs):10.0f} {peak_mib(ours):12.1f}",
+                f"     {extra_mib(theirs):10.0f} {extra_mib(ours):12.1f}",
                 flush=True,
             )
 
@@ -199,10 +200,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--edges", type=int, nargs="+", default=[20_000, 200_000])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--faces", nargs="+", default=FACES, choices=FACES)
     parser.add_argument("--repeats", type=int, default=7)
     arguments = parser.parse_args()
     for n_edges in arguments.edges:
-        compare(n_edges, arguments.threads, arguments.repeats)
+        compare(n_edges, arguments.threads, arguments.faces, arguments.repeats)
 
 
 if __name__ == "__main__":
