@@ -15,6 +15,7 @@ module gnograd
   use gnograd_autodiff_reduce, only: sum, mean, norm, softmax
   use gnograd_autodiff_shape, only: reshape, transpose, permute, slice, concatenate, gather
   use gnograd_autodiff_gno, only: gno, gno_contract, gno_kernel, gno_aggregate
+  use gnograd_autodiff_gno_jets, only: gno_with_gradient, gno_with_laplacian, gno_with_hessian
   use gnograd_autodiff_aggregation, only: agg_weighted, agg_simple, agg_concat
   use gnograd_autodiff_gat, only: mha_gat, mha_gat_v2, mha_simple
   use gnograd_autodiff_nsa, only: selected_attention, compressed_attention, window_attention, &

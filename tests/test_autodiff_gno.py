@@ -211,3 +211,103 @@ def test_errors(rng, changes, error, message):
     with pytest.raises(error, match=message):
         ad.gno(**{**inputs, **changes}, graph=graph)
     assert ad.gno(**inputs, graph=graph).shape == (3, F_OUT)
+
+
+# ---- with derivatives by the query positions ----
+
+JETS = {
+    "gno_with_gradient": {"widths": [4], "activation": "silu", "reduction": "mean"},
+    "gno_with_laplacian": {"widths": [4, 3], "activation": "tanh", "geometry": "pair"},
+    "gno_with_hessian": {"widths": [4], "activation": "gelu", "kernel": "diagonal"},
+}
+
+
+def jets_inputs(edges, rng, name):
+    static = JETS[name]
+    widths, pair = static["widths"], static.get("geometry") == "pair"
+    shape = (F_IN,) if static.get("kernel") == "diagonal" else (F_IN, F_OUT)
+    n_in = 2 * D if pair else D
+    layers = [
+        (rng.normal(size=(before, width)), rng.normal(size=width))
+        for before, width in zip([n_in, *widths[:-1]], widths, strict=True)
+    ]
+    n_derivatives = {"gno_with_gradient": D, "gno_with_laplacian": D + 1}.get(name, D + 3)
+    return [
+        rng.normal(size=(edges.n_src, F_IN)),
+        rng.normal(size=(edges.n_dst, D)),
+        rng.normal(size=(edges.n_src, D)),
+        gg.gno_pack_layers(layers),
+        rng.normal(size=(widths[-1], *shape)),
+        rng.normal(size=shape),
+        rng.normal(size=edges.n_edges),
+        rng.normal(size=(edges.n_edges, n_derivatives)),
+    ]
+
+
+@pytest.mark.parametrize("name", JETS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_jets_are_those_of_the_operator(name, any_graph, rng, dtype):
+    inputs = [x.astype(dtype) for x in jets_inputs(any_graph, rng, name)]
+    static = {**JETS[name], "graph": any_graph.graph}
+    operator = getattr(gg, name)
+    tape = ad.Tape(dtype)
+    x = [tape.parameter(value) for value in inputs]
+    outputs = getattr(ad, name)(*x, **static)
+    expected = operator(*inputs, **static)
+    cotangents = tuple(rng.normal(size=y.shape).astype(dtype) for y in expected)
+    loss = tape.constant(0.0)
+    for y, value, cotangent in zip(outputs, expected, cotangents, strict=True):
+        np.testing.assert_array_equal(y.value, value)
+        loss = loss + ad.sum(y * cotangent)
+    for create_graph in (False, True):
+        found = ad.grad(loss, x, create_graph=create_graph)
+        for a, b in zip(found, operator.vjp(cotangents, inputs, **static), strict=True):
+            np.testing.assert_array_equal(a.value, b)
+
+
+@pytest.mark.parametrize("name", JETS)
+def test_jets_second_order(name, rng):
+    graph = gg.Graph.from_edges(src=[0, 1, 2, 2, 1], dst=[1, 0, 1, 1, 3], n_src=3, n_dst=4)
+    edges = type("Edges", (), {"n_src": 3, "n_dst": 4, "n_edges": 5})
+    values = jets_inputs(edges, rng, name)
+
+    def first(values, create_graph=False):
+        tape = ad.Tape("float64")
+        x = [tape.parameter(value) for value in values]
+        outputs = getattr(ad, name)(*x, graph=graph, **JETS[name])
+        loss = number(outputs[0]) + number(outputs[1])
+        loss = loss + number(outputs[2]) if len(outputs) > 2 else loss
+        total = tape.constant(0.0)
+        for gradient in ad.grad(loss, x, create_graph=create_graph):
+            total = total + number(gradient)
+        return x, total
+
+    x, total = first(values, True)
+    for k, gradient in enumerate(ad.grad(total, x)):
+        direction = rng.normal(size=values[k].shape)
+        sides = []
+        for step in (1e-6, -1e-6):
+            moved = list(values)
+            moved[k] = values[k] + step * direction
+            sides.append(first(moved)[1].item())
+        difference = (sides[0] - sides[1]) / 2e-6
+        np.testing.assert_allclose(np.sum(gradient.value * direction), difference, 1e-5, 1e-5)
+
+
+def test_jets_errors(rng):
+    graph = gg.Graph.from_edges(src=[0, 1, 2], dst=[1, 0, 1])
+    tape = ad.Tape("float64")
+    edges = type("Edges", (), {"n_src": 3, "n_dst": 3, "n_edges": 3})
+    inputs = jets_inputs(edges, rng, "gno_with_gradient")
+    inputs[3] = tape.parameter(inputs[3])
+    static = {**JETS["gno_with_gradient"], "graph": graph}
+    wrong = [*inputs[:1], np.ones((3, 3)), *inputs[2:]]
+    with pytest.raises(ValueError, match="gno_with_gradient: y has shape"):
+        ad.gno_with_gradient(*wrong, **static)
+    with pytest.raises(ValueError, match="gno_with_gradient: layers has shape"):
+        ad.gno_with_gradient(*inputs, **{**static, "widths": [5]})
+    with pytest.raises(ValueError, match="gno_with_gradient: geometry is 'both'"):
+        ad.gno_with_gradient(*inputs, **{**static, "geometry": "both"})
+    with pytest.raises(ValueError, match="weight_derivatives goes with edge_weight"):
+        ad.gno_with_gradient(*inputs[:6], None, inputs[7], **static)
+    assert ad.gno_with_gradient(*inputs, **static)[1].shape == (graph.n_dst, D, F_OUT)

@@ -1265,6 +1265,17 @@ int64_t gnograd_array_gno_kernel(
 int64_t gnograd_array_gno_aggregate(
     gnograd_tape *tape, const gnograd_graph *graph, int reduction, int64_t h, int64_t kappa);
 
+/* gno_with_gradient (order 0), gno_with_laplacian (1), gno_with_hessian (2): the value; h,
+ * edge_weight and weight_derivatives may be 0. */
+int64_t gnograd_array_gno_with_derivatives(
+    gnograd_tape *tape, const gnograd_graph *graph, int order,
+    int64_t n_layers,
+    const int64_t *widths, /* [n_layers] */
+    int geometry, int activation, int reduction, int kernel,
+    int64_t h, int64_t x, int64_t y, int64_t layers, int64_t V, int64_t b_v,
+    int64_t edge_weight, int64_t weight_derivatives,
+    int64_t *derivatives); /* [2] out: handles of gradient, and of Laplacian or Hessian */
+
 /* Aggregation and graph attention, as the functions of the same names on plain arrays. The graph
  * must outlive the arrays made with it; w, e and own may be 0, and x where another block is
  * there. */

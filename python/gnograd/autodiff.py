@@ -40,6 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gnograd import _core
+from gnograd import gno_jets as operators
 from gnograd.aggregation import AGGREGATIONS
 from gnograd.backends.cpu import address, check_status
 from gnograd.gat import ACTIVATIONS as SCORE_ACTIVATIONS
@@ -65,6 +66,9 @@ __all__ = [
     "gno_aggregate",
     "gno_contract",
     "gno_kernel",
+    "gno_with_gradient",
+    "gno_with_hessian",
+    "gno_with_laplacian",
     "grad",
     "log",
     "matmul",
@@ -712,6 +716,101 @@ def gno_aggregate(h: Operand, kappa: Operand, *, graph: Graph, reduction: str = 
         _core.gnograd_array_gno_aggregate, "gno_aggregate", graph, {"reduction": reduction},
         (h, kappa),
     )  # fmt: skip
+
+
+def gno_with_gradient(
+    h: Operand | None,
+    x: Operand,
+    y: Operand,
+    layers: Operand,
+    V: Operand,
+    b_v: Operand,
+    edge_weight: Operand | None = None,
+    weight_derivatives: Operand | None = None,
+    **static: Any,
+) -> tuple[Array, Array]:
+    """Graph neural operator with its gradient, as `gnograd.gno_with_gradient`.
+
+    At least one of the inputs is on a tape.
+    """
+    inputs = (h, x, y, layers, V, b_v, edge_weight, weight_derivatives)
+    return _with_derivatives(operators.gno_with_gradient, 0, inputs, static)[:2]
+
+
+def gno_with_laplacian(
+    h: Operand | None,
+    x: Operand,
+    y: Operand,
+    layers: Operand,
+    V: Operand,
+    b_v: Operand,
+    edge_weight: Operand | None = None,
+    weight_derivatives: Operand | None = None,
+    **static: Any,
+) -> tuple[Array, Array, Array]:
+    """Graph neural operator with gradient and Laplacian, as `gnograd.gno_with_laplacian`.
+
+    At least one of the inputs is on a tape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd as gg
+    >>> import gnograd.autodiff as ad
+    >>> graph = gg.Graph.from_edges(src=[0, 1], dst=[0, 0], n_src=2, n_dst=1)
+    >>> tape = ad.Tape("float64")
+    >>> layers = tape.parameter(gg.gno_pack_layers([(np.ones((2, 3)), np.zeros(3))]))
+    >>> inputs = np.ones((2, 1)), np.ones((1, 2)), np.eye(2), layers, np.ones((3, 1, 1))
+    >>> u, gradient, laplacian = ad.gno_with_laplacian(
+    ...     *inputs, np.zeros((1, 1)), graph=graph, widths=[3], activation="tanh"
+    ... )
+    >>> ad.mean(laplacian**2).backward()
+    >>> layers.grad.shape
+    (9,)
+    """
+    inputs = (h, x, y, layers, V, b_v, edge_weight, weight_derivatives)
+    return _with_derivatives(operators.gno_with_laplacian, 1, inputs, static)
+
+
+def gno_with_hessian(
+    h: Operand | None,
+    x: Operand,
+    y: Operand,
+    layers: Operand,
+    V: Operand,
+    b_v: Operand,
+    edge_weight: Operand | None = None,
+    weight_derivatives: Operand | None = None,
+    **static: Any,
+) -> tuple[Array, Array, Array]:
+    """Graph neural operator with gradient and Hessian, as `gnograd.gno_with_hessian`.
+
+    At least one of the inputs is on a tape.
+    """
+    inputs = (h, x, y, layers, V, b_v, edge_weight, weight_derivatives)
+    return _with_derivatives(operators.gno_with_hessian, 2, inputs, static)
+
+
+def _with_derivatives(
+    operator: operators.WithLayers[Any],
+    order: int,
+    inputs: Sequence[Operand | None],
+    given: Mapping[str, Any],
+) -> tuple[Array, Array, Array]:
+    """Value, gradient and second derivatives; the last is the value again without them."""
+    tape, arrays = _handles(operator.name, inputs)
+    static = operator.complete(given)
+    widths = np.array(static["widths"], np.int64)
+    codes = [choices[static[name]] for name, choices in operators.CHOICES.items()]
+    out = tape._wrap(
+        _core.gnograd_array_gno_with_derivatives(
+            tape._handle, static["graph"].handle, order, widths.size, address(widths),
+            *codes, *_numbers(arrays), tape._address,
+        )
+    )  # fmt: skip
+    gradient, second = tape._scratch[:2].tolist()
+    tape._kept.append((gradient & (1 << _ID_BITS) - 1, static["graph"]))
+    return out, tape._wrap(gradient), tape._wrap(second) if order else out
 
 
 def agg_weighted(x: Operand, w: Operand, *, graph: Graph, aggregation: str = "sum") -> Array:

@@ -33,7 +33,7 @@ CHOICES = {
 P = ParamSpec("P")
 
 
-class _WithLayers(Operator[P]):
+class WithLayers(Operator[P]):
     """Operator with a list of hidden widths."""
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,8 +77,8 @@ def _signature(second: Mapping[str, str], n_second: str, static: Mapping[str, An
     )
 
 
-def _operator(n_derivatives: str, **second: str) -> Callable[[Callable[P, Array]], _WithLayers[P]]:
-    return lambda declaration: _WithLayers(
+def _operator(n_derivatives: str, **second: str) -> Callable[[Callable[P, Array]], WithLayers[P]]:
+    return lambda declaration: WithLayers(
         declaration, partial(_signature, second, n_derivatives), CHOICES
     )
 
