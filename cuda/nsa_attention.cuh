@@ -10,7 +10,8 @@
 //     grad q = scale dS K          grad k = scale dS^T Q         grad v = P^T G
 //     grad gate = sum over the heads and keys of a slot of E o (G V^T - D)
 //
-// Three kernels do this, tile by tile in shared memory, over a scalar S (device/numbers.cuh):
+// Three kernels do this, tile by tile in shared memory, over a scalar S (device/numbers.cuh), with
+// tensor cores for real numbers from 16 bits; P and dS are rounded to these for their products:
 //
 //     Attend        out, lse and D of some rows that see the same blocks
 //     PullQueries   gradients to q and the gates, of the same rows
@@ -20,7 +21,7 @@
 // so that no maximum moves while derivatives are summed. A row that sees no key has out = 0,
 // lse = -infinity and no part in any gradient.
 #pragma once
-#include "device/tiles.cuh"
+#include "device/tensor.cuh"
 #include "nsa_pattern.cuh"
 
 namespace gnograd {
@@ -249,7 +250,7 @@ struct Attend {
         [&](const KeyTile& keys) {
           load_keys(p, kv, p.k, p.d_k, keys.first, keys.n, tile.head);
           __syncthreads();
-          multiply<S>(
+          product<T, S>(
               tile.n, keys.n, p.d_k, [&](int i, int l) { return q(i, l); },
               [&](int l, int j) { return kv(j, l); },
               [&](int i, int j, S sum) { x(i, j) = p.scale * sum; });
@@ -260,7 +261,7 @@ struct Attend {
           if (values()) {
             load_keys(p, kv, p.v, p.d_v, keys.first, keys.n, tile.head);
             __syncthreads();
-            multiply<S>(
+            product<T, S>(
                 tile.n, p.d_v, keys.n, [&](int i, int l) { return x(i, l); },
                 [&](int l, int j) { return kv(l, j); },
                 [&](int i, int j, S sum) { result(i, j) = sums[i].factor * result(i, j) + sum; });
@@ -355,7 +356,7 @@ struct PullQueries {
         [&](const KeyTile& keys) {
           load_keys(p, kv, p.k, p.d_k, keys.first, keys.n, tile.head);
           __syncthreads();
-          multiply<S>(
+          product<T, S>(
               tile.n, keys.n, p.d_k, [&](int i, int l) { return q(i, l); },
               [&](int l, int j) { return kv(j, l); },
               [&](int i, int j, S sum) {
@@ -367,7 +368,7 @@ struct PullQueries {
           load_keys(p, kv, p.v, p.d_v, keys.first, keys.n, tile.head);
           __syncthreads();
           // E becomes E o (G V^T - D)
-          multiply<S>(
+          product<T, S>(
               tile.n, keys.n, p.d_v, [&](int i, int l) { return g(i, l); },
               [&](int l, int j) { return kv(j, l); },
               [&](int i, int j, S sum) { x(i, j) = x(i, j) * (sum - rows[i].delta); });
@@ -381,7 +382,7 @@ struct PullQueries {
             });
           load_keys(p, kv, p.k, p.d_k, keys.first, keys.n, tile.head);
           __syncthreads();
-          multiply<S>(
+          product<T, S>(
               tile.n, p.d_k, keys.n, [&](int i, int l) { return x(i, l); },
               [&](int l, int j) { return kv(l, j); },
               [&](int i, int j, S sum) { grad(i, j) += rows[i].gate * sum; });
@@ -485,7 +486,7 @@ struct PullKeys {
       load_queries(p, q, p.q, p.d_k, rows, n);
       load_queries(p, g, Input<T, real<T>>{cotangent}, p.d_v, rows, n);
       __syncthreads();
-      multiply<S>(
+      product<T, S>(
           n, n_keys, p.d_k, [&](int i, int l) { return q(i, l); },
           [&](int l, int j) { return k(j, l); },
           [&](int i, int j, S sum) {
@@ -494,16 +495,16 @@ struct PullKeys {
                           : S(0);
           });
       __syncthreads();
-      multiply<S>(
+      product<T, S>(
           n, n_keys, p.d_v, [&](int i, int l) { return g(i, l); },
           [&](int l, int j) { return v(j, l); },
           [&](int i, int j, S sum) { x(i, j) = w(i, j) * (sum - rows[i].delta); });
       __syncthreads();
-      multiply<S>(
+      product<T, S>(
           n_keys, p.d_v, n, [&](int i, int l) { return w(l, i); },
           [&](int l, int j) { return g(l, j); },
           [&](int i, int j, S sum) { grad_v(i, j) += sum; });
-      multiply<S>(
+      product<T, S>(
           n_keys, p.d_k, n, [&](int i, int l) { return x(l, i); },
           [&](int l, int j) { return q(l, j); },
           [&](int i, int j, S sum) { grad_k(i, j) += p.scale * sum; });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every warp intrinsic of the SIMT runtime against its definition. Built by nvcc, the same file
 // holds a GPU to the same answers, and so the runtime to the GPU.
-#include "device/platform.cuh"
+#include "device/tensor.cuh"
 #include "support.h"
 
 namespace {
@@ -76,10 +76,39 @@ __global__ void numbers_of_blocks(int* out) {
   out[block * size + thread] = thread * 1000 + block + 7 * __shfl_xor_sync(~0u, thread, 1);
 }
 
+// c = a b by tensor cores, for a [m, k] and b [k, n]
+constexpr int m = 19, n = 21, k = 37;
+template <class T>
+__global__ void matrix_product(const T* a, const T* b, float* c) {
+  gnograd::multiply_on_tensor_cores<T>(
+      m, n, k, [&](int i, int l) { return a[i * k + l]; },
+      [&](int l, int j) { return b[l * n + j]; },
+      [&](int i, int j, float sum) { c[i * n + j] = sum; });
+}
+
+template <class T>
+void test_matrix_product() {
+  std::mt19937 random(2);
+  const auto a = randoms<T>(m * k, random), b = randoms<T>(k * n, random);
+  Device<T> x(a), y(b);
+  Device<float> z(m * n);
+  launch(matrix_product<T>, dim3(1), dim3(gnograd::block_threads), 0, cudaStream_t(nullptr),
+         x.get(), y.get(), z.get());
+  const auto got = z.host();
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      double want = 0;  // exact, and so is the product
+      for (int l = 0; l < k; ++l) want += to_double(a[i * k + l]) * to_double(b[l * n + j]);
+      check(got[i * n + j] == want, std::string(Type<T>::name) + " product on tensor cores");
+    }
+}
+
 }  // namespace
 
 int main() {
   require_device();
+  test_matrix_product<__half>();
+  test_matrix_product<__nv_bfloat16>();
   Device<int> results(n_threads * n_results);
   launch(intrinsics, dim3(1), dim3(n_threads), 0, cudaStream_t(nullptr), results.get());
   const auto got = results.host();

@@ -57,6 +57,14 @@ template <class N>
 struct Oracle {
   const Shape& s;
   const std::vector<int32_t>& blocks;
+  // of P and dS to 16 bits, as the products on tensor cores have them; or null
+  double (*round)(double) = nullptr;
+
+  N rounded(N x) const {
+    if constexpr (std::is_floating_point_v<N>)
+      if (round) return N(round(double(x)));
+    return x;
+  }
 
   struct Seen {
     int64_t key, slot;
@@ -134,7 +142,7 @@ struct Oracle {
       for (size_t i = 0; i < seen.size(); ++i)
         for (int64_t d = 0; d < s.d_v; ++d)
           y.out[row * s.d_v + d] +=
-              gates[i] * e[i] * in[2][(seen[i].key * s.n_heads + hk) * s.d_v + d];
+              rounded(gates[i] * e[i]) * in[2][(seen[i].key * s.n_heads + hk) * s.d_v + d];
     });
     return y;
   }
@@ -156,17 +164,17 @@ struct Oracle {
         const int64_t key = seen[i].key * s.n_heads + hk;
         for (int64_t d = 0; d < s.d_v; ++d) {
           dp[i] += g[row * s.d_v + d] * in[2][key * s.d_v + d];
-          grad[2][key * s.d_v + d] += gates[i] * e[i] * g[row * s.d_v + d];
+          grad[2][key * s.d_v + d] += rounded(gates[i] * e[i]) * g[row * s.d_v + d];
         }
-        if (out.empty()) delta += gates[i] * e[i] * dp[i];
+        if (out.empty()) delta += rounded(gates[i] * e[i]) * dp[i];
       }
       for (size_t i = 0; i < seen.size(); ++i) {
         const int64_t key = seen[i].key * s.n_heads + hk;
-        const N ds = e[i] * (dp[i] - delta);
-        if (s.gated) grad[3][gate_at(row / s.n_query_heads, hk, seen[i].slot)] += ds;
+        const N de = e[i] * (dp[i] - delta), ds = rounded(gates[i] * de);
+        if (s.gated) grad[3][gate_at(row / s.n_query_heads, hk, seen[i].slot)] += de;
         for (int64_t d = 0; d < s.d_k; ++d) {
-          grad[0][row * s.d_k + d] += scale * gates[i] * ds * in[1][key * s.d_k + d];
-          grad[1][key * s.d_k + d] += scale * gates[i] * ds * in[0][row * s.d_k + d];
+          grad[0][row * s.d_k + d] += scale * ds * in[1][key * s.d_k + d];
+          grad[1][key * s.d_k + d] += scale * ds * in[0][row * s.d_k + d];
         }
       }
     });
@@ -203,6 +211,11 @@ ABI(__nv_bfloat16, bf16)
 
 template <class T>
 using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+double through(double x) {
+  return to_double(T(float(x)));
+}
 
 template <class T>
 struct Case {
@@ -338,7 +351,7 @@ struct Case {
     using Complex = std::complex<double>;
     using ComplexFloat = std::complex<float>;
     const Oracle<double> truth{s, blocks};
-    const Oracle<float> plain{s, blocks};
+    const Oracle<float> plain{s, blocks, sizeof(T) == 2 ? through<T> : nullptr};
     const Oracle<Complex> truth_derivative{s, blocks};
     const Oracle<ComplexFloat> plain_derivative{s, blocks};
     const auto values = [&](auto zero, const Arrays<T>* t) {
@@ -520,6 +533,14 @@ std::vector<Shape> large_shapes() {
   return shapes;
 }
 
+// Several tiles of tensor cores, none of them full, in every direction.
+Shape tensor_shape() {
+  Shape s{selected, {9}, {60}, 24, 1, 40, 24};
+  s.block_size = 25;
+  s.gated = true;
+  return s;
+}
+
 template <class T>
 void test_type(size_t each) {
   const auto shapes = small_shapes();
@@ -597,6 +618,8 @@ int main() {
   test_type<__nv_bfloat16>(3);
   for (const Shape& s : large_shapes()) Case<float>(s).test();
   Case<double>(large_shapes()[4]).test();
+  Case<__half>(tensor_shape()).test();
+  Case<__nv_bfloat16>(tensor_shape()).test();
   test_determinism();
   test_faults();
   test_values();

@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
 #include <cmath>
@@ -181,6 +182,31 @@ template <class T>
 T __ldg(const T* p) {
   assert(reinterpret_cast<uintptr_t>(p) % alignof(T) == 0);
   return *p;
+}
+
+// d += a b on a warp's fragments of 16x16, 16x8 and 16x8 matrices (PTX manual, mma.m16n8k16).
+template <class T>
+void mma_m16n8k16(T, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], SIMT_AT) {
+  struct Fragments {
+    unsigned a[4], b[2];
+  };
+  // the first lanes that hold this lane's rows of a, and its columns of b
+  const int row = simt::lane() / 4 * 4, column = simt::lane() % 4 * 8;
+  const auto element = [](unsigned pair, int i) {
+    return float(simt::bits<T>(uint16_t(pair >> 16 * i)));
+  };
+  const auto products = [&](simt::Lanes<Fragments> in) {
+    std::array<float, 4> sum{d[0], d[1], d[2], d[3]};
+    for (int k = 0; k < 16; ++k)
+      for (int i = 0; i < 4; ++i) {
+        const Fragments &x = in[row + k % 8 / 2], &y = in[column + i % 2 * 4 + k % 8 / 2];
+        sum[i] += element(x.a[k / 8 * 2 + i / 2], k % 2) * element(y.b[k / 8], k % 2);
+      }
+    return sum;
+  };
+  const auto sum =
+      simt::collective(~0u, Fragments{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, products, at);
+  std::copy(sum.begin(), sum.end(), d);
 }
 
 inline int __popc(unsigned x) { return std::popcount(x); }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Products of small matrices on tensor cores: operands in 16 bits, sums in float32.
+#pragma once
+#include "tiles.cuh"
+
+#ifdef __CUDACC__  // elsewhere the SIMT runtime has it
+
+// d += a b for a 16x16 matrix a (row by row), 16x8 b (column by column) and 16x8 d, dealt to the
+// lanes of a warp as the PTX manual says of mma.m16n8k16; the first argument tells the type.
+#define GNOGRAD_MMA(T, name)                                                            \
+  __device__ inline void mma_m16n8k16(T, float (&d)[4], const unsigned (&a)[4],         \
+                                      const unsigned (&b)[2]) {                         \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." name "." name ".f32 "         \
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                       \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));   \
+  }
+GNOGRAD_MMA(__half, "f16")
+GNOGRAD_MMA(__nv_bfloat16, "bf16")
+#undef GNOGRAD_MMA
+
+#endif
+
+namespace gnograd {
+
+// f(l) and f(l + 1) in one register; 0 from `depth` on, or where there is nothing.
+template <class T, class F>
+__device__ unsigned pair(bool any, int l, int depth, F f) {
+  const T x[2] = {T(any && l < depth ? float(f(l)) : 0.f),
+                  T(any && l + 1 < depth ? float(f(l + 1)) : 0.f)};
+  unsigned bits;
+  memcpy(&bits, x, sizeof bits);
+  return bits;
+}
+
+// As multiply, with a and b rounded to T. A warp takes 16 x 16 sums at a time.
+template <class T, class A, class B, class Write>
+__device__ void multiply_on_tensor_cores(int m, int n, int depth, A a, B b, Write write) {
+  const int lane = int(threadIdx.x) % warp_lanes, row = lane / 4, column = lane % 4 * 2;
+  const int across = (n + 15) / 16, tiles = (m + 15) / 16 * across;
+#pragma unroll 1
+  for (int tile = int(threadIdx.x) / warp_lanes; tile < tiles;
+       tile += block_threads / warp_lanes) {
+    const int i0 = tile / across * 16 + row, j0 = tile % across * 16;
+    float sum[2][4] = {};
+#pragma unroll 1
+    for (int l0 = column; l0 < depth + column; l0 += 16) {
+      unsigned x[4], y[2];
+      for (int r = 0; r < 4; ++r) {
+        const int i = i0 + r % 2 * 8;
+        x[r] = pair<T>(i < m, l0 + r / 2 * 8, depth, [&](int l) { return a(i, l); });
+      }
+      for (int c = 0; c < 2; ++c) {
+        const int j = j0 + c * 8 + row;
+        for (int r = 0; r < 2; ++r)
+          y[r] = pair<T>(j < n, l0 + r * 8, depth, [&](int l) { return b(l, j); });
+        mma_m16n8k16(T(), sum[c], x, y);
+      }
+    }
+    for (int c = 0; c < 2; ++c)
+      for (int r = 0; r < 4; ++r) {
+        const int i = i0 + r / 2 * 8, j = j0 + c * 8 + column + r % 2;
+        if (i < m && j < n) write(i, j, sum[c][r]);
+      }
+  }
+}
+
+// The product as it is done for arrays of T and numbers S.
+template <class T, class S, class A, class B, class Write>
+__device__ void product(int m, int n, int depth, A a, B b, Write write) {
+  if constexpr (sizeof(T) == 2 && !ScalarTraits<S>::dual)
+    multiply_on_tensor_cores<T>(m, n, depth, a, b, write);
+  else multiply<S>(m, n, depth, a, b, write);
+}
+
+}  // namespace gnograd
