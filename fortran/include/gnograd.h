@@ -1860,6 +1860,129 @@ int gnograd_select_blocks_forward_r64(
     const double *lse,
     int32_t *block_index); /* [ceil(n_queries/query_block), n_heads, n_slots] */
 
+/* ---- the shape of Ascend's operators ----
+ *
+ * nsa_selected_attention and its gradient as two calls each, with the names, limits and codes of
+ * aclnnNsaSelectedAttention and aclnnNsaSelectedAttentionGrad: the first checks the arguments and
+ * says how many bytes of workspace the second needs. topk_indices names existing blocks, a block
+ * named twice counts twice. actual_seq_* are cumulative lengths without the leading 0. softmax_max
+ * and softmax_sum hold one value 8 times, lse = max + ln(sum). The stream is for kernels on a
+ * device; here it is not used. docs/ascend.md has every parameter.
+ */
+
+enum gnograd_ascend_status {
+    GNOGRAD_ASCEND_NULL = 161001,   /* a pointer is null that must not be */
+    GNOGRAD_ASCEND_INVALID = 161002 /* an argument is outside its limits */
+};
+
+int gnograd_nsa_selected_attention_get_workspace_size_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const float *query, const float *key, const float *value,
+    const int32_t *topk_indices,     /* [n_queries, n_heads, select_block_count] */
+    const void *atten_mask,          /* null */
+    const int64_t *actual_seq_qlen, const int64_t *actual_seq_kvlen, /* [n_sequences] */
+    double scale_value, int64_t head_num, int64_t select_block_size, int64_t select_block_count,
+    const char *input_layout,        /* "TND" */
+    int sparse_mode,
+    float *attention_out,
+    float *softmax_max, float *softmax_sum, /* [n_queries, n_query_heads, 8] */
+    int64_t *workspace_size);
+int gnograd_nsa_selected_attention_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const float *query, const float *key, const float *value,
+    const int32_t *topk_indices,     /* [n_queries, n_heads, select_block_count] */
+    const void *atten_mask,          /* null */
+    const int64_t *actual_seq_qlen, const int64_t *actual_seq_kvlen, /* [n_sequences] */
+    double scale_value, int64_t head_num, int64_t select_block_size, int64_t select_block_count,
+    const char *input_layout,        /* "TND" */
+    int sparse_mode,
+    float *attention_out,
+    float *softmax_max, float *softmax_sum, /* [n_queries, n_query_heads, 8] */
+    void *workspace, int64_t workspace_size, void *stream);
+
+int gnograd_nsa_selected_attention_grad_get_workspace_size_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const float *query, const float *key, const float *value,
+    const float *attention_out, const float *attention_out_grad,
+    const float *softmax_max, const float *softmax_sum,
+    const int32_t *topk_indices,
+    const int64_t *actual_seq_qlen, const int64_t *actual_seq_kvlen,
+    const void *atten_mask,          /* null */
+    double scale_value, int64_t selected_block_size, int64_t selected_block_count,
+    int64_t head_num, const char *input_layout, int sparse_mode,
+    float *dq, float *dk, float *dv,
+    int64_t *workspace_size);
+int gnograd_nsa_selected_attention_grad_r32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const float *query, const float *key, const float *value,
+    const float *attention_out, const float *attention_out_grad,
+    const float *softmax_max, const float *softmax_sum,
+    const int32_t *topk_indices,
+    const int64_t *actual_seq_qlen, const int64_t *actual_seq_kvlen,
+    const void *atten_mask,          /* null */
+    double scale_value, int64_t selected_block_size, int64_t selected_block_count,
+    int64_t head_num, const char *input_layout, int sparse_mode,
+    float *dq, float *dk, float *dv,
+    void *workspace, int64_t workspace_size, void *stream);
+
+int gnograd_nsa_selected_attention_get_workspace_size_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const double *query, const double *key, const double *value,
+    const int32_t *topk_indices,     /* [n_queries, n_heads, select_block_count] */
+    const void *atten_mask,          /* null */
+    const int64_t *actual_seq_qlen, const int64_t *actual_seq_kvlen, /* [n_sequences] */
+    double scale_value, int64_t head_num, int64_t select_block_size, int64_t select_block_count,
+    const char *input_layout,        /* "TND" */
+    int sparse_mode,
+    double *attention_out,
+    double *softmax_max, double *softmax_sum, /* [n_queries, n_query_heads, 8] */
+    int64_t *workspace_size);
+int gnograd_nsa_selected_attention_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const double *query, const double *key, const double *value,
+    const int32_t *topk_indices,     /* [n_queries, n_heads, select_block_count] */
+    const void *atten_mask,          /* null */
+    const int64_t *actual_seq_qlen, const int64_t *actual_seq_kvlen, /* [n_sequences] */
+    double scale_value, int64_t head_num, int64_t select_block_size, int64_t select_block_count,
+    const char *input_layout,        /* "TND" */
+    int sparse_mode,
+    double *attention_out,
+    double *softmax_max, double *softmax_sum, /* [n_queries, n_query_heads, 8] */
+    void *workspace, int64_t workspace_size, void *stream);
+
+int gnograd_nsa_selected_attention_grad_get_workspace_size_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const double *query, const double *key, const double *value,
+    const double *attention_out, const double *attention_out_grad,
+    const double *softmax_max, const double *softmax_sum,
+    const int32_t *topk_indices,
+    const int64_t *actual_seq_qlen, const int64_t *actual_seq_kvlen,
+    const void *atten_mask,          /* null */
+    double scale_value, int64_t selected_block_size, int64_t selected_block_count,
+    int64_t head_num, const char *input_layout, int sparse_mode,
+    double *dq, double *dk, double *dv,
+    int64_t *workspace_size);
+int gnograd_nsa_selected_attention_grad_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const double *query, const double *key, const double *value,
+    const double *attention_out, const double *attention_out_grad,
+    const double *softmax_max, const double *softmax_sum,
+    const int32_t *topk_indices,
+    const int64_t *actual_seq_qlen, const int64_t *actual_seq_kvlen,
+    const void *atten_mask,          /* null */
+    double scale_value, int64_t selected_block_size, int64_t selected_block_count,
+    int64_t head_num, const char *input_layout, int sparse_mode,
+    double *dq, double *dk, double *dv,
+    void *workspace, int64_t workspace_size, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

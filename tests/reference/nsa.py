@@ -11,38 +11,80 @@ def sequences(cu, n):
     return [(0, n)] if cu is None else list(pairwise(cu))
 
 
-def attend(q, k, v, visible, scale=None):
-    """`visible(t, hk)` gives the keys that query t sees, and their gates."""
+def attend(q, k, v, slot_gate, visible, scale=None):
+    """`visible(t, hk)` gives the keys that query t sees, and their slots."""
     n_queries, n_query_heads, d_k = q.shape
     group = n_query_heads // k.shape[1]
     scale = 1 / np.sqrt(d_k) if scale is None else scale
-    dtype = np.result_type(q, k, v)
+    dtype = np.result_type(q, k, v, q if slot_gate is None else slot_gate)
     out = np.zeros((n_queries, n_query_heads, v.shape[2]), dtype)
     lse = np.full((n_queries, n_query_heads), -np.inf, dtype)
     for t in range(n_queries):
         for h in range(n_query_heads):
-            keys, gates = visible(t, h // group)
-            x = dtype.type(scale) * (k[keys, h // group] @ q[t, h]) if len(keys) else np.zeros(0)
-            if not len(keys) or not np.any(np.real(gates) > 0):
+            hk = h // group
+            keys, slots = visible(t, hk)
+            gates = np.ones(len(keys), dtype) if slot_gate is None else slot_gate[t, hk, slots]
+            if not np.any(np.real(gates) > 0):
                 continue
+            x = dtype.type(scale) * (k[keys, hk] @ q[t, h])
             top = np.max(np.real(x))
             e = gates * np.exp(x - top)
-            if np.iscomplexobj(gates) and not np.iscomplexobj(out):
-                out, lse = out.astype(complex), lse.astype(complex)
-            out[t, h] = (e / e.sum()) @ v[keys, h // group]
+            out[t, h] = (e / e.sum()) @ v[keys, hk]
             lse[t, h] = top + np.log(e.sum())
     return out, lse
 
 
+def faces(q, k, v, slot_gate, visible, scale, *, cotangent, tangents):
+    """out, its tangent, gradients and their tangents, row by row, in the inputs' precision."""
+    group = q.shape[1] // k.shape[1]
+    scale = q.dtype.type(1 / np.sqrt(q.shape[2]) if scale is None else scale)
+    out, lse = attend(q, k, v, slot_gate, visible, scale)
+    out_tangent = np.zeros_like(out)
+    inputs = (q, k, v, slot_gate)
+    gradients = [None if x is None else np.zeros_like(x) for x in inputs]
+    seconds = [None if x is None else np.zeros_like(x) for x in inputs]
+    for t, h in np.ndindex(q.shape[:2]):
+        hk = h // group
+        keys, slots = visible(t, hk)
+        if not np.isfinite(lse[t, h]):
+            continue
+        row, g, drow = q[t, h], cotangent[t, h], tangents[0][t, h]
+        (K, V), (dK, dV) = ((x[keys, hk] for x in pair) for pair in ((k, v), tangents[1:3]))
+        w, dw = q.dtype.type(1), q.dtype.type(0)
+        if slot_gate is not None:
+            w, dw = slot_gate[t, hk, slots], tangents[3][t, hk, slots]
+        E = np.exp(scale * (K @ row) - lse[t, h])
+        P = w * E
+        D, dP = g @ out[t, h], V @ g
+        dS = P * (dP - D)
+        X = scale * (K @ drow + dK @ row)
+        rho = np.sum(P * X + E * dw)
+        dotP = P * X + E * dw - P * rho
+        out_tangent[t, h] = dotP @ V + P @ dV
+        dotD, dotdP = g @ out_tangent[t, h], dV @ g
+        dotdS = dotP * (dP - D) + P * (dotdP - dotD)
+        gradients[0][t, h] = scale * (dS @ K)
+        seconds[0][t, h] = scale * (dotdS @ K + dS @ dK)
+        np.add.at(gradients[1], (keys, hk), scale * np.outer(dS, row))
+        np.add.at(seconds[1], (keys, hk), scale * (np.outer(dotdS, row) + np.outer(dS, drow)))
+        np.add.at(gradients[2], (keys, hk), np.outer(P, g))
+        np.add.at(seconds[2], (keys, hk), np.outer(dotP, g))
+        if slot_gate is not None:
+            np.add.at(gradients[3], (t, hk, slots), E * (dP - D))
+            dotE = E * (X - rho)
+            np.add.at(seconds[3], (t, hk, slots), dotE * (dP - D) + E * (dotdP - dotD))
+    return [out, out_tangent, *gradients, *seconds]
+
+
 def selected_attention(
     q, k, v, slot_gate=None, *, block_index, block_size, scale=None, causal=False, q_offset=0,
-    cu_q=None, cu_k=None, query_block=1, duplicates="ignore",
+    cu_q=None, cu_k=None, query_block=1, duplicates="ignore", evaluate=attend,
 ):  # fmt: skip
     bounds_q, bounds_k = sequences(cu_q, len(q)), sequences(cu_k, len(k))
 
     def visible(t, hk):
         (s,) = (s for s, (first, end) in enumerate(bounds_q) if first <= t < end)
-        keys, gates, named = [], [], set()
+        keys, slots, named = [], [], set()
         for slot, block in enumerate(block_index[t // query_block, hk]):
             if block < 0 or (block in named and duplicates == "ignore"):
                 continue
@@ -52,13 +94,13 @@ def selected_attention(
             for key in range(start, min(start + block_size, end)):
                 if not causal or key - first <= t - bounds_q[s][0] + q_offset:
                     keys.append(key)
-                    gates.append(q.dtype.type(1) if slot_gate is None else slot_gate[t, hk, slot])
-        return keys, np.array(gates)
+                    slots.append(slot)
+        return np.array(keys, int), np.array(slots, int)
 
-    return attend(q, k, v, visible, scale)
+    return evaluate(q, k, v, slot_gate, visible, scale)
 
 
-def by_position(q, k, v, sees, scale, cu_q, cu_k):
+def by_position(q, k, v, sees, scale, cu_q, cu_k, evaluate):
     """Attention where position s sees the keys at the positions p with sees(s, p)."""
     bounds_q, bounds_k = sequences(cu_q, len(q)), sequences(cu_k, len(k))
 
@@ -66,29 +108,31 @@ def by_position(q, k, v, sees, scale, cu_q, cu_k):
         (s,) = (s for s, (first, end) in enumerate(bounds_q) if first <= t < end)
         first, end = bounds_k[s]
         keys = [key for key in range(first, end) if sees(t - bounds_q[s][0], key - first)]
-        return keys, np.ones(len(keys), q.dtype)
+        return np.array(keys, int), np.zeros(len(keys), int)
 
-    return attend(q, k, v, visible, scale)
+    return evaluate(q, k, v, None, visible, scale)
 
 
 def compressed_attention(
-    q, k, v, *, block, stride, scale=None, causal=False, q_offset=0, cu_q=None, cu_k=None
-):
+    q, k, v, *, block, stride, scale=None, causal=False, q_offset=0, cu_q=None, cu_k=None,
+    evaluate=attend,
+):  # fmt: skip
     def sees(s, c):
         return not causal or c * stride + block - 1 <= s + q_offset
 
-    return by_position(q, k, v, sees, scale, cu_q, cu_k)
+    return by_position(q, k, v, sees, scale, cu_q, cu_k, evaluate)
 
 
 def window_attention(
-    q, k, v, *, window=None, scale=None, causal=False, q_offset=0, cu_q=None, cu_k=None
-):
+    q, k, v, *, window=None, scale=None, causal=False, q_offset=0, cu_q=None, cu_k=None,
+    evaluate=attend,
+):  # fmt: skip
     def sees(s, p):
         if causal:
             return p <= s + q_offset and (window is None or p > s + q_offset - window)
         return window is None or s // window == p // window
 
-    return by_position(q, k, v, sees, scale, cu_q, cu_k)
+    return by_position(q, k, v, sees, scale, cu_q, cu_k, evaluate)
 
 
 def compressed_tokens(length, block, stride):

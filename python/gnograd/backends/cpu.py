@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ DEVICE = "CPU"
 SUFFIXES = {"float32": "r32", "float64": "r64"}
 """Kinds of numbers the kernels take, and how their function names end."""
 
-_EXCEPTIONS = {
+_EXCEPTIONS: dict[int, type[Exception]] = {
     1: ValueError,
     2: IndexError,
     3: MemoryError,
@@ -30,14 +31,14 @@ def address(array: Any) -> int:
     return 0 if array is None else int(array.__array_interface__["data"][0])
 
 
-def check_status(status: int) -> None:
-    """Raise the error behind a status code of the C interface."""
+def check_status(status: int, more: Mapping[int, type[Exception]] = MappingProxyType({})) -> None:
+    """Raise the error behind a status code of the C interface, or behind one of `more`."""
     if status == 0:
         return
     text = np.zeros(1024, np.uint8)
     _core.gnograd_last_error(text.size, address(text))
     message = text.tobytes().split(b"\0")[0].decode(errors="replace")
-    raise _EXCEPTIONS.get(status, RuntimeError)(message)
+    raise {**_EXCEPTIONS, **more}.get(status, RuntimeError)(message)
 
 
 @functools.cache

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: MIT
+"""Selected attention in the shape of Ascend's operators, with their limits and error codes.
+
+`nsa_selected_attention` and `nsa_selected_attention_grad` take the arguments of
+aclnnNsaSelectedAttention and aclnnNsaSelectedAttentionGrad and check the same limits. Arrays are
+NumPy's, or anything that lends its memory (PyTorch tensors on the CPU): float32, float64, and
+float16 or bfloat16, which are computed in float32. For what these limits forbid, and for second
+derivatives, there is `gnograd.selected_attention`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd import _core, shapes
+from gnograd.backends.cpu import SUFFIXES, address, check_status
+from gnograd.compat.pylibcugraphops.arrays import array_of
+from gnograd.operator import Array
+
+__all__ = [
+    "InvalidParameterError",
+    "NullPointerError",
+    "nsa_selected_attention",
+    "nsa_selected_attention_grad",
+]
+
+
+class NullPointerError(ValueError):
+    """An argument is None that must not be."""
+
+    code = 161001
+
+
+class InvalidParameterError(ValueError):
+    """An argument is outside its limits, or not supported."""
+
+    code = 161002
+
+
+_ERRORS: dict[int, type[Exception]] = {
+    error.code: error for error in (NullPointerError, InvalidParameterError)
+}
+_QUERIES, _KEYS, _VALUES = "T_q N_q D_k", "T_kv N_kv D_k", "T_kv N_kv D_v"
+_OUT, _SOFTMAX = "T_q N_q D_v", "T_q N_q 8"
+
+
+def nsa_selected_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    topk_indices: Array,
+    *,
+    scale_value: float,
+    head_num: int,
+    select_block_size: int,
+    select_block_count: int,
+    actual_seq_qlen: Sequence[int],
+    actual_seq_kvlen: Sequence[int],
+    sparse_mode: int = 0,
+    input_layout: str = "TND",
+    atten_mask: None = None,
+) -> tuple[Array, Array, Array]:
+    """Attention of every query to its selected blocks, with the statistics of its softmax.
+
+    Parameters
+    ----------
+    query : array, (T_q, N_q, D_k)
+        Queries of all sequences; N_q is a multiple of N_kv, at most 32 times N_kv and 128.
+    key, value : array, (T_kv, N_kv, D_k), (T_kv, N_kv, D_v)
+        Keys and values, D_v <= D_k <= 256.
+    topk_indices : array of int32, (T_q, N_kv, select_block_count)
+        Blocks of the query's sequence; one named twice counts twice.
+    scale_value : float
+        Factor of the logits.
+    head_num : int
+        N_q.
+    select_block_size : int
+        Keys in a block: 16, 32, ..., 128.
+    select_block_count : int
+        Blocks of a query, 1 to 32.
+    actual_seq_qlen, actual_seq_kvlen : sequence of int
+        Cumulative lengths of the sequences, without the leading 0. Those of keys are multiples of
+        `select_block_size` and at least ``select_block_count * select_block_size``.
+    sparse_mode : {0, 2}
+        No mask, or causal: the query at position s sees the keys up to position s.
+    input_layout : {"TND"}
+        Order of the axes.
+    atten_mask : None
+        Not supported; a causal mask is computed.
+
+    Returns
+    -------
+    attention_out : array, (T_q, N_q, D_v)
+        In the dtype of `query`.
+    softmax_max, softmax_sum : array, (T_q, N_q, 8)
+        Largest logit, and sum of ``exp(logit - largest)``, each 8 times; float32, or float64 for
+        float64 inputs.
+
+    Raises
+    ------
+    NullPointerError
+        Code 161001.
+    InvalidParameterError
+        Code 161002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnograd.compat import ascend
+    >>> q = np.ones((2, 2, 4), np.float32)
+    >>> k = v = np.ones((32, 1, 4), np.float32)
+    >>> out, largest, total = ascend.nsa_selected_attention(
+    ...     q, k, v, np.array([[[0]], [[1]]], np.int32), scale_value=0.5, head_num=2,
+    ...     select_block_size=16, select_block_count=1, actual_seq_qlen=[2], actual_seq_kvlen=[32])
+    >>> float(out[0, 0, 0]), float(largest[0, 0, 0]), float(total[0, 0, 0])
+    (1.0, 2.0, 16.0)
+    """
+    call = _Call("nsa_selected_attention", select_block_count)
+    q, k, v = call.inputs(query, key, value)
+    topk = call.topk(topk_indices)
+    ends = [
+        call.ends("actual_seq_qlen", actual_seq_qlen),
+        call.ends("actual_seq_kvlen", actual_seq_kvlen),
+    ]
+    layout = call.layout(input_layout)
+    call.refuse_mask(atten_mask)
+    out, largest, total = (call.empty(spec) for spec in (_OUT, _SOFTMAX, _SOFTMAX))
+    call.run(
+        q, k, v, topk, None, *ends, float(scale_value), head_num,
+        select_block_size, select_block_count, layout, sparse_mode, out, largest, total,
+    )  # fmt: skip
+    return call.as_given(out), largest, total
+
+
+def nsa_selected_attention_grad(
+    query: Array,
+    key: Array,
+    value: Array,
+    attention_out: Array,
+    attention_out_grad: Array,
+    softmax_max: Array,
+    softmax_sum: Array,
+    topk_indices: Array,
+    *,
+    actual_seq_qlen: Sequence[int],
+    actual_seq_kvlen: Sequence[int],
+    atten_mask: None = None,
+    scale_value: float,
+    selected_block_size: int,
+    selected_block_count: int,
+    head_num: int,
+    input_layout: str = "TND",
+    sparse_mode: int = 0,
+) -> tuple[Array, Array, Array]:
+    """Gradients of ``sum(attention_out * attention_out_grad)``.
+
+    Parameters are those of `nsa_selected_attention`, its results, and
+
+    Parameters
+    ----------
+    attention_out_grad : array, (T_q, N_q, D_v)
+        Cotangent.
+
+    Returns
+    -------
+    dq, dk, dv : array
+        In the shapes and the dtype of `query`, `key` and `value`.
+    """
+    call = _Call("nsa_selected_attention_grad", selected_block_count)
+    q, k, v = call.inputs(query, key, value)
+    out = call.array("attention_out", attention_out, _OUT)
+    cotangent = call.array("attention_out_grad", attention_out_grad, _OUT)
+    largest = call.array("softmax_max", softmax_max, _SOFTMAX, call.dtype)
+    total = call.array("softmax_sum", softmax_sum, _SOFTMAX, call.dtype)
+    topk = call.topk(topk_indices)
+    ends = [
+        call.ends("actual_seq_qlen", actual_seq_qlen),
+        call.ends("actual_seq_kvlen", actual_seq_kvlen),
+    ]
+    layout = call.layout(input_layout)
+    call.refuse_mask(atten_mask)
+    gradients = [call.empty(spec) for spec in (_QUERIES, _KEYS, _VALUES)]
+    call.run(
+        q, k, v, out, cotangent, largest, total, topk, *ends, None,
+        float(scale_value), selected_block_size, selected_block_count, head_num, layout,
+        sparse_mode, *gradients,
+    )  # fmt: skip
+    dq, dk, dv = map(call.as_given, gradients)
+    return dq, dk, dv
+
+
+class _Call:
+    """One call: arrays in the form that the C interface takes, which checks all the rest."""
+
+    def __init__(self, name: str, block_count: int) -> None:
+        self.name = name
+        self.dtype = ""
+        self._given: Any = None
+        self._sizes = {"block_count": int(block_count)}
+        self._n_sequences = 0
+
+    def inputs(self, query: Array, key: Array, value: Array) -> list[NDArray[Any]]:
+        """Queries, keys and values, which are of one dtype."""
+        specs = {"query": _QUERIES, "key": _KEYS, "value": _VALUES}
+        return [
+            self.array(label, array, spec)
+            for (label, spec), array in zip(specs.items(), (query, key, value), strict=True)
+        ]
+
+    def array(self, label: str, value: Array, spec: str, dtype: str = "") -> NDArray[Any]:
+        """A floating-point array in the precision of the computation."""
+        array = self._lent(label, value, spec)
+        if not self.dtype:
+            self._given = array.dtype
+            self.dtype = str(array.dtype) if str(array.dtype) in SUFFIXES else "float32"
+            if str(array.dtype) not in (*SUFFIXES, "float16", "bfloat16"):
+                self._refuse(f"{label} is {array.dtype}, needs a floating-point type")
+        needed = dtype or str(self._given)
+        if str(array.dtype) != needed:
+            self._refuse(f"{label} is {array.dtype}, needs {needed}")
+        return np.ascontiguousarray(array, dtype=self.dtype)
+
+    def topk(self, value: Array) -> NDArray[np.int32]:
+        """Selected blocks."""
+        array = self._lent("topk_indices", value, "T_q N_kv block_count")
+        if array.dtype != np.int32:
+            self._refuse(f"topk_indices is {array.dtype}, needs int32")
+        return np.ascontiguousarray(array)
+
+    def ends(self, label: str, values: Sequence[int]) -> NDArray[np.int64]:
+        """Cumulative lengths, as many for keys as for queries."""
+        if values is None:
+            raise NullPointerError(f"{self.name}: {label} is None")
+        array = np.ascontiguousarray(values)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            self._refuse(f"{label} needs a sequence of integers")
+        if label == "actual_seq_kvlen" and array.size != self._n_sequences:
+            self._refuse("actual_seq_kvlen and actual_seq_qlen have different lengths")
+        self._n_sequences = array.size
+        return array.astype(np.int64)
+
+    def layout(self, text: str) -> NDArray[np.uint8]:
+        """The text as C has it."""
+        if text is None:
+            raise NullPointerError(f"{self.name}: input_layout is None")
+        return np.frombuffer(str(text).encode() + b"\0\0\0\0", np.uint8)
+
+    def refuse_mask(self, value: Any) -> None:
+        """A mask is not supported."""
+        if value is not None:
+            self._refuse("atten_mask is not supported")
+
+    def empty(self, spec: str) -> NDArray[Any]:
+        """Memory for a result."""
+        return np.empty(shapes.shape_of(spec, self._sizes), self.dtype)
+
+    def as_given(self, array: NDArray[Any]) -> NDArray[Any]:
+        """A result in the dtype of the inputs."""
+        return array.astype(self._given, copy=False)
+
+    def run(self, *arguments: Any) -> None:
+        """Both steps: how much workspace, and the computation in it."""
+        known = self._sizes
+        sizes = [known[name] for name in ("T_q", "T_kv", "N_q", "N_kv", "D_k", "D_v")]
+        passed = [_pass(a) for a in (*sizes, self._n_sequences, *arguments)]
+        size = np.zeros(1, np.int64)
+        self._check(self._function("_get_workspace_size")(*passed, address(size)))
+        workspace = np.empty(max(int(size[0]), 1), np.uint8)
+        self._check(self._function("")(*passed, address(workspace), workspace.size, 0))
+
+    def _function(self, step: str) -> Any:
+        return getattr(_core, f"gnograd_{self.name}{step}_{SUFFIXES[self.dtype]}")
+
+    def _lent(self, label: str, value: Array, spec: str) -> NDArray[Any]:
+        """Another library's array as NumPy's, in its shape."""
+        if value is None:
+            raise NullPointerError(f"{self.name}: {label} is None")
+        array = array_of(value)
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"{self.name}: {label} needs an array on the CPU")
+        try:
+            shapes.match(f"{self.name}: {label}", array.shape, spec, self._sizes)
+        except ValueError as error:
+            raise InvalidParameterError(str(error)) from None
+        return array
+
+    def _check(self, status: int) -> None:
+        check_status(status, _ERRORS)
+
+    def _refuse(self, message: str) -> None:
+        raise InvalidParameterError(f"{self.name}: {message}")
+
+
+def _pass(argument: Any) -> Any:
+    if argument is None or isinstance(argument, np.ndarray):
+        return address(argument)
+    return argument
