@@ -420,6 +420,99 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_EDGE_TO_EDGE)
 GNOGRAD_CUDA_FAMILIES
 
+/* ---- graph neural operators, for f32 and f64 ----
+ *
+ * gno_kernel:     kappa_e = act(coords_e . u + b_u) . v + b_v      kappa [n_edges, f_in, f_out]
+ * gno_aggregate:  out_i = sum or mean of h_j . kappa_e             out [n_dst, f_out]
+ * gno, gno_contract: the same with weights edge_weight_e, from the coordinates or from the last
+ *                    hidden features of any network, without forming kappa
+ *
+ * h [n_src, f_in], coords [n_edges, d], u [d, n_hidden], b_u [n_hidden], hid [n_edges, n_hidden],
+ * v [n_hidden, f_in, f_out], b_v [f_in, f_out], edge_weight [n_edges] or null. With a diagonal
+ * kernel f_in = f_out = F, v is [n_hidden, F], b_v [F], and h may be null: ones.
+ * activation: relu 0, gelu 1, silu 2, tanh 3, sin 4, identity 5; reduction: sum 0, mean 1;
+ * kernel: full 0, diagonal 1. The order of arguments is that of gnograd.h.
+ */
+#define GNOGRAD_CUDA_GNO_KERNEL                                                                   \
+  (int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation)
+#define GNOGRAD_CUDA_GNO_AGGREGATE (int64_t f_in, int64_t f_out, int reduction)
+#define GNOGRAD_CUDA_GNO                                                                          \
+  (int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation, int reduction,       \
+   int kernel)
+#define GNOGRAD_CUDA_GNO_CONTRACT \
+  (int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction, int kernel)
+
+#define GNOGRAD_CUDA_GRAPH_OPERATORS(type)                                                        \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                           \
+      gno_kernel_forward, type, GNOGRAD_CUDA_GNO_KERNEL, const void *coords,    \
+      const void *u, const void *b_u, const void *v, const void *b_v, void *kappa)                \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                           \
+      gno_kernel_vjp, type, GNOGRAD_CUDA_GNO_KERNEL, const void *cotangent,     \
+      const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,         \
+      void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v)              \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                           \
+      gno_kernel_jvp, type, GNOGRAD_CUDA_GNO_KERNEL, const void *coords,        \
+      const void *u, const void *b_u, const void *v, const void *b_v, const void *coords_tangent, \
+      const void *u_tangent, const void *b_u_tangent, const void *v_tangent,                      \
+      const void *b_v_tangent, void *kappa_tangent)                                               \
+  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                           \
+      gno_kernel_hvp, type, GNOGRAD_CUDA_GNO_KERNEL, const void *cotangent,     \
+      const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,         \
+      const void *coords_tangent, const void *u_tangent, const void *b_u_tangent,                 \
+      const void *v_tangent, const void *b_v_tangent, void *grad_coords_tangent,                  \
+      void *grad_u_tangent, void *grad_b_u_tangent, void *grad_v_tangent, void *grad_b_v_tangent) \
+  GNOGRAD_CUDA_FACE(gno_aggregate_forward, type, GNOGRAD_CUDA_GNO_AGGREGATE, const void *h,       \
+                    const void *kappa, void *out)                                                 \
+  GNOGRAD_CUDA_FACE(gno_aggregate_vjp, type, GNOGRAD_CUDA_GNO_AGGREGATE, const void *cotangent,   \
+                    const void *h, const void *kappa, void *grad_h, void *grad_kappa)             \
+  GNOGRAD_CUDA_FACE(gno_aggregate_jvp, type, GNOGRAD_CUDA_GNO_AGGREGATE, const void *h,           \
+                    const void *kappa, const void *h_tangent, const void *kappa_tangent,          \
+                    void *out_tangent)                                                            \
+  GNOGRAD_CUDA_FACE(gno_aggregate_hvp, type, GNOGRAD_CUDA_GNO_AGGREGATE, const void *cotangent,   \
+                    const void *h, const void *kappa, const void *h_tangent,                      \
+                    const void *kappa_tangent, void *grad_h_tangent, void *grad_kappa_tangent)    \
+  GNOGRAD_CUDA_FACE(gno_forward, type, GNOGRAD_CUDA_GNO, const void *h, const void *coords,       \
+                    const void *u, const void *b_u, const void *v, const void *b_v,               \
+                    const void *edge_weight, void *out)                                           \
+  GNOGRAD_CUDA_FACE(gno_vjp, type, GNOGRAD_CUDA_GNO, const void *cotangent, const void *h,        \
+                    const void *coords, const void *u, const void *b_u, const void *v,            \
+                    const void *b_v, const void *edge_weight, void *grad_h, void *grad_coords,    \
+                    void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v,                   \
+                    void *grad_edge_weight)                                                       \
+  GNOGRAD_CUDA_FACE(gno_jvp, type, GNOGRAD_CUDA_GNO, const void *h, const void *coords,           \
+                    const void *u, const void *b_u, const void *v, const void *b_v,               \
+                    const void *edge_weight, const void *h_tangent, const void *coords_tangent,   \
+                    const void *u_tangent, const void *b_u_tangent, const void *v_tangent,        \
+                    const void *b_v_tangent, const void *edge_weight_tangent, void *out_tangent)  \
+  GNOGRAD_CUDA_FACE(gno_hvp, type, GNOGRAD_CUDA_GNO, const void *cotangent, const void *h,        \
+                    const void *coords, const void *u, const void *b_u, const void *v,            \
+                    const void *b_v, const void *edge_weight, const void *h_tangent,              \
+                    const void *coords_tangent, const void *u_tangent, const void *b_u_tangent,   \
+                    const void *v_tangent, const void *b_v_tangent,                               \
+                    const void *edge_weight_tangent, void *grad_h_tangent,                        \
+                    void *grad_coords_tangent, void *grad_u_tangent, void *grad_b_u_tangent,      \
+                    void *grad_v_tangent, void *grad_b_v_tangent, void *grad_edge_weight_tangent) \
+  GNOGRAD_CUDA_FACE(gno_contract_forward, type, GNOGRAD_CUDA_GNO_CONTRACT, const void *h,         \
+                    const void *hid, const void *v, const void *b_v, const void *edge_weight,     \
+                    void *out)                                                                    \
+  GNOGRAD_CUDA_FACE(gno_contract_vjp, type, GNOGRAD_CUDA_GNO_CONTRACT, const void *cotangent,     \
+                    const void *h, const void *hid, const void *v, const void *b_v,               \
+                    const void *edge_weight, void *grad_h, void *grad_hid, void *grad_v,          \
+                    void *grad_b_v, void *grad_edge_weight)                                       \
+  GNOGRAD_CUDA_FACE(gno_contract_jvp, type, GNOGRAD_CUDA_GNO_CONTRACT, const void *h,             \
+                    const void *hid, const void *v, const void *b_v, const void *edge_weight,     \
+                    const void *h_tangent, const void *hid_tangent, const void *v_tangent,        \
+                    const void *b_v_tangent, const void *edge_weight_tangent, void *out_tangent)  \
+  GNOGRAD_CUDA_FACE(gno_contract_hvp, type, GNOGRAD_CUDA_GNO_CONTRACT, const void *cotangent,     \
+                    const void *h, const void *hid, const void *v, const void *b_v,               \
+                    const void *edge_weight, const void *h_tangent, const void *hid_tangent,      \
+                    const void *v_tangent, const void *b_v_tangent,                               \
+                    const void *edge_weight_tangent, void *grad_h_tangent,                        \
+                    void *grad_hid_tangent, void *grad_v_tangent, void *grad_b_v_tangent,         \
+                    void *grad_edge_weight_tangent)
+GNOGRAD_CUDA_GRAPH_OPERATORS(f32)
+GNOGRAD_CUDA_GRAPH_OPERATORS(f64)
+
 #ifdef __cplusplus
 }
 #endif

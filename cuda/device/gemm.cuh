@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Matrix products C = A B or C += A B, in tiles of 64 x 64. Few tiles with a long inner dimension
+// are divided along it; how, depends on sizes alone, and the parts are added in order.
+#pragma once
+#include "numbers.cuh"
+#include "workspace.cuh"
+
+namespace gnograd {
+
+// What a product reads, any matrix of which rows or columns are contiguous; with its tangent d
+// (null: zero) where numbers are dual.
+template <class R>
+struct Operand {
+  const R* v;
+  const R* d;
+  int64_t row, column;  // strides
+
+  Operand transposed() const { return {v, d, column, row}; }
+};
+
+constexpr int tile_rows = 64, tile_columns = 64, tile_depth = 16;
+constexpr int tile_pitch = 64 + 4;  // of a line in shared memory
+constexpr int rows_each = 8, columns_each = 4;
+static_assert(tile_rows / rows_each * (tile_columns / columns_each) == block_threads);
+
+template <class R>
+constexpr size_t tile_bytes = 2 * shared_bytes<R>(tile_depth * tile_pitch);
+
+// Lines of 64 along the rows or columns of a matrix, `tile_depth` of them from `inner` on: zeros
+// outside. Neighbouring threads read neighbouring numbers, whichever way the matrix lies.
+template <class R>
+__device__ void load_tile(const R* x, int64_t along, int64_t across, int64_t first, int64_t n,
+                          int64_t inner, int64_t end, R* tile) {
+  for (int i = int(threadIdx.x); i < 64 * tile_depth; i += block_threads) {
+    const int line = across == 1 ? i % tile_depth : i / 64;
+    const int at = across == 1 ? i / tile_depth : i % 64;
+    const int64_t a = first + at, k = inner + line;
+    tile[line * tile_pitch + at] = a < n && k < end ? x[a * along + k * across] : R(0);
+  }
+}
+
+// Part blockIdx.z of the inner dimension, `depth` long.
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    multiply(int64_t m, int64_t n, int64_t k, int64_t depth, const R* a, int64_t a_row,
+             int64_t a_column, const R* b, int64_t b_row, int64_t b_column, R* c, bool accumulate) {
+  SharedMemory memory;
+  R* a_tile = memory.template take<R>(tile_depth * tile_pitch);
+  R* b_tile = memory.template take<R>(tile_depth * tile_pitch);
+  const int64_t first_row = int64_t(blockIdx.x) * tile_rows;
+  const int64_t first_column = int64_t(blockIdx.y) * tile_columns;
+  const int row = int(threadIdx.x) / (tile_columns / columns_each) * rows_each;
+  const int column = int(threadIdx.x) % (tile_columns / columns_each) * columns_each;
+  const int64_t begin = int64_t(blockIdx.z) * depth, end = min(begin + depth, k);
+
+  R sum[rows_each][columns_each] = {};
+  for (int64_t inner = begin; inner < end; inner += tile_depth) {
+    load_tile(a, a_row, a_column, first_row, m, inner, end, a_tile);
+    load_tile(b, b_column, b_row, first_column, n, inner, end, b_tile);
+    __syncthreads();
+#pragma unroll 4
+    for (int l = 0; l < tile_depth; ++l)
+      for (int i = 0; i < rows_each; ++i)
+        for (int j = 0; j < columns_each; ++j)
+          sum[i][j] += a_tile[l * tile_pitch + row + i] * b_tile[l * tile_pitch + column + j];
+    __syncthreads();
+  }
+  c += int64_t(blockIdx.z) * m * n;
+  for (int i = 0; i < rows_each; ++i)
+    for (int j = 0; j < columns_each; ++j) {
+      const int64_t y = first_row + row + i, x = first_column + column + j;
+      if (y < m && x < n) c[y * n + x] = sum[i][j] + (accumulate ? c[y * n + x] : R(0));
+    }
+}
+
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    add_parts(int64_t size, int parts, const R* part, R* c, bool accumulate) {
+  const int64_t i = thread_number();
+  if (i >= size) return;
+  R sum = accumulate ? c[i] : R(0);
+  for (int p = 0; p < parts; ++p) sum += part[p * size + i];
+  c[i] = sum;
+}
+
+struct Shape {
+  int64_t m, n, k;  // of [m, k] by [k, n]
+};
+
+// Products up to some shape, and the room for their parts.
+template <class R>
+class Product {
+  int parts;
+  R* part;
+
+  void add(const Shape& s, const R* a, const R* b, const Operand<R>& x, const Operand<R>& y, R* c,
+           bool accumulate, cudaStream_t stream) const {
+    const dim3 grid(unsigned(ceil_div(s.m, tile_rows)), unsigned(ceil_div(s.n, tile_columns)),
+                    unsigned(parts));
+    const int64_t depth = ceil_div(ceil_div(s.k, parts), tile_depth) * tile_depth;
+    launch(multiply<R>, grid, dim3(block_threads), tile_bytes<R>, stream, s.m, s.n, s.k, depth, a,
+           x.row, x.column, b, y.row, y.column, parts > 1 ? part : c, parts == 1 && accumulate);
+    if (parts > 1)
+      launch_threads(s.m * s.n, stream, add_parts<R>, s.m * s.n, parts, part, c, accumulate);
+  }
+
+ public:
+  // Enough blocks to fill any GPU, none of them too short to pay for its start.
+  Product(const Shape& most, Workspace& workspace) {
+    const int64_t tiles = ceil_div(most.m, tile_rows) * ceil_div(most.n, tile_columns);
+    parts = int(std::clamp<int64_t>(512 / std::max<int64_t>(tiles, 1), 1,
+                                    std::max<int64_t>(most.k / 256, 1)));
+    part = workspace.take<R>(parts > 1 ? parts * most.m * most.n : 0);
+  }
+
+  // C, row by row, or with `dual` its tangent.
+  void operator()(bool dual, const Shape& shape, const Operand<R>& a, const Operand<R>& b, R* c,
+                  bool accumulate, cudaStream_t stream) const {
+    if (shape.m == 0 || shape.n == 0) return;
+    const auto term = [&](const R* x, const R* y) {
+      add(shape, x, y, a, b, c, accumulate, stream);
+      accumulate = true;
+    };
+    if (!dual) {
+      term(a.v, b.v);
+    } else {
+      if (a.d) term(a.d, b.v);
+      if (b.d) term(a.v, b.d);
+      if (!accumulate) cudaMemsetAsync(c, 0, shape.m * shape.n * sizeof(R), stream);
+    }
+  }
+};
+
+}  // namespace gnograd

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// The GNO sum with a diagonal kernel, out_i = s_i sum over e = (j -> i) of w_e h_j o kappa_e, in
+// tiles of edges. A row whose edges lie in several tiles is added up tile by tile.
+#pragma once
+#include "gno_network.cuh"
+#include "gno_sum.cuh"
+
+namespace gnograd {
+
+// rows[q] of position first + q
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    find_rows(Csc graph, int64_t first, int64_t n, int32_t* rows) {
+  if (const int64_t q = thread_number(); q < n) rows[q] = int32_t(row_of(graph, first + q));
+}
+
+// sums[row] += coefficient x o kappa over the edges of a tile; the first edge of a row does it.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    add_messages(Walk<R, S> walk, int64_t first, int64_t n, const int32_t* rows, Planes<S> kappa,
+                 R* sums) {
+  const int64_t q = thread_number() / walk.width, f = thread_number() % walk.width;
+  if (q >= n || (q > 0 && rows[q - 1] == rows[q])) return;
+  S sum = 0;
+  for (int64_t p = q; p < n && rows[p] == rows[q]; ++p)
+    sum += walk.coefficient(rows[q], first + p) * walk.feature(first + p, f) *
+           kappa[p * walk.width + f];
+  sums[rows[q] * walk.width + f] += result(sum);
+}
+
+// Gradients to kappa, for edges by source.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    kappa_gradient(Walk<R, S> walk, Input<R, S> h, int64_t first, int64_t n, const int32_t* rows,
+                   Planes<S> grad) {
+  const int64_t q = thread_number() / walk.width, f = thread_number() % walk.width;
+  if (q >= n) return;
+  const int64_t j = rows[q];
+  const S x = h ? h[j * walk.width + f] : S(R(1));
+  grad.set(thread_number(), walk.coefficient(j, first + q) * walk.feature(first + q, f) * x);
+}
+
+// Gradients to the weights, a warp an edge.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    weight_gradient(Walk<R, S> walk, Input<R, S> h, int64_t first, int64_t n, const int32_t* rows,
+                    Planes<S> kappa, R* grad_weight) {
+  const Group warp = this_group(warp_lanes);
+  const int64_t q = warp.number, k = first + q;
+  if (q >= n) return;
+  const int64_t j = rows[q];
+  S sum = 0;
+  for (int64_t f = warp.lane; f < walk.width; f += warp_lanes)
+    sum += walk.feature(k, f) * (h ? h[j * walk.width + f] : S(R(1))) * kappa[q * walk.width + f];
+  sum = group_sum(sum, warp);
+  if (warp.lane == 0) grad_weight[walk.graph.edge_of(k)] = result(walk.scale(j, k) * sum);
+}
+
+template <class R, class S>
+struct DiagonalSum {
+  static constexpr bool dual = ScalarTraits<S>::dual;
+
+  const GnoProblem<R, S>& problem;
+  Workspace& workspace;
+  cudaStream_t stream;
+
+  int64_t width() const { return problem.f_out; }
+  int64_t features() const { return problem.network.size(); }
+  LayerOrder order() const { return {1, width(), 0, 1}; }
+
+  // kappa of the edges of a tile
+  void matrices(const EdgeTile<R, S>& tile, const Product<R>& product, const Planes<S>& layer,
+                int64_t n, const Planes<S>& kappa) const {
+    const Shape shape{n, width(), features()};
+    const auto a = tile.hidden.rows(features()), b = layer.rows(width());
+    product(false, shape, a, b, kappa.v, false, stream);
+    if (dual) product(true, shape, a, b, kappa.d, false, stream);
+  }
+  void pack(const Planes<S>& layer) const {
+    launch_threads(features() * width(), stream, pack_layer<R, S>, order(),
+                   int64_t(problem.network.n_hidden), problem.v, problem.b_v, layer);
+  }
+  void rows_of(const Csc& graph, int64_t first, int64_t n, int32_t* rows) const {
+    launch_threads(n, stream, find_rows<R>, graph, first, n, rows);
+  }
+
+  int forward(R* out) const {
+    const EdgeTile<R, S> tile(problem.network, problem.graph.n_edges, width(), workspace, stream);
+    const Planes<S> layer(features() * width(), workspace), kappa(tile.length * width(), workspace);
+    int32_t* rows = workspace.take<int32_t>(tile.length);
+    const Product<R> product({tile.length, width(), features()}, workspace);
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+
+    pack(layer);
+    cudaMemsetAsync(out, 0, problem.graph.n_dst * width() * sizeof(R), stream);
+    const auto walk = problem.by_destination();
+    tile.for_tiles([&](int64_t first, int64_t n) {
+      rows_of(walk.graph, first, n, rows);
+      tile.load(walk.graph.edge, first, n);
+      matrices(tile, product, layer, n, kappa);
+      launch_threads(n * width(), stream, add_messages<R, S>, walk, first, n, rows, kappa, out);
+    });
+    return cudaGetLastError();
+  }
+
+  int gradients(const R* cotangent, const GnoGradients<R>& grad) const {
+    EdgeTile<R, S> tile(problem.network, problem.graph.n_edges, width(), workspace, stream);
+    const Planes<S> layer(features() * width(), workspace), kappa(tile.length * width(), workspace);
+    R* grad_layer = workspace.take<R>(features() * width());
+    int32_t* rows = workspace.take<int32_t>(tile.length);
+    const Product<R> product({tile.length, width(), features()}, workspace);
+    const Product<R> to_layer({features(), width(), tile.length}, workspace);
+    const Product<R> to_hidden({tile.length, features(), width()}, workspace);
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+
+    const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
+    const bool want_hidden = want_first || grad.coords || grad.hid;
+    pack(layer);
+    if (grad.h) cudaMemsetAsync(grad.h, 0, problem.graph.n_src * width() * sizeof(R), stream);
+    if (want_last) cudaMemsetAsync(grad_layer, 0, features() * width() * sizeof(R), stream);
+    const auto walk = problem.by_source(cotangent);
+    const int64_t* edge = walk.graph.edge;
+    tile.for_tiles([&](int64_t first, int64_t n) {
+      rows_of(walk.graph, first, n, rows);
+      tile.load(edge, first, n);
+      if (grad.h || grad.edge_weight) {
+        matrices(tile, product, layer, n, kappa);
+        if (grad.h)
+          launch_threads(n * width(), stream, add_messages<R, S>, walk, first, n, rows, kappa,
+                         grad.h);
+        if (grad.edge_weight)
+          launch_threads(n * warp_lanes, stream, weight_gradient<R, S>, walk, problem.h, first, n,
+                         rows, kappa, grad.edge_weight);
+      }
+      if (!want_last && !want_hidden) return;
+      launch_threads(n * width(), stream, kappa_gradient<R, S>, walk, problem.h, first, n, rows,
+                     kappa);
+      if (want_last)
+        to_layer(dual, {features(), width(), n}, tile.hidden.rows(features()).transposed(),
+                 kappa.rows(width()), grad_layer, true, stream);
+      if (!want_hidden) return;
+      const Shape shape{n, features(), width()};
+      const auto to = layer.rows(width()).transposed();
+      to_hidden(false, shape, kappa.rows(width()), to, tile.grad.v, false, stream);
+      if (dual) to_hidden(true, shape, kappa.rows(width()), to, tile.grad.d, false, stream);
+      tile.reverse(edge, first, n, grad.coords, grad.hid, want_first);
+    });
+    if (want_last)
+      launch_threads(features() * width(), stream, unpack_layer<R>, order(),
+                     int64_t(problem.network.n_hidden), grad_layer, grad.v, grad.b_v);
+    if (want_first) tile.finish(grad.u, grad.b_u);
+    return cudaGetLastError();
+  }
+};
+
+}  // namespace gnograd

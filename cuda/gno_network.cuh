@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// The kernel network of the GNO operators, on edges:
+//
+//     hid_e = act(U^T c_e + b_u),     kappa_e = hid_e . V + b_v
+//
+// [V; b_v] is one matrix for [hid_e; 1], of K = H + 1 hidden features. Edges are numbered by their
+// positions in some order; `edge` has the rows of the edge table (null: the position itself).
+#pragma once
+#include "device/activation.cuh"
+#include "device/lanes.cuh"
+#include "device/planes.cuh"
+#include "device/rows.cuh"
+#include "device/sums.cuh"
+
+namespace gnograd {
+
+// Where the hidden features of an edge come from: its coordinates, or a table.
+template <class R, class S>
+struct Hidden {
+  Input<R, S> coords, u, b_u;  // [n_edges, d], [d, H], [H]
+  Input<R, S> hid;             // [n_edges, H]
+  bool from_table;
+  int d, n_hidden, activation;
+
+  __host__ __device__ int64_t size() const { return n_hidden + 1; }
+  __host__ __device__ int64_t layer() const { return int64_t(d + 1) * n_hidden; }
+
+  __device__ S before(int64_t e, int64_t k) const {
+    S sum = b_u[k];
+    for (int a = 0; a < d; ++a) sum += coords[e * d + a] * u[a * n_hidden + k];
+    return sum;
+  }
+  __device__ S operator()(int64_t e, int64_t k) const {
+    if (k == n_hidden) return S(R(1));
+    return from_table ? hid[e * n_hidden + k] : activate(activation, before(e, k));
+  }
+};
+
+// [V; b_v] with the index (f, g) of kappa and the hidden feature k in the order (f, k, g). `f_step`
+// and `g_step` are strides of kappa.
+struct LayerOrder {
+  int64_t f, g, f_step, g_step;
+  __host__ __device__ int64_t kappa() const { return f * g; }
+};
+
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    pack_layer(LayerOrder order, int64_t n_hidden, Input<R, S> v, Input<R, S> b_v,
+               Planes<S> packed) {
+  const int64_t i = thread_number(), g = i % order.g, k = i / order.g % (n_hidden + 1);
+  const int64_t f = i / order.g / (n_hidden + 1), at = f * order.f_step + g * order.g_step;
+  if (f < order.f) packed.set(i, k < n_hidden ? v[k * order.kappa() + at] : b_v[at]);
+}
+
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    unpack_layer(LayerOrder order, int64_t n_hidden, const R* packed, R* v, R* b_v) {
+  const int64_t i = thread_number(), g = i % order.g, k = i / order.g % (n_hidden + 1);
+  const int64_t f = i / order.g / (n_hidden + 1), at = f * order.f_step + g * order.g_step;
+  if (f >= order.f) return;
+  if (k < n_hidden) {
+    if (v) v[k * order.kappa() + at] = packed[i];
+  } else {
+    if (b_v) b_v[at] = packed[i];
+  }
+}
+
+// ---- tiles of edges: `n` positions from `first` on ----
+
+// hidden [n, K]
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    hidden_features(Hidden<R, S> network, const int64_t* edge, int64_t first, int64_t n,
+                    Planes<S> hidden) {
+  const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
+  if (at < n) hidden.set(i, network(edge ? edge[first + at] : first + at, k));
+}
+
+// Gradients to [hid; 1] become gradients to the first layer's sums, in place.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    before_activation(Hidden<R, S> network, const int64_t* edge, int64_t first, int64_t n,
+                      Planes<S> grad) {
+  const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
+  if (at >= n || k == network.n_hidden) return;
+  const int64_t e = edge ? edge[first + at] : first + at;
+  grad.set(i, grad[i] * slope(network.activation, network.before(e, k)));
+}
+
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    store_hidden(Hidden<R, S> network, const int64_t* edge, int64_t first, int64_t n,
+                 Planes<S> grad, R* grad_hid) {
+  const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
+  if (at >= n || k == network.n_hidden) return;
+  const int64_t e = edge ? edge[first + at] : first + at;
+  grad_hid[e * network.n_hidden + k] = result(grad[i]);
+}
+
+// A warp an edge and coordinate.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    coordinate_gradient(Hidden<R, S> network, const int64_t* edge, int64_t first, int64_t n,
+                        Planes<S> grad, R* grad_coords) {
+  const Group warp = this_group(warp_lanes);
+  const int64_t at = warp.number / network.d, a = warp.number % network.d;
+  if (at >= n) return;
+  S sum = 0;
+  for (int64_t k = warp.lane; k < network.n_hidden; k += warp_lanes)
+    sum += grad[at * network.size() + k] * network.u[a * network.n_hidden + k];
+  sum = group_sum(sum, warp);
+  if (warp.lane == 0)
+    grad_coords[(edge ? edge[first + at] : first + at) * network.d + a] = result(sum);
+}
+
+// What an edge adds to the gradients of [U; b_u].
+template <class R, class S>
+struct FirstLayerTerms {
+  Hidden<R, S> network;
+  const int64_t* edge;
+  int64_t first;
+  Planes<S> grad;
+
+  __device__ S operator()(int64_t at, int64_t column) const {
+    const int64_t a = column / network.n_hidden, k = column % network.n_hidden;
+    const S x = grad[at * network.size() + k];
+    return a == network.d ? x
+                          : x * network.coords[(edge ? edge[first + at] : first + at) * network.d + a];
+  }
+};
+
+// `count` columns from `first` on.
+template <class S>
+struct Columns {
+  const S* x;  // [n_rows, n_columns]
+  int64_t n_columns, first;
+  __device__ S operator()(int64_t row, int64_t column) const {
+    return x[row * n_columns + first + column];
+  }
+};
+
+// Gradients of [U; b_u], from sums that tiles left behind, [n, d + 1, H].
+template <class R, class S>
+class FirstLayer {
+  int64_t d, n_hidden, n;
+  FoldSpace<S> space;
+
+ public:
+  S* sums;
+
+  FirstLayer(const Hidden<R, S>& network, int64_t n, Workspace& workspace)
+      : d(network.d),
+        n_hidden(network.n_hidden),
+        n(n),
+        space(n, network.layer(), workspace),
+        sums(workspace.take<S>(n * network.layer())) {}
+
+  void finish(R* grad_u, R* grad_b_u, cudaStream_t stream) {
+    const int64_t width = (d + 1) * n_hidden;
+    if (grad_u && d) sum_rows(Columns<S>{sums, width, 0}, n, d * n_hidden, space, grad_u, stream);
+    if (grad_b_u)
+      sum_rows(Columns<S>{sums, width, d * n_hidden}, n, n_hidden, space, grad_b_u, stream);
+  }
+};
+
+// A tile of edges with its hidden features, their gradients, and all that follows from these.
+template <class R, class S>
+struct EdgeTile {
+  Hidden<R, S> network;
+  cudaStream_t stream;
+  int64_t n_edges, length, n_tiles;
+  FoldSpace<S> space;
+  FirstLayer<R, S> layer;
+  Planes<S> hidden, grad;  // [length, K]
+
+  // The longest that leaves all arrays of an edge, `width` numbers a row besides, in a GPU's cache
+  static int64_t tile_length(int64_t n_edges, int64_t width) {
+    const int64_t fit = (int64_t(16) << 20) / int64_t(sizeof(S) * width);
+    return std::max<int64_t>(1, std::min(n_edges, std::clamp<int64_t>(fit, 1024, 65536)));
+  }
+
+  EdgeTile(const Hidden<R, S>& network, int64_t n_edges, int64_t width, Workspace& workspace,
+           cudaStream_t stream)
+      : network(network),
+        stream(stream),
+        n_edges(n_edges),
+        length(tile_length(n_edges, std::max(width, network.size()))),
+        n_tiles(ceil_div(n_edges, length)),
+        space(length, network.layer(), workspace),
+        layer(network, n_tiles, workspace),
+        hidden(length * network.size(), workspace),
+        grad(length * network.size(), workspace) {}
+
+  // Call f(first, n) for every tile.
+  template <class F>
+  void for_tiles(F f) const {
+    for (int64_t first = 0; first < n_edges; first += length)
+      f(first, std::min(length, n_edges - first));
+  }
+
+  void load(const int64_t* edge, int64_t first, int64_t n) const {
+    launch_threads(n * network.size(), stream, hidden_features<R, S>, network, edge, first, n,
+                   hidden);
+  }
+
+  // With the gradients of [hid; 1] in `grad`.
+  void reverse(const int64_t* edge, int64_t first, int64_t n, R* grad_coords, R* grad_hid,
+               bool want_layer) const {
+    const int64_t size = n * network.size();
+    if (network.from_table) {
+      if (grad_hid)
+        launch_threads(size, stream, store_hidden<R, S>, network, edge, first, n, grad, grad_hid);
+      return;
+    }
+    if (!grad_coords && !want_layer) return;
+    launch_threads(size, stream, before_activation<R, S>, network, edge, first, n, grad);
+    if (grad_coords)
+      launch_threads(n * network.d * warp_lanes, stream, coordinate_gradient<R, S>, network, edge,
+                     first, n, grad, grad_coords);
+    if (want_layer)
+      sum_rows(FirstLayerTerms<R, S>{network, edge, first, grad}, n, network.layer(), space,
+               layer.sums + first / length * network.layer(), stream);
+  }
+
+  void finish(R* grad_u, R* grad_b_u) { layer.finish(grad_u, grad_b_u, stream); }
+};
+
+}  // namespace gnograd
