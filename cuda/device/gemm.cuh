@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Matrix products C = A B or C += A B, in tiles of 64 x 64. Few tiles with a long inner dimension
 // are divided along it; how, depends on sizes alone, and the parts are added in order.
+//
+// float64 is multiplied in the ordinary way. float32 goes to tensor cores, each factor as the sum of
+// two numbers of 11 bits: without the product of the small parts the error is that of float32. They
+// round sums towards zero, so short sums are added up outside (Ootomo and Yokota, Recovering single
+// precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance,
+// IJHPCA 36, 2022).
 #pragma once
+#include "mma.cuh"
 #include "numbers.cuh"
 #include "workspace.cuh"
 
@@ -19,9 +26,7 @@ struct Operand {
 };
 
 constexpr int tile_rows = 64, tile_columns = 64, tile_depth = 16;
-constexpr int tile_pitch = 64 + 4;  // of a line in shared memory
-constexpr int rows_each = 8, columns_each = 4;
-static_assert(tile_rows / rows_each * (tile_columns / columns_each) == block_threads);
+constexpr int tile_pitch = 64 + 8;  // of a line in shared memory: no two lanes in one bank
 
 template <class R>
 constexpr size_t tile_bytes = 2 * shared_bytes<R>(tile_depth * tile_pitch);
@@ -39,6 +44,89 @@ __device__ void load_tile(const R* x, int64_t along, int64_t across, int64_t fir
   }
 }
 
+// What a thread accumulates of a tile: `add` takes in tile_depth lines of both factors, each(f) calls
+// f(row, column, sum) for its entries.
+template <class R>
+class Accumulator {
+  static constexpr int rows = 8, columns = 4;
+  static_assert(tile_rows / rows * (tile_columns / columns) == block_threads);
+  R sum[rows][columns] = {};
+
+  __device__ static int row() { return int(threadIdx.x) / (tile_columns / columns) * rows; }
+  __device__ static int column() { return int(threadIdx.x) % (tile_columns / columns) * columns; }
+
+ public:
+  __device__ void add(const R* a, const R* b) {
+#pragma unroll 4
+    for (int l = 0; l < tile_depth; ++l)
+      for (int i = 0; i < rows; ++i)
+        for (int j = 0; j < columns; ++j)
+          sum[i][j] += a[l * tile_pitch + row() + i] * b[l * tile_pitch + column() + j];
+  }
+  template <class F>
+  __device__ void each(F f) const {
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j) f(row() + i, column() + j, sum[i][j]);
+  }
+};
+
+// A number as the sum of two that tensor cores take.
+struct Split {
+  unsigned large, small;
+  __device__ explicit Split(float x) : large(to_tf32(x)) {
+    float rest;
+    memcpy(&rest, &large, sizeof rest);
+    small = to_tf32(x - rest);
+  }
+};
+
+// A warp does 32 x 32: 2 by 4 of the tensor cores' 16 x 8.
+template <>
+class Accumulator<float> {
+  static constexpr int rows = 2, columns = 4;
+  static_assert(block_threads == 4 * warp_lanes);
+  float sum[rows][columns][4] = {};
+
+  __device__ static int lane() { return int(threadIdx.x) % warp_lanes; }
+  __device__ static int row() { return int(threadIdx.x) / warp_lanes / 2 * 32 + lane() / 4; }
+  __device__ static int column() { return int(threadIdx.x) / warp_lanes % 2 * 32; }
+
+ public:
+  __device__ void add(const float* a, const float* b) {
+    float part[rows][columns][4] = {};
+    for (int l = lane() % 4; l < tile_depth; l += 8) {
+      unsigned large[columns][2], small[columns][2];
+      for (int j = 0; j < columns; ++j)
+        for (int k = 0; k < 2; ++k) {
+          const Split x(b[(l + 4 * k) * tile_pitch + column() + 8 * j + lane() / 4]);
+          large[j][k] = x.large, small[j][k] = x.small;
+        }
+      for (int i = 0; i < rows; ++i) {
+        unsigned a_large[4], a_small[4];
+        for (int k = 0; k < 4; ++k) {
+          const Split x(a[(l + k / 2 * 4) * tile_pitch + row() + 16 * i + k % 2 * 8]);
+          a_large[k] = x.large, a_small[k] = x.small;
+        }
+        for (int j = 0; j < columns; ++j) {
+          mma_m16n8k8(part[i][j], a_small, large[j]);
+          mma_m16n8k8(part[i][j], a_large, small[j]);
+          mma_m16n8k8(part[i][j], a_large, large[j]);
+        }
+      }
+    }
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j)
+        for (int k = 0; k < 4; ++k) sum[i][j][k] += part[i][j][k];
+  }
+  template <class F>
+  __device__ void each(F f) const {
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j)
+        for (int k = 0; k < 4; ++k)
+          f(row() + 16 * i + k / 2 * 8, column() + 8 * j + lane() % 4 * 2 + k % 2, sum[i][j][k]);
+  }
+};
+
 // Part blockIdx.z of the inner dimension, `depth` long.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
@@ -49,28 +137,21 @@ __global__ void __launch_bounds__(block_threads)
   R* b_tile = memory.template take<R>(tile_depth * tile_pitch);
   const int64_t first_row = int64_t(blockIdx.x) * tile_rows;
   const int64_t first_column = int64_t(blockIdx.y) * tile_columns;
-  const int row = int(threadIdx.x) / (tile_columns / columns_each) * rows_each;
-  const int column = int(threadIdx.x) % (tile_columns / columns_each) * columns_each;
   const int64_t begin = int64_t(blockIdx.z) * depth, end = min(begin + depth, k);
 
-  R sum[rows_each][columns_each] = {};
+  Accumulator<R> product;
   for (int64_t inner = begin; inner < end; inner += tile_depth) {
     load_tile(a, a_row, a_column, first_row, m, inner, end, a_tile);
     load_tile(b, b_column, b_row, first_column, n, inner, end, b_tile);
     __syncthreads();
-#pragma unroll 4
-    for (int l = 0; l < tile_depth; ++l)
-      for (int i = 0; i < rows_each; ++i)
-        for (int j = 0; j < columns_each; ++j)
-          sum[i][j] += a_tile[l * tile_pitch + row + i] * b_tile[l * tile_pitch + column + j];
+    product.add(a_tile, b_tile);
     __syncthreads();
   }
   c += int64_t(blockIdx.z) * m * n;
-  for (int i = 0; i < rows_each; ++i)
-    for (int j = 0; j < columns_each; ++j) {
-      const int64_t y = first_row + row + i, x = first_column + column + j;
-      if (y < m && x < n) c[y * n + x] = sum[i][j] + (accumulate ? c[y * n + x] : R(0));
-    }
+  product.each([&](int row, int column, R sum) {
+    const int64_t y = first_row + row, x = first_column + column;
+    if (y < m && x < n) c[y * n + x] = sum + (accumulate ? c[y * n + x] : R(0));
+  });
 }
 
 template <class R>

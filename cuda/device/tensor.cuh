@@ -1,25 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Products of small matrices on tensor cores: operands in 16 bits, sums in float32.
 #pragma once
+#include "mma.cuh"
 #include "tiles.cuh"
-
-#ifdef __CUDACC__  // elsewhere the SIMT runtime has it
-
-// d += a b for a 16x16 matrix a (row by row), 16x8 b (column by column) and 16x8 d, dealt to the
-// lanes of a warp as the PTX manual says of mma.m16n8k16; the first argument tells the type.
-#define GNOGRAD_MMA(T, name)                                                            \
-  __device__ inline void mma_m16n8k16(T, float (&d)[4], const unsigned (&a)[4],         \
-                                      const unsigned (&b)[2]) {                         \
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." name "." name ".f32 "         \
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                \
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                       \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));   \
-  }
-GNOGRAD_MMA(__half, "f16")
-GNOGRAD_MMA(__nv_bfloat16, "bf16")
-#undef GNOGRAD_MMA
-
-#endif
 
 namespace gnograd {
 

@@ -344,7 +344,8 @@ struct Case {
     return out;
   }
 
-  void test() {
+  // All faces; thoroughly: also each gradient alone and along one tangent.
+  void test(bool thoroughly = false) {
     using C64 = std::complex<double>;
     using C32 = std::complex<float>;
     DeviceGraph d = to_device(graph);
@@ -367,7 +368,7 @@ struct Case {
                 doubles(rough[a]));
       }
     };
-    for (int only = -1; only < int(x.size()); ++only) {
+    for (int only = -1; only < (thoroughly ? int(x.size()) : 0); ++only) {
       auto grad = room();
       Operator<T>::run("vjp", sizes, join({{cotangent.get()}, pointers(x), pointers(grad, only)}));
       judge("vjp", grad, want, plain, only);
@@ -386,7 +387,7 @@ struct Case {
 
     const auto second = oracle<C64>().vjp(numbers<C64>(g), values<C64>(&tangents));
     const auto second32 = oracle<C32>().vjp(numbers<C32>(g), values<C32>(&tangents));
-    for (int only = -1; only < int(x.size()); ++only) {
+    for (int only = -1; only < (thoroughly ? int(x.size()) : 0); ++only) {
       auto grad = room();
       Operator<T>::run("hvp", sizes, join({{cotangent.get()}, pointers(x), pointers(dx),
                                            pointers(grad, only)}));
@@ -394,7 +395,7 @@ struct Case {
     }
 
     // tangents of one input alone
-    for (int only = 0; only < int(x.size()); ++only) {
+    for (int only = 0; thoroughly && only < int(x.size()); ++only) {
       Arrays<T> one;
       for (int a = 0; a < n_inputs; ++a) one[a].resize(in[a].size(), T(0));
       one[Operator<T>::inputs[only]] = tangents[Operator<T>::inputs[only]];
@@ -447,19 +448,21 @@ void test_type(const std::vector<HostGraph>& graphs) {
       GnoCase<T>(graph, small, {gelu, mean, kernel}).test();
       ContractCase<T>(graph, small, {identity, sum, kernel}).test();
     }
-    for (int activation = relu; activation <= identity; ++activation)
-      GnoCase<T>(square, small, {activation, activation % 2, kernel, activation > 2}).test();
+    GnoCase<T>(square, small, {gelu, mean, kernel}).test(true);
+    ContractCase<T>(square, small, {identity, sum, kernel}).test(true);
   }
+  for (int activation = relu; activation <= identity; ++activation)
+    GnoCase<T>(square, {2, 5, 4, 4}, {activation, sum, activation % 2, activation > 2}).test();
   GnoCase<T>(square, {1, 33, 3, 66}, {hyperbolic, sum, full}).test();
   GnoCase<T>(square, {3, 150, 66, 2}, {silu, mean, full, false}).test();
   GnoCase<T>(irregular, {3, 33, 5, 5}, {sinus, mean, diagonal, true, false}).test();
   ContractCase<T>(square, {0, 130, 1, 3}, {identity, mean, full, false}).test();
   for (const HostGraph& graph : graphs)
     AggregateCase<T>(graph, {0, 1, 3, 37}, {identity, mean, full, false}).test();
-  AggregateCase<T>(square, {0, 1, 34, 2}, {identity, sum, full, false}).test();
+  AggregateCase<T>(square, {0, 1, 34, 2}, {identity, sum, full, false}).test(true);
   for (const HostGraph& graph : graphs)
     KernelCase<T>(graph, {2, 6, 3, 4}, {gelu, sum, full}).test();
-  KernelCase<T>(square, {3, 70, 9, 8}, {silu, sum, full}).test();
+  KernelCase<T>(square, {3, 70, 9, 8}, {silu, sum, full}).test(true);
 }
 
 void test_determinism(const HostGraph& graph) {

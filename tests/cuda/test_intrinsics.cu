@@ -103,6 +103,37 @@ void test_matrix_product() {
     }
 }
 
+// a [16, 8], b [8, 8], c [16, 8] in the order of rows
+__global__ void tensor_core(const float* a, const float* b, float* c) {
+  const int g = int(threadIdx.x) / 4, t = int(threadIdx.x) % 4;
+  unsigned x[4], y[2];
+  float sum[4];
+  for (int k = 0; k < 4; ++k) {
+    x[k] = to_tf32(a[(g + k % 2 * 8) * 8 + t + k / 2 * 4]);
+    sum[k] = c[(g + k / 2 * 8) * 8 + 2 * t + k % 2];
+  }
+  for (int k = 0; k < 2; ++k) y[k] = to_tf32(b[(t + 4 * k) * 8 + g]);
+  mma_m16n8k8(sum, x, y);
+  for (int k = 0; k < 4; ++k) c[(g + k / 2 * 8) * 8 + 2 * t + k % 2] = sum[k];
+}
+
+void test_tensor_core() {
+  // what 11 bits hold, so that the product is exact; a last bit more is rounded away
+  std::vector<float> a(16 * 8), b(8 * 8), c(16 * 8), want;
+  for (int i = 0; i < 128; ++i) a[i] = float((i * 37) % 101 - 50) / 4, c[i] = float(i % 7) / 8;
+  for (int i = 0; i < 64; ++i) b[i] = float((i * 53) % 89 - 44) / 8;
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < 8; ++j) {
+      float sum = c[i * 8 + j];
+      for (int k = 0; k < 8; ++k) sum += a[i * 8 + k] * b[k * 8 + j];
+      want.push_back(sum);
+    }
+  for (float& x : a) x *= 1 + 0x1p-13f;
+  Device<float> da(a), db(b), dc(c);
+  launch(tensor_core, dim3(1), dim3(32), 0, cudaStream_t(nullptr), da.get(), db.get(), dc.get());
+  check(dc.host() == want, "a product on tensor cores");
+}
+
 }  // namespace
 
 int main() {
@@ -123,5 +154,6 @@ int main() {
   const auto numbers = blocks.host();
   for (int i = 0; i < 12 * 64; ++i)
     check(numbers[i] == i % 64 * 1000 + i / 64 + 7 * (i % 64 ^ 1), "three-dimensional grid");
+  test_tensor_core();
   return report();
 }

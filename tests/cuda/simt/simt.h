@@ -209,6 +209,31 @@ void mma_m16n8k16(T, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[
   std::copy(sum.begin(), sum.end(), d);
 }
 
+inline unsigned to_tf32(float x) {
+  const unsigned bits = simt::bits<unsigned>(x);
+  const bool finite = (bits & 0x7f800000) != 0x7f800000;
+  return (bits + (finite ? 0x1000 : 0)) & ~0x1fffu;
+}
+
+// The same of 16x8, 8x8 and 16x8 matrices of what to_tf32 makes (mma.m16n8k8).
+inline void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], SIMT_AT) {
+  struct Fragments {
+    unsigned a[4], b[2];
+  };
+  const int row = simt::lane() / 4 * 4, column = simt::lane() % 4 * 8;
+  const auto products = [&](simt::Lanes<Fragments> in) {
+    std::array<float, 4> sum{d[0], d[1], d[2], d[3]};
+    for (int k = 0; k < 8; ++k)
+      for (int i = 0; i < 4; ++i)
+        sum[i] += simt::bits<float>(in[row + k % 4].a[k / 4 * 2 + i / 2]) *
+                  simt::bits<float>(in[column + i % 2 * 4 + k % 4].b[k / 4]);
+    return sum;
+  };
+  const auto sum =
+      simt::collective(~0u, Fragments{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, products, at);
+  std::copy(sum.begin(), sum.end(), d);
+}
+
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __ffs(int x) { return x ? std::countr_zero(unsigned(x)) + 1 : 0; }
 using std::max;
