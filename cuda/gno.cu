@@ -85,13 +85,20 @@ struct Faces {
 template <class R>
 GnoGradients<R> gno_gradients(void* h, void* coords, void* u, void* b_u, void* v, void* b_v,
                               void* weight) {
-  return {static_cast<R*>(h), static_cast<R*>(coords), static_cast<R*>(u),      static_cast<R*>(b_u),
-          static_cast<R*>(v), static_cast<R*>(b_v),    static_cast<R*>(weight), nullptr};
+  return {
+      static_cast<R*>(h), static_cast<R*>(coords), static_cast<R*>(u),      static_cast<R*>(b_u),
+      static_cast<R*>(v), static_cast<R*>(b_v),    static_cast<R*>(weight), nullptr};
 }
 template <class R>
 GnoGradients<R> contract_gradients(void* h, void* hid, void* v, void* b_v, void* weight) {
-  return {static_cast<R*>(h), nullptr, nullptr, nullptr, static_cast<R*>(v), static_cast<R*>(b_v),
-          static_cast<R*>(weight), static_cast<R*>(hid)};
+  return {static_cast<R*>(h),
+          nullptr,
+          nullptr,
+          nullptr,
+          static_cast<R*>(v),
+          static_cast<R*>(b_v),
+          static_cast<R*>(weight),
+          static_cast<R*>(hid)};
 }
 
 }  // namespace
@@ -100,63 +107,59 @@ GnoGradients<R> contract_gradients(void* h, void* hid, void* v, void* b_v, void*
 using namespace gnograd;
 
 // One face: the function that counts, and the one that runs.
-#define FACE(name, face, type, R, SIZES, made, call, ...)                                        \
-  size_t gnograd_cuda_##name##_##face##_workspace_bytes_##type(const gnograd_cuda_graph* graph,  \
-                                                               GNOGRAD_CUDA_LIST SIZES) {        \
-    const Workspace nothing;                                                                     \
-    return made(R, nothing, nullptr).face##_bytes();                                             \
-  }                                                                                              \
-  int gnograd_cuda_##name##_##face##_##type(const gnograd_cuda_graph* graph,                     \
-                                            GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__,                \
-                                            void* workspace, size_t workspace_bytes,             \
-                                            void* stream) {                                      \
-    return made(R, Workspace(workspace, workspace_bytes), stream).call;                          \
+#define FACE(name, face, type, R, SIZES, made, call, ...)                                          \
+  size_t gnograd_cuda_##name##_##face##_workspace_bytes_##type SIZES {                             \
+    const Workspace nothing;                                                                       \
+    return made(R, nothing, nullptr).face##_bytes();                                               \
+  }                                                                                                \
+  int gnograd_cuda_##name##_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace, \
+                                            size_t workspace_bytes, void* stream) {                \
+    return made(R, Workspace(workspace, workspace_bytes), stream).call;                            \
   }
 #define MADE_GNO(R, space, stream) \
   Faces<R> { graph, false, d, n_hidden, f_in, f_out, activation, reduction, kernel, space, stream }
 #define MADE_CONTRACT(R, space, stream) \
   Faces<R> { graph, true, 0, n_hidden, f_in, f_out, act_identity, reduction, kernel, space, stream }
 
-#define GNO_INPUTS                                                                            \
-  const void *h, const void *coords, const void *u, const void *b_u, const void *v,           \
+#define GNO_INPUTS                                                                  \
+  const void *h, const void *coords, const void *u, const void *b_u, const void *v, \
       const void *b_v, const void *edge_weight
-#define GNO_TANGENTS                                                                          \
-  const void *h_tangent, const void *coords_tangent, const void *u_tangent,                   \
-      const void *b_u_tangent, const void *v_tangent, const void *b_v_tangent,                \
+#define GNO_TANGENTS                                                           \
+  const void *h_tangent, const void *coords_tangent, const void *u_tangent,    \
+      const void *b_u_tangent, const void *v_tangent, const void *b_v_tangent, \
       const void *edge_weight_tangent
-#define GNO_GRADIENTS                                                                         \
+#define GNO_GRADIENTS                                                                          \
   void *grad_h, void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v, \
       void *grad_edge_weight
 #define GNO_IN {h, coords, u, b_u, v, b_v, edge_weight}
-#define GNO_ALONG                                                                  \
-  {h_tangent,   coords_tangent, u_tangent,          b_u_tangent,                   \
-   v_tangent,   b_v_tangent,    edge_weight_tangent}
+#define GNO_ALONG \
+  {h_tangent, coords_tangent, u_tangent, b_u_tangent, v_tangent, b_v_tangent, edge_weight_tangent}
 #define GNO_GRAD(R) \
   gno_gradients<R>(grad_h, grad_coords, grad_u, grad_b_u, grad_v, grad_b_v, grad_edge_weight)
 
 #define CONTRACT_INPUTS \
   const void *h, const void *hid, const void *v, const void *b_v, const void *edge_weight
-#define CONTRACT_TANGENTS                                                            \
-  const void *h_tangent, const void *hid_tangent, const void *v_tangent,             \
-      const void *b_v_tangent, const void *edge_weight_tangent
+#define CONTRACT_TANGENTS                                                                         \
+  const void *h_tangent, const void *hid_tangent, const void *v_tangent, const void *b_v_tangent, \
+      const void *edge_weight_tangent
 #define CONTRACT_GRADIENTS \
   void *grad_h, void *grad_hid, void *grad_v, void *grad_b_v, void *grad_edge_weight
 #define CONTRACT_IN {h, nullptr, nullptr, nullptr, v, b_v, edge_weight, hid}
-#define CONTRACT_ALONG                                                                       \
+#define CONTRACT_ALONG \
   {h_tangent, nullptr, nullptr, nullptr, v_tangent, b_v_tangent, edge_weight_tangent, hid_tangent}
 #define CONTRACT_GRAD(R) contract_gradients<R>(grad_h, grad_hid, grad_v, grad_b_v, grad_edge_weight)
 
-#define FOUR_FACES(name, type, R, SIZES, made, NAME, IN, ALONG, GRAD)                           \
-  FACE(name, forward, type, R, SIZES, made, forward(IN, out), NAME##_INPUTS, void* out)         \
-  FACE(name, vjp, type, R, SIZES, made, vjp(cotangent, IN, GRAD(R)), const void* cotangent,     \
-       NAME##_INPUTS, NAME##_GRADIENTS)                                                         \
-  FACE(name, jvp, type, R, SIZES, made, jvp(IN, ALONG, out_tangent), NAME##_INPUTS,             \
-       NAME##_TANGENTS, void* out_tangent)                                                      \
-  FACE(name, hvp, type, R, SIZES, made, hvp(cotangent, IN, ALONG, GRAD(R)),                     \
-       const void* cotangent, NAME##_INPUTS, NAME##_TANGENTS, NAME##_GRADIENTS)
-#define GNO(type, R)                                                                            \
-  FOUR_FACES(gno, type, R, GNOGRAD_CUDA_GNO, MADE_GNO, GNO, GNO_IN, GNO_ALONG, GNO_GRAD)        \
-  FOUR_FACES(gno_contract, type, R, GNOGRAD_CUDA_GNO_CONTRACT, MADE_CONTRACT, CONTRACT,         \
+#define FOUR_FACES(name, type, R, SIZES, made, NAME, IN, ALONG, GRAD)                              \
+  FACE(name, forward, type, R, SIZES, made, forward(IN, out), NAME##_INPUTS, void* out)            \
+  FACE(name, vjp, type, R, SIZES, made, vjp(cotangent, IN, GRAD(R)), const void* cotangent,        \
+       NAME##_INPUTS, NAME##_GRADIENTS)                                                            \
+  FACE(name, jvp, type, R, SIZES, made, jvp(IN, ALONG, out_tangent), NAME##_INPUTS,                \
+       NAME##_TANGENTS, void* out_tangent)                                                         \
+  FACE(name, hvp, type, R, SIZES, made, hvp(cotangent, IN, ALONG, GRAD(R)), const void* cotangent, \
+       NAME##_INPUTS, NAME##_TANGENTS, NAME##_GRADIENTS)
+#define GNO(type, R)                                                                     \
+  FOUR_FACES(gno, type, R, GNOGRAD_CUDA_GNO, MADE_GNO, GNO, GNO_IN, GNO_ALONG, GNO_GRAD) \
+  FOUR_FACES(gno_contract, type, R, GNOGRAD_CUDA_GNO_CONTRACT, MADE_CONTRACT, CONTRACT,  \
              CONTRACT_IN, CONTRACT_ALONG, CONTRACT_GRAD)
 GNO(f32, float)
 GNO(f64, double)

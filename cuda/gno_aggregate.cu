@@ -53,7 +53,8 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t i = row_of(rows, p), j = rows.indices[p], e = rows.edge_of(p);
   const R s = scale_of<R>(mean ? rows.offsets : nullptr, i);
   for (int64_t c = warp.lane; c < f_in * f_out; c += warp_lanes)
-    grad_kappa[e * f_in * f_out + c] = result(s * g[i * f_out + c % f_out] * h[j * f_in + c / f_out]);
+    grad_kappa[e * f_in * f_out + c] =
+        result(s * g[i * f_out + c % f_out] * h[j * f_in + c / f_out]);
 }
 
 template <class R>
@@ -103,28 +104,26 @@ using namespace gnograd;
 // They need no workspace.
 #define FACE(face, type, R, call, ...) \
   FACE_SIZED(face, type, R, GNOGRAD_CUDA_GNO_AGGREGATE, call, __VA_ARGS__)
-#define FACE_SIZED(face, type, R, SIZES, call, ...)                                                           \
-  size_t gnograd_cuda_gno_aggregate_##face##_workspace_bytes_##type(                             \
-      const gnograd_cuda_graph*, int64_t, int64_t, int) {                                        \
-    return 0;                                                                                    \
-  }                                                                                              \
-  int gnograd_cuda_gno_aggregate_##face##_##type(const gnograd_cuda_graph* graph,                \
-                                                 GNOGRAD_CUDA_LIST SIZES,                        \
-                                                 __VA_ARGS__, void*, size_t, void* stream) {     \
-    return Faces<R>{graph, f_in, f_out, reduction, static_cast<cudaStream_t>(stream)}.call;      \
+#define FACE_SIZED(face, type, R, SIZES, call, ...)                                           \
+  size_t gnograd_cuda_gno_aggregate_##face##_workspace_bytes_##type SIZES {                   \
+    return (void)graph, (void)f_in, (void)f_out, (void)reduction, 0;                          \
+  }                                                                                           \
+  int gnograd_cuda_gno_aggregate_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void*, \
+                                                 size_t, void* stream) {                      \
+    return Faces<R>{graph, f_in, f_out, reduction, static_cast<cudaStream_t>(stream)}.call;   \
   }
-#define GNO_AGGREGATE(type, R)                                                                     \
-  FACE(forward, type, R, value<R>(h, kappa, nullptr, nullptr, out), const void* h,                 \
-       const void* kappa, void* out)                                                               \
-  FACE(vjp, type, R, gradients<R>(cotangent, h, kappa, nullptr, nullptr, grad_h, grad_kappa),      \
-       const void* cotangent, const void* h, const void* kappa, void* grad_h, void* grad_kappa)    \
-  FACE(jvp, type, R, value<Dual<R>>(h, kappa, h_tangent, kappa_tangent, out_tangent),              \
-       const void* h, const void* kappa, const void* h_tangent, const void* kappa_tangent,         \
-       void* out_tangent)                                                                          \
-  FACE(hvp, type, R,                                                                               \
-       gradients<Dual<R>>(cotangent, h, kappa, h_tangent, kappa_tangent, grad_h_tangent,           \
-                          grad_kappa_tangent),                                                     \
-       const void* cotangent, const void* h, const void* kappa, const void* h_tangent,             \
+#define GNO_AGGREGATE(type, R)                                                                  \
+  FACE(forward, type, R, value<R>(h, kappa, nullptr, nullptr, out), const void* h,              \
+       const void* kappa, void* out)                                                            \
+  FACE(vjp, type, R, gradients<R>(cotangent, h, kappa, nullptr, nullptr, grad_h, grad_kappa),   \
+       const void* cotangent, const void* h, const void* kappa, void* grad_h, void* grad_kappa) \
+  FACE(jvp, type, R, value<Dual<R>>(h, kappa, h_tangent, kappa_tangent, out_tangent),           \
+       const void* h, const void* kappa, const void* h_tangent, const void* kappa_tangent,      \
+       void* out_tangent)                                                                       \
+  FACE(hvp, type, R,                                                                            \
+       gradients<Dual<R>>(cotangent, h, kappa, h_tangent, kappa_tangent, grad_h_tangent,        \
+                          grad_kappa_tangent),                                                  \
+       const void* cotangent, const void* h, const void* kappa, const void* h_tangent,          \
        const void* kappa_tangent, void* grad_h_tangent, void* grad_kappa_tangent)
 GNO_AGGREGATE(f32, float)
 GNO_AGGREGATE(f64, double)

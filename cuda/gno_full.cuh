@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The GNO sum with a full kernel, factorised: kappa is never formed. With x = h or, on the way back,
-// x = g, the cotangent of out, and the sums over an end of the edges
+// The GNO sum with a full kernel, factorised: kappa is never formed. With x = h or, on the way
+// back, x = g, the cotangent of out, and the sums over an end of the edges
 //
 //     Z_i = sum over (j -> i) of s_i w_e h_j (x) [hid_e; 1],     out_i = Z_i . [V; b_v]
 //     P_j = sum over (j -> i) of s_i w_e g_i (x) [hid_e; 1],     d_h_j = P_j . [V; b_v]
@@ -20,8 +20,8 @@ constexpr int patch = 4;                               // of a thread, both ways
 static_assert(panel_features / patch * (panel_hidden / patch) == block_threads);
 
 template <class S>
-constexpr size_t outer_sum_bytes =
-    shared_bytes<S>(edges_together * panel_features) + shared_bytes<S>(edges_together* panel_hidden);
+constexpr size_t outer_sum_bytes = shared_bytes<S>(edges_together * panel_features) +
+                                   shared_bytes<S>(edges_together * panel_hidden);
 
 // Panels of the rows from `first` on: block (row, part of K, part of F).
 template <class R, class S>
@@ -74,8 +74,8 @@ size_t edge_gradient_bytes(int64_t d) {
 // gradients of [U; b_u].
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    edge_gradients(Walk<R, S> walk, Hidden<R, S> network, int64_t first, Planes<S> q, R* grad_weight,
-                   R* grad_coords, R* grad_hid, S* layer) {
+    edge_gradients(Walk<R, S> walk, Hidden<R, S> network, int64_t first, Planes<S> q,
+                   R* grad_weight, R* grad_coords, R* grad_hid, S* layer) {
   SharedMemory memory;
   R* g = memory.template take<R>(edges_together * cotangents_together);
   S* before = memory.template take<S>(edges_together * block_threads);
@@ -96,22 +96,27 @@ __global__ void __launch_bounds__(block_threads)
       for (int64_t f0 = 0; f0 < walk.width; f0 += cotangents_together) {
         const int width = int(min(walk.width - f0, int64_t(cotangents_together)));
         __syncthreads();
-        for (int i = me; i < n * width; i += block_threads)
-          g[i] = walk.x.v[walk.graph.indices[p + i / width] * walk.width + f0 + i % width];
+        for (int i = me; i < edges_together * width; i += block_threads)
+          g[i] = i / width < n
+                     ? walk.x.v[walk.graph.indices[p + i / width] * walk.width + f0 + i % width]
+                     : R(0);
         __syncthreads();
         if (k < size)
           for (int f = 0; f < width; ++f) {
             const S product = q[(int64_t(blockIdx.x) * walk.width + f0 + f) * size + k];
-            for (int b = 0; b < n; ++b) grad[b] += g[b * width + f] * product;
+            for (int b = 0; b < edges_together; ++b) grad[b] += g[b * width + f] * product;
           }
       }
-      for (int b = 0; b < n; ++b) {
+#pragma unroll
+      for (int b = 0; b < edges_together; ++b) {
+        if (b >= n) break;
         const int64_t e = walk.graph.edge_of(p + b);
         const S to_hidden = walk.coefficient(row, p + b) * grad[b];
         S to_before = 0, to_weight = 0;
         if (k < size) to_weight = walk.scale(row, p + b) * (network(e, k) * grad[b]);
         if (k < n_hidden) {
-          if (!network.from_table) to_before = to_hidden * slope(network.activation, network.before(e, k));
+          if (!network.from_table)
+            to_before = to_hidden * slope(network.activation, network.before(e, k));
           else if (grad_hid) grad_hid[e * n_hidden + k] = result(to_hidden);
         }
         before[b * block_threads + me] = to_before;
@@ -122,7 +127,8 @@ __global__ void __launch_bounds__(block_threads)
           S sum = layer[a * n_hidden + k];
           for (int b = 0; b < n; ++b) {
             const S x = before[b * block_threads + me];
-            sum += a == network.d ? x : x * network.coords[walk.graph.edge_of(p + b) * network.d + a];
+            sum +=
+                a == network.d ? x : x * network.coords[walk.graph.edge_of(p + b) * network.d + a];
           }
           layer[a * n_hidden + k] = sum;
         }

@@ -75,8 +75,8 @@ struct KernelMatrices {
       tile.reverse(nullptr, first, n, grad.coords, nullptr, want_first);
     });
     if (want_last)
-      launch_threads(features() * size, stream, unpack_layer<R>, order(),
-                     int64_t(network.n_hidden), grad_layer, grad.v, grad.b_v);
+      launch_threads(features() * size, stream, unpack_layer<R>, order(), int64_t(network.n_hidden),
+                     grad_layer, grad.v, grad.b_v);
     tile.finish(grad.u, grad.b_u);
     return cudaGetLastError();
   }
@@ -102,8 +102,14 @@ struct Faces {
       return Input<R, S>{static_cast<const R*>(v), static_cast<const R*>(d)};
     };
     return {n_edges,
-            {input(values.coords, tangents.coords), input(values.u, tangents.u),
-             input(values.b_u, tangents.b_u), {}, false, int(d), int(n_hidden), activation},
+            {input(values.coords, tangents.coords),
+             input(values.u, tangents.u),
+             input(values.b_u, tangents.b_u),
+             {},
+             false,
+             int(d),
+             int(n_hidden),
+             activation},
             f_in * f_out,
             input(values.v, tangents.v),
             input(values.b_v, tangents.b_v),
@@ -111,8 +117,8 @@ struct Faces {
             static_cast<cudaStream_t>(stream)};
   }
   static Gradients<R> typed(void* coords, void* u, void* b_u, void* v, void* b_v) {
-    return {static_cast<R*>(coords), static_cast<R*>(u), static_cast<R*>(b_u),
-            static_cast<R*>(v), static_cast<R*>(b_v)};
+    return {static_cast<R*>(coords), static_cast<R*>(u), static_cast<R*>(b_u), static_cast<R*>(v),
+            static_cast<R*>(b_v)};
   }
 
   int forward(const Arrays& in, void* kappa) { return of<R>(in).forward(static_cast<R*>(kappa)); }
@@ -145,15 +151,16 @@ using namespace gnograd;
   size_t gnograd_cuda_gno_kernel_##face##_workspace_bytes_##type SIZES {                         \
     return Faces<R>{n_edges, d, n_hidden, f_in, f_out, activation, {}}.face##_bytes();           \
   }                                                                                              \
-  int gnograd_cuda_gno_kernel_##face##_##type(GNOGRAD_CUDA_LIST SIZES,                           \
-                                              __VA_ARGS__, void* workspace,                      \
-                                              size_t workspace_bytes, void* stream) {            \
+  int gnograd_cuda_gno_kernel_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__,              \
+                                              void* workspace, size_t workspace_bytes,           \
+                                              void* stream) {                                    \
     return Faces<R>{n_edges, d, n_hidden, f_in, f_out, activation, {workspace, workspace_bytes}, \
-                    stream}.call;                                                                \
+                    stream}                                                                      \
+        .call;                                                                                   \
   }
 #define INPUTS const void *coords, const void *u, const void *b_u, const void *v, const void *b_v
-#define TANGENTS                                                                 \
-  const void *coords_tangent, const void *u_tangent, const void *b_u_tangent,    \
+#define TANGENTS                                                              \
+  const void *coords_tangent, const void *u_tangent, const void *b_u_tangent, \
       const void *v_tangent, const void *b_v_tangent
 #define GNO_KERNEL(type, R)                                                                       \
   FACE(forward, type, R, forward({coords, u, b_u, v, b_v}, kappa), INPUTS, void* kappa)           \

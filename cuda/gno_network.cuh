@@ -124,8 +124,9 @@ struct FirstLayerTerms {
   __device__ S operator()(int64_t at, int64_t column) const {
     const int64_t a = column / network.n_hidden, k = column % network.n_hidden;
     const S x = grad[at * network.size() + k];
-    return a == network.d ? x
-                          : x * network.coords[(edge ? edge[first + at] : first + at) * network.d + a];
+    return a == network.d
+               ? x
+               : x * network.coords[(edge ? edge[first + at] : first + at) * network.d + a];
   }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the sums over neighbours have in common: out_i = s_i sum over e = (j -> i) of w_e h_j kappa_e,
-// s_i = 1 or 1/degree.
+// What the sums over neighbours have in common: out_i = s_i sum over e = (j -> i) of w_e h_j
+// kappa_e, s_i = 1 or 1/degree.
 #pragma once
 #include "device/rows.cuh"
 #include "gno_network.cuh"
@@ -32,9 +32,9 @@ __device__ inline int64_t row_of(const Csc& graph, int64_t k) {
 // A walk over the edges by one end, and what they bring along from the other.
 template <class R, class S>
 struct Walk {
-  Csc graph;               // rows are destinations, or sources
+  Csc graph;  // rows are destinations, or sources
   bool rows_are_dst;
-  Input<R, S> x;           // [nodes at the other end, width]; null: 1
+  Input<R, S> x;  // [nodes at the other end, width]; null: 1
   int64_t width;
   Input<R, S> weight;      // [n_edges] or null: 1
   const int64_t* degrees;  // offsets of destinations for a mean, else null

@@ -409,17 +409,6 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
 
 /* ---- all families: a new one is one line here ---- */
 
-#define GNOGRAD_CUDA_FOUR_TYPES(family) family(f32) family(f64) family(f16) family(bf16)
-#define GNOGRAD_CUDA_FAMILIES                            \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_AGGREGATION)      \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_GRAPH_ATTENTION)  \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_SPARSE_ATTENTION) \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_COMPRESSION)      \
-  GNOGRAD_CUDA_SPARSE_ATTENTION_CHECK                    \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_BASIS)            \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_EDGE_TO_EDGE)
-GNOGRAD_CUDA_FAMILIES
-
 /* ---- graph neural operators, for f32 and f64 ----
  *
  * gno_kernel:     kappa_e = act(coords_e . u + b_u) . v + b_v      kappa [n_edges, f_in, f_out]
@@ -435,27 +424,28 @@ GNOGRAD_CUDA_FAMILIES
  */
 #define GNOGRAD_CUDA_GNO_KERNEL                                                                   \
   (int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation)
-#define GNOGRAD_CUDA_GNO_AGGREGATE (int64_t f_in, int64_t f_out, int reduction)
-#define GNOGRAD_CUDA_GNO                                                                          \
-  (int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation, int reduction,       \
+#define GNOGRAD_CUDA_GNO_AGGREGATE \
+  (const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction)
+#define GNOGRAD_CUDA_GNO \
+  (const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation, int reduction,       \
    int kernel)
 #define GNOGRAD_CUDA_GNO_CONTRACT \
-  (int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction, int kernel)
+  (const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction, int kernel)
 
 #define GNOGRAD_CUDA_GRAPH_OPERATORS(type)                                                        \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                           \
+  GNOGRAD_CUDA_FACE(                                                                           \
       gno_kernel_forward, type, GNOGRAD_CUDA_GNO_KERNEL, const void *coords,    \
       const void *u, const void *b_u, const void *v, const void *b_v, void *kappa)                \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                           \
+  GNOGRAD_CUDA_FACE(                                                                           \
       gno_kernel_vjp, type, GNOGRAD_CUDA_GNO_KERNEL, const void *cotangent,     \
       const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,         \
       void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v)              \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                           \
+  GNOGRAD_CUDA_FACE(                                                                           \
       gno_kernel_jvp, type, GNOGRAD_CUDA_GNO_KERNEL, const void *coords,        \
       const void *u, const void *b_u, const void *v, const void *b_v, const void *coords_tangent, \
       const void *u_tangent, const void *b_u_tangent, const void *v_tangent,                      \
       const void *b_v_tangent, void *kappa_tangent)                                               \
-  GNOGRAD_CUDA_FACE_WITHOUT_GRAPH(                                                                           \
+  GNOGRAD_CUDA_FACE(                                                                           \
       gno_kernel_hvp, type, GNOGRAD_CUDA_GNO_KERNEL, const void *cotangent,     \
       const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,         \
       const void *coords_tangent, const void *u_tangent, const void *b_u_tangent,                 \
@@ -510,8 +500,19 @@ GNOGRAD_CUDA_FAMILIES
                     const void *edge_weight_tangent, void *grad_h_tangent,                        \
                     void *grad_hid_tangent, void *grad_v_tangent, void *grad_b_v_tangent,         \
                     void *grad_edge_weight_tangent)
-GNOGRAD_CUDA_GRAPH_OPERATORS(f32)
-GNOGRAD_CUDA_GRAPH_OPERATORS(f64)
+
+#define GNOGRAD_CUDA_FOUR_TYPES(family) family(f32) family(f64) family(f16) family(bf16)
+#define GNOGRAD_CUDA_FAMILIES                            \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_AGGREGATION)      \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_GRAPH_ATTENTION)  \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_SPARSE_ATTENTION) \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_COMPRESSION)      \
+  GNOGRAD_CUDA_SPARSE_ATTENTION_CHECK                    \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_BASIS)            \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_EDGE_TO_EDGE) \
+  GNOGRAD_CUDA_GRAPH_OPERATORS(f32) \
+  GNOGRAD_CUDA_GRAPH_OPERATORS(f64)
+GNOGRAD_CUDA_FAMILIES
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Activation functions of kernel networks, and their slopes. Over dual numbers the slope carries the
-// second derivative. relu'(0) = 0 and relu'' = 0; gelu is the erf form x Phi(x).
+// Activation functions of kernel networks, and their slopes. Over dual numbers the slope carries
+// the second derivative. relu'(0) = 0 and relu'' = 0; gelu is the erf form x Phi(x).
 #pragma once
 #include "numbers.cuh"
 

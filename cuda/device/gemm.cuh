@@ -2,11 +2,11 @@
 // Matrix products C = A B or C += A B, in tiles of 64 x 64. Few tiles with a long inner dimension
 // are divided along it; how, depends on sizes alone, and the parts are added in order.
 //
-// float64 is multiplied in the ordinary way. float32 goes to tensor cores, each factor as the sum of
-// two numbers of 11 bits: without the product of the small parts the error is that of float32. They
-// round sums towards zero, so short sums are added up outside (Ootomo and Yokota, Recovering single
-// precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance,
-// IJHPCA 36, 2022).
+// float64 is multiplied in the ordinary way. float32 goes to tensor cores, each factor as the sum
+// of two numbers of 11 bits: without the product of the small parts the error is that of float32.
+// They round sums towards zero, so short sums are added up outside (Ootomo and Yokota, Recovering
+// single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
+// performance, IJHPCA 36, 2022).
 #pragma once
 #include "mma.cuh"
 #include "numbers.cuh"
@@ -44,8 +44,8 @@ __device__ void load_tile(const R* x, int64_t along, int64_t across, int64_t fir
   }
 }
 
-// What a thread accumulates of a tile: `add` takes in tile_depth lines of both factors, each(f) calls
-// f(row, column, sum) for its entries.
+// What a thread accumulates of a tile: `add` takes in tile_depth lines of both factors, each(f)
+// calls f(row, column, sum) for its entries.
 template <class R>
 class Accumulator {
   static constexpr int rows = 8, columns = 4;
@@ -94,7 +94,9 @@ class Accumulator<float> {
  public:
   __device__ void add(const float* a, const float* b) {
     float part[rows][columns][4] = {};
-    for (int l = lane() % 4; l < tile_depth; l += 8) {
+#pragma unroll
+    for (int step = 0; step < tile_depth; step += 8) {
+      const int l = step + lane() % 4;
       unsigned large[columns][2], small[columns][2];
       for (int j = 0; j < columns; ++j)
         for (int k = 0; k < 2; ++k) {

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MIT
+// What the tests of the GNO operators share: the formulas with a kernel matrix an edge in plain
+// loops, and all faces of an operator held to them.
+#pragma once
+#include "support.h"
+
+enum { relu, gelu, silu, hyperbolic, sinus, identity };
+const char* const activation_names[] = {"relu", "gelu", "silu", "tanh", "sin", "identity"};
+enum { sum, mean };
+enum { full, diagonal };
+enum Input { h, coords, u, b_u, v, b_v, weight, hid, kappa, n_inputs };
+const char* const input_names[] = {"h", "coords", "u", "b_u", "v", "b_v", "weight", "hid", "kappa"};
+
+template <class N>
+using Arrays = std::array<std::vector<N>, n_inputs>;
+
+// ---- oracle ----
+
+// An activation with its first two derivatives.
+template <class R>
+std::array<R, 3> derivatives(int activation, R x) {
+  switch (activation) {
+    case relu: return {x > 0 ? x : R(0), x > 0 ? R(1) : R(0), R(0)};
+    case gelu: {
+      const R p = std::erfc(-x * R(M_SQRT1_2)) / 2;
+      const R q = std::exp(-x * x / 2) * R(M_2_SQRTPI * M_SQRT1_2 / 2);
+      return {x * p, p + x * q, q * (2 - x * x)};
+    }
+    case silu: {
+      const R s = 1 / (1 + std::exp(-x)), o = 1 / (1 + std::exp(x));
+      return {x * s, s * (1 + x * o), s * o * (2 + x * (o - s))};
+    }
+    case hyperbolic: {
+      const R t = std::tanh(x);
+      return {t, 1 - t * t, -2 * t * (1 - t * t)};
+    }
+    case sinus: return {std::sin(x), std::cos(x), -std::sin(x)};
+    default: return {x, R(1), R(0)};
+  }
+}
+template <class N>
+N act(int activation, N x, int order) {
+  using R = typename RealPart<N>::type;
+  const auto f = derivatives(activation, R(std::real(x)));
+  if constexpr (std::is_same_v<N, R>) return f[order];
+  else return {f[order], f[order + 1] * x.imag()};
+}
+
+struct Sizes {
+  int64_t d, n_hidden, f_in, f_out;
+};
+
+template <class N>
+struct Oracle {
+  const HostGraph& g;
+  Sizes n;
+  int activation, reduction, kernel;
+
+  int64_t matrix() const { return kernel == full ? n.f_in * n.f_out : n.f_out; }
+  N before(const Arrays<N>& in, int64_t e, int64_t k) const {
+    N x = in[b_u][k];
+    for (int64_t a = 0; a < n.d; ++a) x += in[coords][e * n.d + a] * in[u][a * n.n_hidden + k];
+    return x;
+  }
+  std::vector<N> hidden(const Arrays<N>& in, int64_t e) const {
+    std::vector<N> x(n.n_hidden);
+    for (int64_t k = 0; k < n.n_hidden; ++k)
+      x[k] = in[hid].empty() ? act(activation, before(in, e, k), 0) : in[hid][e * n.n_hidden + k];
+    return x;
+  }
+  std::vector<N> matrix_of(const Arrays<N>& in, int64_t e) const {
+    std::vector<N> m(matrix());
+    if (!in[kappa].empty()) {
+      std::copy_n(&in[kappa][e * matrix()], matrix(), m.begin());
+      return m;
+    }
+    const auto x = hidden(in, e);
+    for (int64_t c = 0; c < matrix(); ++c) {
+      m[c] = in[b_v][c];
+      for (int64_t k = 0; k < n.n_hidden; ++k) m[c] += x[k] * in[v][k * matrix() + c];
+    }
+    return m;
+  }
+  N scale(int64_t i) const {
+    const int64_t degree = g.offsets[i + 1] - g.offsets[i];
+    return reduction == mean ? N(1) / N(double(std::max<int64_t>(degree, 1))) : N(1);
+  }
+  N source(const Arrays<N>& in, int64_t j, int64_t f) const {
+    return in[h].empty() ? N(1) : in[h][j * n.f_in + f];
+  }
+
+  template <class F>
+  void for_edges(F f) const {
+    for (int64_t i = 0; i < g.n_dst; ++i)
+      for (int64_t p = g.offsets[i]; p < g.offsets[i + 1]; ++p) f(i, g.indices[p], g.row(p));
+  }
+  // f(input feature, output feature, place in kappa)
+  template <class F>
+  void for_matrix(F f) const {
+    for (int64_t c = 0; c < matrix(); ++c)
+      f(kernel == full ? c / n.f_out : c, kernel == full ? c % n.f_out : c, c);
+  }
+
+  std::vector<N> forward(const Arrays<N>& in) const {
+    std::vector<N> out(g.n_dst * n.f_out);
+    for_edges([&](int64_t i, int64_t j, int64_t e) {
+      const auto m = matrix_of(in, e);
+      const N s = in[weight].empty() ? scale(i) : scale(i) * in[weight][e];
+      for_matrix([&](int64_t a, int64_t o, int64_t c) {
+        out[i * n.f_out + o] += s * source(in, j, a) * m[c];
+      });
+    });
+    return out;
+  }
+  // Gradients to what gives kappa, for its gradients.
+  void network_vjp(const std::vector<N>& y, const Arrays<N>& in, int64_t e, Arrays<N>& grad) const {
+    const auto x = hidden(in, e);
+    for (int64_t c = 0; c < matrix(); ++c) grad[b_v][c] += y[c];
+    for (int64_t k = 0; k < n.n_hidden; ++k) {
+      N to_hidden = 0;
+      for (int64_t c = 0; c < matrix(); ++c) {
+        grad[v][k * matrix() + c] += x[k] * y[c];
+        to_hidden += in[v][k * matrix() + c] * y[c];
+      }
+      if (!in[hid].empty()) {
+        grad[hid][e * n.n_hidden + k] = to_hidden;
+        continue;
+      }
+      const N to_before = to_hidden * act(activation, before(in, e, k), 1);
+      grad[b_u][k] += to_before;
+      for (int64_t a = 0; a < n.d; ++a) {
+        grad[u][a * n.n_hidden + k] += in[coords][e * n.d + a] * to_before;
+        grad[coords][e * n.d + a] += in[u][a * n.n_hidden + k] * to_before;
+      }
+    }
+  }
+  Arrays<N> no_gradients(const Arrays<N>& in) const {
+    Arrays<N> grad;
+    for (int a = 0; a < n_inputs; ++a) grad[a].resize(in[a].size());
+    return grad;
+  }
+  Arrays<N> vjp(const std::vector<N>& y, const Arrays<N>& in) const {
+    auto grad = no_gradients(in);
+    for_edges([&](int64_t i, int64_t j, int64_t e) {
+      const auto m = matrix_of(in, e);
+      const N w = in[weight].empty() ? N(1) : in[weight][e];
+      std::vector<N> to_matrix(matrix());
+      N to_weight = 0;
+      for_matrix([&](int64_t a, int64_t o, int64_t c) {
+        const N x = source(in, j, a), g = scale(i) * y[i * n.f_out + o];
+        if (!in[h].empty()) grad[h][j * n.f_in + a] += w * m[c] * g;
+        to_matrix[c] = w * x * g;
+        to_weight += x * m[c] * g;
+      });
+      if (!in[weight].empty()) grad[weight][e] = to_weight;
+      if (in[kappa].empty()) network_vjp(to_matrix, in, e, grad);
+      else std::copy(to_matrix.begin(), to_matrix.end(), &grad[kappa][e * matrix()]);
+    });
+    return grad;
+  }
+};
+
+// gno_kernel: kappa itself.
+template <class N>
+struct KernelOracle : Oracle<N> {
+  std::vector<N> forward(const Arrays<N>& in) const {
+    std::vector<N> out;
+    for (int64_t e = 0; e < this->g.n_edges(); ++e)
+      for (const N x : this->matrix_of(in, e)) out.push_back(x);
+    return out;
+  }
+  Arrays<N> vjp(const std::vector<N>& y, const Arrays<N>& in) const {
+    auto grad = this->no_gradients(in);
+    const int64_t m = this->matrix();
+    for (int64_t e = 0; e < this->g.n_edges(); ++e)
+      this->network_vjp({y.begin() + e * m, y.begin() + (e + 1) * m}, in, e, grad);
+    return grad;
+  }
+};
+
+// ---- the library ----
+
+// The four faces of an operator, its inputs, and how it takes its sizes.
+#define ENTRY(name, type, face) \
+  gnograd_cuda_##name##_##face##_##type, gnograd_cuda_##name##_##face##_workspace_bytes_##type
+#define OPERATOR(Name, name, count, inputs_, sizes_)                                       \
+  template <class T>                                                                       \
+  struct Name {                                                                            \
+    static constexpr const char* label = #name;                                            \
+    static constexpr std::array<int, count> inputs inputs_;                                \
+    static auto sizes(const gnograd_cuda_graph& g, Sizes n, int activation, int reduction, \
+                      int kernel) {                                                        \
+      (void)g, (void)activation, (void)reduction, (void)kernel;                            \
+      return std::make_tuple sizes_;                                                       \
+    }                                                                                      \
+    template <class S>                                                                     \
+    static void run(const char* face, S s, std::vector<T*> a) {                            \
+      constexpr bool is_float = std::is_same_v<T, float>;                                  \
+      const auto go = [&](auto single, auto single_bytes, auto twice, auto twice_bytes,    \
+                          auto size) {                                                     \
+        std::array<void*, size()> arrays;                                                  \
+        std::copy(a.begin(), a.end(), arrays.begin());                                     \
+        std::apply(                                                                        \
+            [&](auto... x) {                                                               \
+              if constexpr (is_float) run_entry(single, single_bytes, s, x...);            \
+              else run_entry(twice, twice_bytes, s, x...);                                 \
+            },                                                                             \
+            arrays);                                                                       \
+      };                                                                                   \
+      using std::integral_constant;                                                        \
+      const std::string f = face;                                                          \
+      if (f == "forward")                                                                  \
+        go(ENTRY(name, f32, forward), ENTRY(name, f64, forward),                           \
+           integral_constant<size_t, count + 1>());                                        \
+      if (f == "vjp")                                                                      \
+        go(ENTRY(name, f32, vjp), ENTRY(name, f64, vjp),                                   \
+           integral_constant<size_t, 2 * count + 1>());                                    \
+      if (f == "jvp")                                                                      \
+        go(ENTRY(name, f32, jvp), ENTRY(name, f64, jvp),                                   \
+           integral_constant<size_t, 2 * count + 1>());                                    \
+      if (f == "hvp")                                                                      \
+        go(ENTRY(name, f32, hvp), ENTRY(name, f64, hvp),                                   \
+           integral_constant<size_t, 3 * count + 1>());                                    \
+    }                                                                                      \
+  };
+#define LIST(...) {__VA_ARGS__}
+
+struct Options {
+  int activation = gelu, reduction = sum, kernel = full;
+  bool weighted = true, features = true;
+};
+
+template <template <class> class Operator, template <class> class Truth, class T>
+struct Case {
+  const HostGraph& graph;
+  Sizes n;
+  Options o;
+  Arrays<T> in, tangents;
+  std::vector<T> g;
+
+  Case(const HostGraph& graph, Sizes n, Options o) : graph(graph), n(n), o(o) {
+    std::mt19937 random(7);
+    const int64_t m = o.kernel == full ? n.f_in * n.f_out : n.f_out;
+    const double layer = 1 / std::sqrt(double(n.n_hidden));
+    const auto draw = [&] {
+      Arrays<T> all{randoms<T>(o.features ? graph.n_src * n.f_in : 0, random),
+                    randoms<T>(graph.n_edges() * n.d, random),
+                    randoms<T>(n.d * n.n_hidden, random),
+                    randoms<T>(n.n_hidden, random),
+                    randoms<T>(n.n_hidden * m, random, layer),
+                    randoms<T>(m, random),
+                    randoms<T>(o.weighted ? graph.n_edges() : 0, random),
+                    randoms<T>(graph.n_edges() * n.n_hidden, random),
+                    randoms<T>(graph.n_edges() * m, random)};
+      for (int a = 0; a < n_inputs; ++a)
+        if (!takes(a)) all[a].clear();
+      return all;
+    };
+    in = draw();
+    tangents = draw();
+    g = randoms<T>(size(), random);
+  }
+  static bool takes(int a) {
+    return std::find(Operator<T>::inputs.begin(), Operator<T>::inputs.end(), a) !=
+           Operator<T>::inputs.end();
+  }
+  static constexpr bool on_nodes = Operator<T>::inputs[0] == h;
+  int64_t size() const {
+    return on_nodes ? graph.n_dst * n.f_out : graph.n_edges() * n.f_in * n.f_out;
+  }
+  // An absent input; one that only has no items is not.
+  bool absent(int a) const { return (a == h && !o.features) || (a == weight && !o.weighted); }
+  std::string name(const char* face) const {
+    return std::string(Operator<T>::label) + " " + face + ", " + activation_names[o.activation] +
+           (o.reduction == mean ? " mean" : " sum") + (o.kernel == diagonal ? " diagonal" : "") +
+           ", " + graph.name + ", " + std::to_string(n.d) + "-" + std::to_string(n.n_hidden) + "-" +
+           std::to_string(n.f_in) + "x" + std::to_string(n.f_out);
+  }
+
+  std::vector<Device<T>> upload(const Arrays<T>& arrays) const {
+    std::vector<Device<T>> out;
+    for (const int a : Operator<T>::inputs) out.emplace_back(arrays[a]);
+    return out;
+  }
+  std::vector<Device<T>> room() const {
+    std::vector<Device<T>> out;
+    for (const int a : Operator<T>::inputs) out.emplace_back(in[a].size());
+    return out;
+  }
+  // Run a face with these groups of arrays between the sizes and the end.
+  std::vector<T*> pointers(std::vector<Device<T>>& arrays, int only = -1) const {
+    std::vector<T*> out;
+    for (size_t a = 0; a < arrays.size(); ++a)
+      out.push_back(absent(Operator<T>::inputs[a]) || (only >= 0 && only != int(a))
+                        ? nullptr
+                        : arrays[a].get());
+    return out;
+  }
+  static std::vector<T*> join(std::initializer_list<std::vector<T*>> parts) {
+    std::vector<T*> out;
+    for (const auto& p : parts) out.insert(out.end(), p.begin(), p.end());
+    return out;
+  }
+
+  template <class N>
+  Truth<N> oracle() const {
+    return {graph, n, o.activation, o.reduction, o.kernel};
+  }
+  template <class N>
+  Arrays<N> values(const Arrays<T>* t = nullptr) const {
+    Arrays<N> out;
+    for (int a = 0; a < n_inputs; ++a) out[a] = numbers<N>(in[a], t ? &(*t)[a] : nullptr);
+    return out;
+  }
+
+  // All faces; thoroughly: also each gradient alone and along one tangent.
+  void test(bool thoroughly = false) {
+    using C64 = std::complex<double>;
+    using C32 = std::complex<float>;
+    DeviceGraph d = to_device(graph);
+    const auto sizes = Operator<T>::sizes(d.view, n, o.activation, o.reduction, o.kernel);
+    auto x = upload(in), dx = upload(tangents);
+    Device<T> cotangent(g), out(size()), dout(size());
+
+    Operator<T>::run("forward", sizes, join({pointers(x), {out.get()}}));
+    compare(name("forward"), out.host(), oracle<double>().forward(values<double>()),
+            doubles(oracle<float>().forward(values<float>())));
+
+    const auto want = oracle<double>().vjp(numbers<double>(g), values<double>());
+    const auto plain = oracle<float>().vjp(numbers<float>(g), values<float>());
+    const auto judge = [&](const char* face, std::vector<Device<T>>& grad, auto& truth, auto& rough,
+                           int only) {
+      for (size_t b = 0; b < grad.size(); ++b) {
+        const int a = Operator<T>::inputs[b];
+        if (only >= 0 && only != int(b)) continue;
+        compare(name(face) + " " + input_names[a], grad[b].host(), doubles(truth[a]),
+                doubles(rough[a]));
+      }
+    };
+    for (int only = -1; only < (thoroughly ? int(x.size()) : 0); ++only) {
+      auto grad = room();
+      Operator<T>::run("vjp", sizes, join({{cotangent.get()}, pointers(x), pointers(grad, only)}));
+      judge("vjp", grad, want, plain, only);
+    }
+
+    // jvp, which also proves the oracle's vjp: <g, jvp(t)> = <vjp(g), t>
+    Operator<T>::run("jvp", sizes, join({pointers(x), pointers(dx), {dout.get()}}));
+    const auto tangent = doubles(oracle<C64>().forward(values<C64>(&tangents)));
+    compare(name("jvp"), dout.host(), tangent,
+            doubles(oracle<C32>().forward(values<C32>(&tangents))));
+    double left = 0, right = 0;
+    for (size_t k = 0; k < tangent.size(); ++k) left += to_double(g[k]) * tangent[k];
+    for (int a = 0; a < n_inputs; ++a)
+      for (size_t k = 0; k < in[a].size(); ++k) right += want[a][k] * to_double(tangents[a][k]);
+    check(std::fabs(left - right) <= 1e-9 * (1 + std::fabs(left)), name("oracle"));
+
+    const auto second = oracle<C64>().vjp(numbers<C64>(g), values<C64>(&tangents));
+    const auto second32 = oracle<C32>().vjp(numbers<C32>(g), values<C32>(&tangents));
+    for (int only = -1; only < (thoroughly ? int(x.size()) : 0); ++only) {
+      auto grad = room();
+      Operator<T>::run("hvp", sizes,
+                       join({{cotangent.get()}, pointers(x), pointers(dx), pointers(grad, only)}));
+      judge("hvp", grad, second, second32, only);
+    }
+
+    // tangents of one input alone
+    for (int only = 0; thoroughly && only < int(x.size()); ++only) {
+      Arrays<T> one;
+      for (int a = 0; a < n_inputs; ++a) one[a].resize(in[a].size(), T(0));
+      one[Operator<T>::inputs[only]] = tangents[Operator<T>::inputs[only]];
+      Operator<T>::run("jvp", sizes, join({pointers(x), pointers(dx, only), {dout.get()}}));
+      compare(name("jvp along one") + " " + input_names[Operator<T>::inputs[only]], dout.host(),
+              doubles(oracle<C64>().forward(values<C64>(&one))),
+              doubles(oracle<C32>().forward(values<C32>(&one))));
+      auto grad = room();
+      Operator<T>::run("hvp", sizes,
+                       join({{cotangent.get()}, pointers(x), pointers(dx, only), pointers(grad)}));
+      const auto truth = oracle<C64>().vjp(numbers<C64>(g), values<C64>(&one));
+      const auto rough = oracle<C32>().vjp(numbers<C32>(g), values<C32>(&one));
+      judge("hvp along one", grad, truth, rough, -1);
+    }
+  }
+
+  std::vector<T> bits() {
+    DeviceGraph d = to_device(graph);
+    const auto sizes = Operator<T>::sizes(d.view, n, o.activation, o.reduction, o.kernel);
+    auto x = upload(in), dx = upload(tangents), grad = room(), dgrad = room();
+    Device<T> cotangent(g);
+    Operator<T>::run("vjp", sizes, join({{cotangent.get()}, pointers(x), pointers(grad)}));
+    Operator<T>::run("hvp", sizes,
+                     join({{cotangent.get()}, pointers(x), pointers(dx), pointers(dgrad)}));
+    std::vector<T> all;
+    for (auto* arrays : {&grad, &dgrad})
+      for (auto& a : *arrays) {
+        const auto host = a.host();
+        all.insert(all.end(), host.begin(), host.end());
+      }
+    return all;
+  }
+};
