@@ -21,6 +21,7 @@ import test_aggregation
 import test_compat
 import test_dimenet
 import test_gat
+import test_gno
 import test_nsa
 from conftest import GRAPHS, Edges, power_law
 from faces import Case, like
@@ -158,6 +159,15 @@ def test_sparse_attention(case, dtype, rng):
     check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["power law", "no edges"])
+@test_gno.every_variant
+def test_graph_neural_operators(variant, name, dtype, rng):
+    inputs, tangents, (cotangent,) = draw(variant, GRAPHS[name], rng, dtype)
+    static = variant.arguments(GRAPHS[name])
+    check_faces(variant.operator, inputs, tangents, cotangent, static, dtype, slack=4)
+
+
 @pytest.mark.parametrize("cu", [None, np.array([0, 5, 5, 17])])
 @pytest.mark.parametrize("dtype", EPS)
 def test_compress(dtype, cu, rng):
@@ -263,7 +273,7 @@ def test_saved_statistics_have_the_precision_of_the_arithmetic(rng):
 
 def test_every_kernel_is_tested():
     kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
-    tested = {case.operator.name for case in CASES + TRIPLETS + test_nsa.CASES}
+    tested = {case.operator.name for case in CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY}
     assert kernels == tested | {"compress", "radial_basis", "select_blocks"}
 
 
