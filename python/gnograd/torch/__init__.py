@@ -5,6 +5,11 @@ Importing this package imports torch; nothing else in gnograd does.
 """
 
 from gnograd.torch.adapter import torch_operator
+from gnograd.torch.attention import (
+    BallSparseAttention,
+    NativeSparseAttention,
+    ball_tree_order,
+)
 from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
 from gnograd.torch.functional import (
     agg_edge_to_edge,
@@ -47,6 +52,7 @@ from gnograd.torch.weighting import dispatch_weighting_fn
 
 __all__ = [
     "GNO",
+    "BallSparseAttention",
     "DimeNetPlusPlus",
     "GATConv",
     "GATv2Conv",
@@ -54,6 +60,7 @@ __all__ = [
     "IntegralTransform",
     "InteractionPPBlock",
     "LinearChannelMLP",
+    "NativeSparseAttention",
     "NeighborSearch",
     "SinusoidalEmbedding",
     "TransformerConv",
@@ -61,6 +68,7 @@ __all__ = [
     "agg_edge_to_edge",
     "agg_simple",
     "agg_weighted",
+    "ball_tree_order",
     "compress",
     "compressed_attention",
     "dispatch_weighting_fn",
