@@ -15,11 +15,12 @@ if target.exists():
     shutil.rmtree(target)
 sources = [root / "gnograd.f90"]
 for folder in ("core", "kernels", "autodiff", "capi"):
-    sources += sorted(p for p in (root / folder).iterdir() if p.suffix in (".f90", ".fypp"))
+    sources += sorted(p for p in (root / folder).iterdir() if p.suffix in (".f90", ".fypp", ".c"))
 for source in sources:
-    output = (target / source.relative_to(root)).with_suffix(".f90")
+    output = target / source.relative_to(root)
     output.parent.mkdir(parents=True, exist_ok=True)
     if source.suffix == ".fypp":
+        output = output.with_suffix(".f90")
         command = [sys.executable, "-m", "fypp", *DEFINES, f"-I{root}", str(source), str(output)]
         subprocess.run(command, check=True)
     else:

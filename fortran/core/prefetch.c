@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// The one thing that Fortran cannot say: ask for memory before it is needed.
+#include <stdint.h>
+
+enum { line = 64 };
+
+static inline void prefetch(const char *first, int64_t n_bytes)
+{
+    for (int64_t k = 0; k < n_bytes; k += line)
+        __builtin_prefetch(first + k);
+    if ((uintptr_t)first % line + n_bytes % line > line)  // the row does not start with a line
+        __builtin_prefetch(first + n_bytes - 1);
+}
+
+__attribute__((visibility("hidden")))
+void gnograd_prefetch_rows_int32(int64_t n, const int32_t *row, int64_t row_bytes,
+                                 const char *table)
+{
+    for (int64_t q = 0; q < n; q++)
+        prefetch(table + row[q] * row_bytes, row_bytes);
+}
+
+__attribute__((visibility("hidden")))
+void gnograd_prefetch_rows_int64(int64_t n, const int64_t *row, int64_t row_bytes,
+                                 const char *table)
+{
+    for (int64_t q = 0; q < n; q++)
+        prefetch(table + row[q] * row_bytes, row_bytes);
+}
