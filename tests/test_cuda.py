@@ -568,11 +568,10 @@ def test_checks_are_those_of_the_cpu(weighted):
 
 
 def test_no_kernel():
-    x = cuda.to_device(np.ones((3, 2)))
-    with pytest.raises(NotImplementedError, match="gno_aggregate: there is no CUDA kernel"):
-        gg.gno_aggregate(
-            x, cuda.to_device(np.ones((2, 2, 2))), graph=gg.Graph([0, 1, 2], [0, 1], n_src=3)
-        )
+    arrays = [np.ones(shape) for shape in [(2, 1), (1, 1), (2,), (1, 1), (1,)]]
+    static = {"graph": gg.Graph([0, 1, 1], [0], n_src=1), "widths": [1], "kernel": "diagonal"}
+    with pytest.raises(NotImplementedError, match="gno_with_gradient: there is no CUDA kernel"):
+        gg.gno_with_gradient(None, *map(cuda.to_device, arrays), **static)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+
 from reference import nsa as reference
 
 torch = pytest.importorskip("torch")
@@ -28,9 +31,7 @@ def projected(layer, x):
     """Queries, keys and values of the branches, gates, in NumPy."""
     q, keys, values = layer.project(x)
     gates = torch.sigmoid(layer.to_gate(x)).view(len(x), 3, layer.num_heads, 1)
-    return [
-        [t.detach().numpy() for t in part] for part in ([q], keys, values, gates.unbind(dim=1))
-    ]
+    return [[t.detach().numpy() for t in part] for part in ([q], keys, values, gates.unbind(dim=1))]
 
 
 def combined(layer, gates, branches):
@@ -69,9 +70,7 @@ def native_by_formula(layer, x, cu=None):
         q, k_s, v_s, block_index=blocks, block_size=5, causal=causal, cu_q=cu, cu_k=cu,
         query_block=layer.query_block_size,
     )  # fmt: skip
-    near, _ = reference.window_attention(
-        q, k_w, v_w, window=7, causal=causal, cu_q=cu, cu_k=cu
-    )
+    near, _ = reference.window_attention(q, k_w, v_w, window=7, causal=causal, cu_q=cu, cu_k=cu)
     return combined(layer, gates, [coarse, fine, near])
 
 
@@ -96,7 +95,7 @@ def test_native_on_packed_sequences_and_batches():
     np.testing.assert_allclose(
         packed.detach().numpy(), native_by_formula(layer, x, cu), rtol=1e-10, atol=1e-12
     )
-    for first, end in zip(cu[:-1], cu[1:], strict=True):
+    for first, end in pairwise(cu):
         torch.testing.assert_close(packed[first:end], layer(x[first:end]), rtol=1e-10, atol=1e-12)
     batch = layer(x.view(2, 20, 8))
     torch.testing.assert_close(batch[1], layer(x[20:]), rtol=1e-10, atol=1e-12)

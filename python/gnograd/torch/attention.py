@@ -62,7 +62,7 @@ class _Branches(nn.Module):
     def combine(self, x: Tensor, branches: list[Tensor]) -> Tensor:
         """Sum of the branches ``(T, heads, head_dim)`` under their gates."""
         gates = torch.sigmoid(self.to_gate(x)).view(len(x), BRANCHES, self.num_heads, 1)
-        total = sum(gates[:, b] * out for b, out in enumerate(branches))
+        total = (gates * torch.stack(branches, dim=1)).sum(dim=1)
         return self.to_out(total.reshape(len(x), self.num_heads * self.head_dim))
 
 
@@ -320,7 +320,9 @@ class BallSparseAttention(_Branches):
         if not 1 <= ball_size <= 256:
             raise ValueError(f"ball_size is {ball_size}, needs 1 to 256")
         if self.query_group < 1 or ball_size % self.query_group:
-            raise ValueError(f"query_group {self.query_group} does not divide ball_size {ball_size}")
+            raise ValueError(
+                f"query_group {self.query_group} does not divide ball_size {ball_size}"
+            )
         self.ball_size, self.compress_size = ball_size, compress_size
         self.num_selected_balls = num_selected_balls
         self.position = None if position_dim is None else nn.Linear(position_dim, dim)
