@@ -31,6 +31,7 @@ contains
       & test_type("derivatives, gno", test_gno), &
       & test_type("derivatives, DimeNet", test_dimenet), &
       & test_type("derivatives, aggregation and attention", test_graph_operators), &
+      & test_type("derivatives, sparse attention", test_sparse_attention), &
       & test_type("derivatives, shapes", test_shapes), &
       & test_type("shared nodes cost once", test_shared), &
       & test_type("third order", test_third_order), &
@@ -211,6 +212,61 @@ contains
     call expect(tape, "agg_weighted: x is (4, 2), needs (4, 3)", error)
     call tape%free()
   end subroutine test_graph_operators
+
+  !> x: queries (2 features, 4 heads, 6 tokens), y: keys (2 features, 2 heads, 7 tokens), and
+  !> values, gates and compressed tokens made of them
+  function sparse_attention_sum(tape, x, y) result(loss)
+    type(tape_type), intent(in) :: tape
+    type(array_type), intent(in) :: x, y
+    type(array_type) :: loss, q, k, v, w, gate, out, lse
+    ! empty slots, a block named twice, and the ragged last block
+    integer(int32), parameter :: blocks(2, 2, 6) = reshape(int([0, 3, 1, -1, 2, 2, -1, 0, 3, 1, &
+      & 0, 2, 1, 0, 3, 3, -1, -1, 2, 1, 0, 1, 1, 3], int32), [2, 2, 6])
+
+    q = reshape(x, [2, 4, 6])
+    k = reshape(y, [2, 2, 7])
+    v = sin(k)
+    gate = exp(reshape(slice(x, [1_int64, 1_int64], [4_int64, 6_int64]), [2, 2, 6]))
+    loss = sum(sin(selected_attention(q, k, v, blocks, 2_int64, slot_gate=gate)))
+    loss = loss + norm(selected_attention(q, k, v, blocks(:, :, :3), 2_int64, causal=.true., &
+      & q_offset=2_int64, query_block=2_int64, duplicates="count"))
+    loss = loss + sum(cos(window_attention(q, k, v, 3_int64, scale=0.7_dp, causal=.true.)))
+    w = tape%constant(draw([2, 3], 5))
+    call compressed_attention(q, compress(k, w, 2_int64), compress(v, w*w, 2_int64), 3_int64, &
+      & 2_int64, out, lse, causal=.true., q_offset=2_int64)
+    loss = loss + sum(sin(out)) + sum(lse*lse)
+  end function sparse_attention_sum
+
+  subroutine test_sparse_attention(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(array_type) :: q, k, v, selected, dense
+    integer(int32) :: everything(4, 2, 6)
+    real(dp), allocatable :: first(:, :, :), second(:, :, :)
+    integer :: block
+
+    call check_derivatives(sparse_attention_sum, [8, 6], [4, 7], error)
+    if (allocated(error)) return
+    call tape%init(error)
+    if (allocated(error)) return
+    q = tape%constant(reshape(draw([8, 6], 1), [2, 4, 6]))
+    k = tape%constant(reshape(draw([4, 7], 2), [2, 2, 7]))
+    v = tape%constant(reshape(draw([6, 7], 3), [3, 2, 7]))
+    do block = 1, 4
+      everything(block, :, :) = int(4 - block, int32)
+    end do
+    selected = selected_attention(q, k, v, everything, 2_int64)
+    dense = window_attention(q, k, v)
+    call selected%val(first)
+    call dense%val(second)
+    call check(error, all(shape(first) == [3, 4, 6]), "shape")
+    if (allocated(error)) return
+    call check(error, maxval(abs(first - second)) < 1e-14_dp, "all blocks are all keys")
+    selected = selected_attention(q, k, v, everything(:, :, :5), 2_int64)
+    call expect(tape, "selected_attention: block_index has another shape than "// &
+      & "(n_slots, heads of k, queries/query_block)", error)
+    call tape%free()
+  end subroutine test_sparse_attention
 
   subroutine test_network(error)
     type(error_type), allocatable, intent(out) :: error
