@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The branches of native sparse attention."""
 
+import mmap
+import sys
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -477,6 +479,42 @@ def test_no_slots():
     q = np.ones((3, 1, 2))
     out = gg.selected_attention(q, q, q, block_index=np.zeros((3, 1, 0), np.int32), block_size=2)
     assert not out.any()
+
+
+# ---- offsets beyond 32 bits ----
+
+
+def untouched(shape):
+    """Zeros in float32 that take no memory until they are written."""
+    no_reserve = 0x4000  # MAP_NORESERVE
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve
+    memory = mmap.mmap(-1, 4 * int(np.prod(shape)), flags=flags)
+    return np.frombuffer(memory, np.float32).reshape(shape)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for memory that is never used")
+def test_more_keys_than_32_bits_count(rng):
+    last, heads, features = 40, 128, 128
+    n_keys = 2**31 // (heads * features) + last
+    few = [rng.normal(size=(last, heads, features)).astype(np.float32) for _ in range(2)]
+    many = [untouched((n_keys, heads, features)) for _ in few]
+    for x, end in zip(many, few, strict=True):
+        x[-last:] = end
+    q, g = rng.normal(size=(2, 3, heads, features)).astype(np.float32)
+
+    def faces(k, v, block):
+        static = {"block_index": np.full((3, heads, 1), block, np.int32), "block_size": 256}
+        attend, inputs, tangents = gg.selected_attention, (q, k, v, None), (g, v, k, None)
+        return [
+            attend(*inputs, **static),
+            attend.vjp(g, inputs, wrt={"q"}, **static)[0],
+            attend.jvp(inputs, tangents, **static),
+            attend.hvp(g, inputs, tangents, wrt={"q"}, **static)[0],
+        ]
+
+    for a, b in zip(faces(*many, n_keys // 256), faces(*few, 0), strict=True):
+        assert a.any()
+        assert_array_equal(a, b)
 
 
 # ---- errors ----

@@ -43,6 +43,8 @@ dim3 blockDim, gridDim;
 
 namespace simt {
 
+unsigned last_blocks;
+
 #define FOUR(x) x, x, x, x
 alignas(16) const unsigned char undefined[256] = {FOUR(FOUR(FOUR(FOUR(0xff))))};
 
@@ -93,6 +95,7 @@ std::vector<std::pair<std::unique_ptr<void, void (*)(void*)>, size_t>>
     shared;  // this block's arrays, as its threads take them
 size_t shared_left;
 std::map<const char*, size_t> device;  // live cudaMalloc allocations,
+std::map<const char*, size_t> reserved;  // what `reserve` gave,
 std::map<const void*, int> device_of;  // and which of two devices they are on
 int current_device;
 cudaError_t last_error = cudaSuccess;
@@ -276,8 +279,12 @@ void expose_device(bool yes) {
 
 // The end of a copy that should be device memory.
 void require_device(const void* p) {
-  auto at = device.upper_bound(static_cast<const char*>(p));
-  if (at == device.begin() || (--at, static_cast<const char*>(p) > at->first + at->second))
+  const auto within = [&](const auto& allocations) {
+    auto at = allocations.upper_bound(static_cast<const char*>(p));
+    return at != allocations.begin() &&
+           (--at, static_cast<const char*>(p) <= at->first + at->second);
+  };
+  if (!within(device) && !within(reserved))
     die("a pointer to host memory where device memory is meant");
 }
 
@@ -298,10 +305,11 @@ void run(dim3 grid, dim3 block, size_t smem, void (*b)(void*), void* c) {
   const bool across_blocks = std::getenv(
       "SIMT_GRID_RACES");  // only for kernels without static __shared__, which blocks share here
   std::mt19937 random(seed ? std::atoi(seed) : 0);
+  const unsigned first = last_blocks && grid.x > last_blocks ? grid.x - last_blocks : 0;
   expose_device(true);
   for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
-      for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
+      for (blockIdx.x = first; blockIdx.x < grid.x; ++blockIdx.x) {
         run_block(smem, seed ? &random : nullptr);
         if (across_blocks)
           std::rotate(threads.begin(), threads.begin() + size / 3 + 1, threads.begin() + size);
@@ -309,6 +317,14 @@ void run(dim3 grid, dim3 block, size_t smem, void (*b)(void*), void* c) {
       }
   observe(order_end);
   expose_device(false);
+}
+
+void* reserve(size_t bytes) {
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  reserved[static_cast<char*>(p)] = bytes;
+  return p;
 }
 
 void* take_shared(unsigned index, size_t bytes) {

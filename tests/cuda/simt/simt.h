@@ -31,6 +31,11 @@ inline constexpr int warpSize = 32;
 
 namespace simt {
 
+// For tests of huge arrays: of every grid only so many blocks run, its last ones (0: all), and
+// device memory that exists only where it is touched, zero at first; null if there is none.
+extern unsigned last_blocks;
+void* reserve(size_t bytes);
+
 using Site = std::source_location;
 using Eval = void (*)(void* closure, const void* const* in);
 
