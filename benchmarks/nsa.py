@@ -379,6 +379,8 @@ def extra_memory(case: Case, name: str, face: str, threads: int) -> float:
     """Peak memory of a call beside inputs and outputs, as a multiple of these."""
     if not Path("/proc/self/clear_refs").exists():
         return float("nan")
+    # a new process gives back what it frees, which a call would otherwise use again unseen
+    os.environ["MALLOC_MMAP_THRESHOLD_"] = "131072"
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_extra_memory, case, name, face, threads).result()
 
