@@ -82,6 +82,7 @@ test-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
 
 bench-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
 	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) python benchmarks/gpu.py
+	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) python benchmarks/nsa.py --device cuda
 
 build/simt/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 	meson setup build/simt -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled

@@ -66,7 +66,8 @@ class Gathered:
             legendre.append(
                 ((2 * degree - 1) * c * legendre[-1] - (degree - 1) * legendre[-2]) / degree
             )
-        norm = ((2 * torch.arange(N_SPHERICAL) + 1) / (4 * torch.pi)).sqrt()
+        degrees = torch.arange(N_SPHERICAL, device=c.device)
+        norm = ((2 * degrees + 1) / (4 * torch.pi)).sqrt()
         y = torch.stack(legendre, dim=1) * norm
         sbf = rbf[self.kj].view(-1, N_SPHERICAL, N_RADIAL) * y.unsqueeze(2)
         sbf = sbf.view(-1, n_basis) @ weights[:n_basis] @ weights[n_basis:].T

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The CUDA kernels of aggregation and graph attention beside PyTorch and PyG on the same GPU.
+"""The CUDA kernels beside PyTorch and PyG on the same GPU (sparse attention: benchmarks/nsa.py).
 
 The same tensors go through all contestants, values and gradients are compared, and then timed by
 CUDA events:
@@ -13,7 +13,7 @@ memory has no ratio. The table is printed and appended to benchmarks/results/gpu
 and the date.
 
     make gpu-bench
-    python benchmarks/gpu.py [--cases power-law mesh] [--repeats 20]
+    python benchmarks/gpu.py [--cases power-law mesh triplets gno] [--repeats 20]
 """
 
 import argparse
@@ -24,6 +24,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import dimenet
 import numpy as np
 
 import gnograd as gg
@@ -51,24 +52,30 @@ def mesh(side: int = 1000) -> gg.Graph:
     return gg.Graph(6 * np.arange(side * side + 1), src.ravel())
 
 
-CASES = {"power-law": (power_law, 128), "mesh": (mesh, 64)}
-
-
 # ---- contestants: functions of tensors, ours first ----
+# name, tensors, floats moved forward and in training, contestants by name
 
 
-def contests(graph: gg.Graph, width: int, device) -> Iterator[tuple]:
-    """Name, tensors, floats moved forward and backward, contestants by name."""
+def drawer(device) -> Callable:
+    """A maker of random tensors that want gradients."""
+    import torch
+
+    rng = np.random.default_rng(1)
+
+    def tensor(*shape, scale=1.0):
+        values = scale * rng.standard_normal(shape, dtype=np.float32)
+        return torch.from_numpy(values.astype(np.float32)).to(device).requires_grad_()
+
+    return tensor
+
+
+def aggregations(graph: gg.Graph, width: int, device) -> Iterator[tuple]:
+    """Weighted sums and maxima, and graph attention."""
     import torch
 
     import gnograd.torch as gt
 
-    rng = np.random.default_rng(1)
-
-    def tensor(*shape):
-        values = rng.standard_normal(shape, dtype=np.float32)
-        return torch.from_numpy(values).to(device).requires_grad_()
-
+    tensor = drawer(device)
     n, edges = graph.n_dst, graph.n_edges
     offsets, indices = (
         torch.from_numpy(np.array(a, np.int64)).to(device) for a in (graph.offsets, graph.indices)
@@ -123,6 +130,76 @@ def contests(graph: gg.Graph, width: int, device) -> Iterator[tuple]:
         if importlib.util.find_spec("torch_geometric"):
             peers["PyG softmax"] = pyg_attention(graph, src, dst, heads)
         yield f"mha_gat {heads} x {channels}", inputs, forward, forward + backward, peers
+
+
+def triplets(device, n_edges: int = 200_000) -> Iterator[tuple]:
+    """DimeNet++'s sum over triplets, beside PyG's formulation."""
+    import torch
+
+    import gnograd.torch as gt
+
+    vector, graph = dimenet.crystal(n_edges)
+    gathered = dimenet.Gathered(graph)
+    gathered.kj, gathered.ji = gathered.kj.to(device), gathered.ji.to(device)
+    n_basis, n_emb, n_mid = dimenet.N_SPHERICAL * dimenet.N_RADIAL, dimenet.N_EMB, dimenet.N_MID
+    tensor = drawer(device)
+    inputs = (
+        torch.from_numpy(vector).to(device).requires_grad_(),
+        tensor(graph.n_edges, n_basis, scale=0.1),
+        tensor(graph.n_edges, n_emb),
+        tensor(n_basis + n_emb, n_mid, scale=0.1),
+    )
+
+    def ours(*inputs):
+        return gt.agg_edge_to_edge(*inputs, graph=graph, exclude="same_node")
+
+    forward = graph.n_edges * (3 + n_basis + 2 * n_emb)
+    backward = graph.n_edges * (2 * (3 + n_basis) + 3 * n_emb)
+    peers = {"gnograd": ours, "PyG formulation": gathered}
+    yield "agg_edge_to_edge", inputs, forward, forward + backward, peers
+
+
+def neural_operator(
+    device, n: int = 20_000, degree: int = 8, width: int = 32, hidden: int = 128
+) -> Iterator[tuple]:
+    """The GNO sum, beside a kernel matrix an edge."""
+    import torch
+
+    import gnograd.torch as gt
+
+    rng = np.random.default_rng(0)
+    graph = gg.Graph(degree * np.arange(n + 1), rng.integers(0, n, degree * n), n_src=n)
+    src, dst = (torch.from_numpy(np.array(a, np.int64)).to(device) for a in (graph.src, graph.dst))
+    tensor = drawer(device)
+    inputs = (
+        tensor(n, width),
+        tensor(graph.n_edges, 2),
+        tensor(2, hidden),
+        tensor(hidden),
+        tensor(hidden, width, width, scale=hidden**-0.5),
+        tensor(width, width),
+    )
+
+    def ours(*inputs):
+        return gt.gno(*inputs, graph=graph, activation="gelu")
+
+    def plain(h, coords, u, b_u, v, b_v):
+        hid = torch.nn.functional.gelu(coords @ u + b_u)
+        kappa = (hid @ v.flatten(1)).view(-1, width, width) + b_v
+        return h.new_zeros(n, width).index_add(0, dst, (h[src, None] @ kappa)[:, 0])
+
+    forward = graph.n_edges * (width + 2) + n * width + hidden * width**2
+    backward = graph.n_edges * (2 * width + 4) + 2 * n * width + 2 * hidden * width**2
+    peers = {"gnograd": ours, "matrix an edge": plain}
+    yield f"gno {width} x {hidden}", inputs, forward, forward + backward, peers
+
+
+CASES = {
+    "power-law": lambda device: aggregations(power_law(), 128, device),
+    "mesh": lambda device: aggregations(mesh(), 64, device),
+    "triplets": triplets,
+    "gno": neural_operator,
+}
 
 
 def pyg_attention(graph: gg.Graph, src, dst, heads: int) -> Callable:
@@ -202,9 +279,7 @@ def measure(options: argparse.Namespace, device, device_name: str) -> Iterator[s
     yield "| graph | operator | | time | GB/s | of copy | ratios |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for case in options.cases:
-        build, width = CASES[case]
-        graph = build()
-        for name, inputs, *floats, peers in contests(graph, width, device):
+        for name, inputs, *floats, peers in CASES[case](device):
             cotangent = torch.randn_like(peers["gnograd"](*inputs))
             calls = {peer: faces(f, inputs, cotangent) for peer, f in peers.items()}
             failed = set()
