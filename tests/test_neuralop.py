@@ -306,6 +306,27 @@ def test_forward_mode(hidden, parts):
     )
 
 
+def test_second_order_behind_a_nonlinear_readout():
+    """Where the gradient of the sum over neighbours must itself keep a graph."""
+    function, inputs = functions([8], "linear")
+
+    def gradient(position, *others):
+        out = function(position, *others).tanh().sum()
+        return torch.autograd.grad(out, position, create_graph=True)[0]
+
+    gradients = torch.autograd.grad(gradient(*inputs).square().sum(), inputs)
+    direction = [normal(*leaf.shape, seed=5) for leaf in inputs]
+    step = 1e-5
+
+    def loss(t):
+        moved = [leaf.detach() + t * d for leaf, d in zip(inputs, direction, strict=True)]
+        return gradient(moved[0].requires_grad_(), *moved[1:]).square().sum()
+
+    difference = (loss(step) - loss(-step)) / (2 * step)
+    along = sum((g * d).sum() for g, d in zip(gradients, direction, strict=True))
+    torch.testing.assert_close(along, difference.detach(), rtol=1e-6, atol=0)
+
+
 def test_gradient_of_the_squared_distances():
     y, x = (p.requires_grad_() for p in points())
     period = [0.9, 0.0]
