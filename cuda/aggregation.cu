@@ -468,9 +468,7 @@ struct Arrays {
 
 template <class T, class S>
 Inputs<T, S> inputs(const Arrays& values, const Arrays& tangents = {}) {
-  const auto input = [](const void* v, const void* d) {
-    return Input<T, S>{static_cast<const T*>(v), static_cast<const T*>(d)};
-  };
+  const auto input = make_input<T, S>;
   return {input(values.x, tangents.x), input(values.w, tangents.w), input(values.e, tangents.e),
           input(values.own, tangents.own)};
 }

@@ -684,9 +684,7 @@ struct Faces {
 
   template <class S>
   Problem<T, S> problem(const Arrays& in, const Arrays& tangents, int slots) const {
-    const auto input = [](const void* v, const void* d) {
-      return Input<T, S>{static_cast<const T*>(v), static_cast<const T*>(d)};
-    };
+    const auto input = make_input<T, S>;
     return {by_dst(*graph),
             by_src(*graph),
             shape,

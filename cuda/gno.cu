@@ -26,9 +26,7 @@ struct Faces {
 
   template <class S>
   GnoProblem<R, S> problem(const Arrays& values, const Arrays& tangents = {}) {
-    const auto input = [](const void* v, const void* d) {
-      return Input<R, S>{static_cast<const R*>(v), static_cast<const R*>(d)};
-    };
+    const auto input = make_input<R, S>;
     return {*graph,
             f_in,
             f_out,

@@ -69,15 +69,11 @@ struct Faces {
     return f_in >= 1 && f_out >= 1 && (reduction == reduce_sum || reduction == reduce_mean);
   }
   template <class S>
-  static Input<R, S> input(const void* v, const void* d) {
-    return {static_cast<const R*>(v), static_cast<const R*>(d)};
-  }
-
-  template <class S>
   int value(const void* h, const void* kappa, const void* t_h, const void* t_kappa, void* out) {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     launch_threads(graph->n_dst * f_out, stream, aggregate<R, S>, by_dst(*graph), f_in, f_out,
-                   mean(), input<S>(h, t_h), input<S>(kappa, t_kappa), static_cast<R*>(out));
+                   mean(), make_input<R, S>(h, t_h), make_input<R, S>(kappa, t_kappa),
+                   static_cast<R*>(out));
     return cudaGetLastError();
   }
   template <class S>
@@ -88,10 +84,10 @@ struct Faces {
     if (grad_h)
       launch_threads(graph->n_src * f_in * warp_lanes, stream, source_gradient<R, S>,
                      by_src(*graph), mean() ? graph->by_dst.offsets : nullptr, f_in, f_out, g,
-                     input<S>(kappa, t_kappa), static_cast<R*>(grad_h));
+                     make_input<R, S>(kappa, t_kappa), static_cast<R*>(grad_h));
     if (grad_kappa)
       launch_threads(graph->n_edges * warp_lanes, stream, kernel_gradient<R, S>, by_dst(*graph),
-                     f_in, f_out, mean(), g, input<S>(h, t_h), static_cast<R*>(grad_kappa));
+                     f_in, f_out, mean(), g, make_input<R, S>(h, t_h), static_cast<R*>(grad_kappa));
     return cudaGetLastError();
   }
 };

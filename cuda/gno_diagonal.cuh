@@ -8,8 +8,7 @@
 namespace gnograd {
 
 // rows[q] of position first + q
-template <class R>
-__global__ void __launch_bounds__(block_threads)
+static __global__ void __launch_bounds__(block_threads)
     find_rows(Csc graph, int64_t first, int64_t n, int32_t* rows) {
   if (const int64_t q = thread_number(); q < n) rows[q] = int32_t(row_of(graph, first + q));
 }
@@ -73,15 +72,13 @@ struct DiagonalSum {
                 int64_t n, const Planes<S>& kappa) const {
     const Shape shape{n, width(), features()};
     const auto a = tile.hidden.rows(features()), b = layer.rows(width());
-    product(false, shape, a, b, kappa.v, false, stream);
-    if (dual) product(true, shape, a, b, kappa.d, false, stream);
+    multiply_planes(product, shape, a, b, kappa, stream);
   }
   void pack(const Planes<S>& layer) const {
-    launch_threads(features() * width(), stream, pack_layer<R, S>, order(),
-                   int64_t(problem.network.n_hidden), problem.v, problem.b_v, layer);
+    pack_layer(order(), problem.network, problem.v, problem.b_v, layer, stream);
   }
   void rows_of(const Csc& graph, int64_t first, int64_t n, int32_t* rows) const {
-    launch_threads(n, stream, find_rows<R>, graph, first, n, rows);
+    launch_threads(n, stream, find_rows, graph, first, n, rows);
   }
 
   int forward(R* out) const {
@@ -141,13 +138,11 @@ struct DiagonalSum {
       if (!want_hidden) return;
       const Shape shape{n, features(), width()};
       const auto to = layer.rows(width()).transposed();
-      to_hidden(false, shape, kappa.rows(width()), to, tile.grad.v, false, stream);
-      if (dual) to_hidden(true, shape, kappa.rows(width()), to, tile.grad.d, false, stream);
+      multiply_planes(to_hidden, shape, kappa.rows(width()), to, tile.grad, stream);
       tile.reverse(edge, first, n, grad.coords, grad.hid, want_first);
     });
     if (want_last)
-      launch_threads(features() * width(), stream, unpack_layer<R>, order(),
-                     int64_t(problem.network.n_hidden), grad_layer, grad.v, grad.b_v);
+      unpack_layer(order(), problem.network.n_hidden, grad_layer, grad.v, grad.b_v, stream);
     if (want_first) tile.finish(grad.u, grad.b_u);
     return cudaGetLastError();
   }

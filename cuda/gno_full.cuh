@@ -178,8 +178,7 @@ struct FullSum {
     return std::max<int64_t>(1, std::min(n_rows, std::clamp<int64_t>(fit, 64, 16384)));
   }
   void pack(const LayerOrder& order, const Planes<S>& layer) const {
-    launch_threads(order.kappa() * hidden(), stream, pack_layer<R, S>, order,
-                   int64_t(problem.network.n_hidden), problem.v, problem.b_v, layer);
+    pack_layer(order, problem.network, problem.v, problem.b_v, layer, stream);
   }
   void sum(const Walk<R, S>& walk, int64_t first, int64_t n, const Planes<S>& panels) const {
     const dim3 grid(unsigned(n), unsigned(ceil_div(hidden(), panel_hidden)),
@@ -239,16 +238,14 @@ struct FullSum {
       if (!want_edges) continue;
       const Shape shape{n, inner, f_in};
       const auto b = layer.rows(f_in).transposed();
-      to_edges(false, shape, h, b, panels.v, false, stream);
-      if (dual) to_edges(true, shape, h, b, panels.d, false, stream);
+      multiply_planes(to_edges, shape, h, b, panels, stream);
       launch(edge_gradients<R, S>, dim3(unsigned(n)), dim3(block_threads),
              edge_gradient_bytes<R, S>(problem.network.d), stream, walk, problem.network, first,
              panels, grad.edge_weight, grad.coords, grad.hid,
              want_first ? first_layer.sums : nullptr);
     }
     if (want_last)
-      launch_threads(inner * f_in, stream, unpack_layer<R>, reverse_order(),
-                     int64_t(problem.network.n_hidden), grad_layer, grad.v, grad.b_v);
+      unpack_layer(reverse_order(), problem.network.n_hidden, grad_layer, grad.v, grad.b_v, stream);
     if (want_first) first_layer.finish(grad.u, grad.b_u, stream);
     return cudaGetLastError();
   }

@@ -28,11 +28,6 @@ struct KernelMatrices {
     return n_edges >= 0 && network.d >= 0 && network.n_hidden >= 1 && size >= 1 &&
            network.activation >= 0 && network.activation < n_activations;
   }
-  void pack(const Planes<S>& layer) const {
-    launch_threads(features() * size, stream, pack_layer<R, S>, order(), int64_t(network.n_hidden),
-                   v, b_v, layer);
-  }
-
   int forward(R* kappa) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     const EdgeTile<R, S> tile(network, n_edges, size, workspace, stream);
@@ -40,7 +35,7 @@ struct KernelMatrices {
     const Product<R> product({tile.length, size, features()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
-    pack(layer);
+    pack_layer(order(), network, v, b_v, layer, stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       tile.load(nullptr, first, n);
       product(dual, {n, size, features()}, tile.hidden.rows(features()), layer.rows(size),
@@ -59,7 +54,7 @@ struct KernelMatrices {
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
-    if (want_first || grad.coords) pack(layer);
+    if (want_first || grad.coords) pack_layer(order(), network, v, b_v, layer, stream);
     if (want_last) cudaMemsetAsync(grad_layer, 0, features() * size * sizeof(R), stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       const Operand<R> g{cotangent + first * size, nullptr, size, 1};
@@ -70,13 +65,10 @@ struct KernelMatrices {
       }
       if (!want_first && !grad.coords) return;
       const Operand<R> to = layer.rows(size).transposed();
-      to_hidden(false, {n, features(), size}, g, to, tile.grad.v, false, stream);
-      if (dual) to_hidden(true, {n, features(), size}, g, to, tile.grad.d, false, stream);
+      multiply_planes(to_hidden, {n, features(), size}, g, to, tile.grad, stream);
       tile.reverse(nullptr, first, n, grad.coords, nullptr, want_first);
     });
-    if (want_last)
-      launch_threads(features() * size, stream, unpack_layer<R>, order(), int64_t(network.n_hidden),
-                     grad_layer, grad.v, grad.b_v);
+    if (want_last) unpack_layer(order(), network.n_hidden, grad_layer, grad.v, grad.b_v, stream);
     tile.finish(grad.u, grad.b_u);
     return cudaGetLastError();
   }
@@ -98,9 +90,7 @@ struct Faces {
 
   template <class S>
   KernelMatrices<R, S> of(const Arrays& values, const Arrays& tangents = {}) {
-    const auto input = [](const void* v, const void* d) {
-      return Input<R, S>{static_cast<const R*>(v), static_cast<const R*>(d)};
-    };
+    const auto input = make_input<R, S>;
     return {n_edges,
             {input(values.coords, tangents.coords),
              input(values.u, tangents.u),

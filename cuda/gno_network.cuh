@@ -45,8 +45,8 @@ struct LayerOrder {
 
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    pack_layer(LayerOrder order, int64_t n_hidden, Input<R, S> v, Input<R, S> b_v,
-               Planes<S> packed) {
+    pack_layer_kernel(LayerOrder order, int64_t n_hidden, Input<R, S> v, Input<R, S> b_v,
+                      Planes<S> packed) {
   const int64_t i = thread_number(), g = i % order.g, k = i / order.g % (n_hidden + 1);
   const int64_t f = i / order.g / (n_hidden + 1), at = f * order.f_step + g * order.g_step;
   if (f < order.f) packed.set(i, k < n_hidden ? v[k * order.kappa() + at] : b_v[at]);
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(block_threads)
 
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    unpack_layer(LayerOrder order, int64_t n_hidden, const R* packed, R* v, R* b_v) {
+    unpack_layer_kernel(LayerOrder order, int64_t n_hidden, const R* packed, R* v, R* b_v) {
   const int64_t i = thread_number(), g = i % order.g, k = i / order.g % (n_hidden + 1);
   const int64_t f = i / order.g / (n_hidden + 1), at = f * order.f_step + g * order.g_step;
   if (f >= order.f) return;
@@ -63,6 +63,19 @@ __global__ void __launch_bounds__(block_threads)
   } else {
     if (b_v) b_v[at] = packed[i];
   }
+}
+
+template <class R, class S>
+void pack_layer(const LayerOrder& order, const Hidden<R, S>& network, const Input<R, S>& v,
+                const Input<R, S>& b_v, const Planes<S>& packed, cudaStream_t stream) {
+  launch_threads(order.kappa() * network.size(), stream, pack_layer_kernel<R, S>, order,
+                 int64_t(network.n_hidden), v, b_v, packed);
+}
+template <class R>
+void unpack_layer(const LayerOrder& order, int64_t n_hidden, const R* packed, R* v, R* b_v,
+                  cudaStream_t stream) {
+  launch_threads(order.kappa() * (n_hidden + 1), stream, unpack_layer_kernel<R>, order, n_hidden,
+                 packed, v, b_v);
 }
 
 // ---- tiles of edges: `n` positions from `first` on ----

@@ -102,9 +102,7 @@ struct Attention {
 
   template <class S>
   Problem<T, S> problem(const Inputs& in, const Inputs& tangents, const void* g) const {
-    const auto input = [](const void* x, const void* tangent) {
-      return Input<T, S>{static_cast<const T*>(x), static_cast<const T*>(tangent)};
-    };
+    const auto input = make_input<T, S>;
     const bool wide = aligned<T>(shape.d_k, in.q, in.k, tangents.q, tangents.k) &&
                       aligned<T>(shape.d_v, in.v, tangents.v, g);
     return {shape.pattern,

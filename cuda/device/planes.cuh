@@ -30,6 +30,14 @@ struct Planes {
   Operand<R> rows(int64_t n) const { return {v, d, n, 1}; }
 };
 
+// c = a b, values and tangents.
+template <class R, class S>
+void multiply_planes(const Product<R>& product, const Shape& shape, const Operand<R>& a,
+                     const Operand<R>& b, const Planes<S>& c, cudaStream_t stream) {
+  product(false, shape, a, b, c.v, false, stream);
+  if (ScalarTraits<S>::dual) product(true, shape, a, b, c.d, false, stream);
+}
+
 template <class R, class S>
 Operand<R> rows(const Input<R, S>& x, int64_t n) {
   return {x.v, x.d, n, 1};
