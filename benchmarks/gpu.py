@@ -64,7 +64,7 @@ def drawer(device) -> Callable:
 
     def tensor(*shape, scale=1.0):
         values = scale * rng.standard_normal(shape, dtype=np.float32)
-        return torch.from_numpy(values.astype(np.float32)).to(device).requires_grad_()
+        return torch.from_numpy(values).to(device).requires_grad_()
 
     return tensor
 
