@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gnograd import _core, shapes
 from gnograd.backends.cpu import SUFFIXES, address, check_status
-from gnograd.compat.pylibcugraphops.arrays import array_of
+from gnograd.compat.arrays import array_of
 from gnograd.operator import Array
 
 __all__ = [
@@ -122,10 +122,7 @@ def nsa_selected_attention(
     call = _Call("nsa_selected_attention", select_block_count)
     q, k, v = call.inputs(query, key, value)
     topk = call.topk(topk_indices)
-    ends = [
-        call.ends("actual_seq_qlen", actual_seq_qlen),
-        call.ends("actual_seq_kvlen", actual_seq_kvlen),
-    ]
+    ends = call.ends(actual_seq_qlen, actual_seq_kvlen)
     layout = call.layout(input_layout)
     call.refuse_mask(atten_mask)
     out, largest, total = (call.empty(spec) for spec in (_OUT, _SOFTMAX, _SOFTMAX))
@@ -158,17 +155,28 @@ def nsa_selected_attention_grad(
 ) -> tuple[Array, Array, Array]:
     """Gradients of ``sum(attention_out * attention_out_grad)``.
 
-    Parameters are those of `nsa_selected_attention`, its results, and
-
     Parameters
     ----------
+    query, key, value, topk_indices : array
+        As for `nsa_selected_attention`, and so are all parameters that are not named here.
+    attention_out : array, (T_q, N_q, D_v)
+        From `nsa_selected_attention`, with `softmax_max` and `softmax_sum`, (T_q, N_q, 8).
     attention_out_grad : array, (T_q, N_q, D_v)
-        Cotangent.
+        Cotangent, in the dtype of `query`.
+    selected_block_size, selected_block_count : int
+        `select_block_size` and `select_block_count` under the names of this operator.
 
     Returns
     -------
     dq, dk, dv : array
         In the shapes and the dtype of `query`, `key` and `value`.
+
+    Raises
+    ------
+    NullPointerError
+        Code 161001.
+    InvalidParameterError
+        Code 161002.
     """
     call = _Call("nsa_selected_attention_grad", selected_block_count)
     q, k, v = call.inputs(query, key, value)
@@ -177,10 +185,7 @@ def nsa_selected_attention_grad(
     largest = call.array("softmax_max", softmax_max, _SOFTMAX, call.dtype)
     total = call.array("softmax_sum", softmax_sum, _SOFTMAX, call.dtype)
     topk = call.topk(topk_indices)
-    ends = [
-        call.ends("actual_seq_qlen", actual_seq_qlen),
-        call.ends("actual_seq_kvlen", actual_seq_kvlen),
-    ]
+    ends = call.ends(actual_seq_qlen, actual_seq_kvlen)
     layout = call.layout(input_layout)
     call.refuse_mask(atten_mask)
     gradients = [call.empty(spec) for spec in (_QUERIES, _KEYS, _VALUES)]
@@ -231,17 +236,21 @@ class _Call:
             self._refuse(f"topk_indices is {array.dtype}, needs int32")
         return np.ascontiguousarray(array)
 
-    def ends(self, label: str, values: Sequence[int]) -> NDArray[np.int64]:
+    def ends(self, of_queries: Sequence[int], of_keys: Sequence[int]) -> list[NDArray[np.int64]]:
         """Cumulative lengths, as many for keys as for queries."""
-        if values is None:
-            raise NullPointerError(f"{self.name}: {label} is None")
-        array = np.ascontiguousarray(values)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            self._refuse(f"{label} needs a sequence of integers")
-        if label == "actual_seq_kvlen" and array.size != self._n_sequences:
+        given = {"actual_seq_qlen": of_queries, "actual_seq_kvlen": of_keys}
+        ends = []
+        for label, values in given.items():
+            if values is None:
+                raise NullPointerError(f"{self.name}: {label} is None")
+            array = np.ascontiguousarray(values)
+            if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+                self._refuse(f"{label} needs a sequence of integers")
+            ends.append(array.astype(np.int64))
+        if ends[0].size != ends[1].size:
             self._refuse("actual_seq_kvlen and actual_seq_qlen have different lengths")
-        self._n_sequences = array.size
-        return array.astype(np.int64)
+        self._n_sequences = ends[0].size
+        return ends
 
     def layout(self, text: str) -> NDArray[np.uint8]:
         """The text as C has it."""

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec
 
 from gnograd import shapes
 from gnograd.backends import backend_of, cpu
-from gnograd.compat.pylibcugraphops.arrays import array_of, extent, is_read_only
+from gnograd.compat.arrays import array_of, extent, is_read_only
 from gnograd.compat.pylibcugraphops.graph import Csc
 from gnograd.operator import Array
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.compat.pylibcugraphops.arrays import on_host
+from gnograd.compat.arrays import on_host
 from gnograd.compat.pylibcugraphops.call import Call, function
 from gnograd.dimenet import EXCLUSIONS
 from gnograd.graph import Graph

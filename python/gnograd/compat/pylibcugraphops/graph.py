@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gnograd.compat.pylibcugraphops.arrays import on_host
+from gnograd.compat.arrays import on_host
 from gnograd.graph import Graph
 from gnograd.operator import Array
 
