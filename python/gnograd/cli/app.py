@@ -14,6 +14,7 @@ from gnograd.cli import darcy, green
 from gnograd.cli.checkpoint import CHECKPOINT, CheckpointError
 from gnograd.cli.darcy import DarcyConfig
 from gnograd.cli.darcy_data import DataError
+from gnograd.cli.engine import Device, DeviceError, make_engine
 from gnograd.cli.green import GreenConfig
 from gnograd.cli.training import TrainingError
 
@@ -45,6 +46,12 @@ Threads = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 Epochs = Annotated[int, typer.Option(min=1, help="Length of the training.")]
 Rate = Annotated[float, typer.Option(help="Peak of the learning rate.")]
+
+
+Where = Annotated[
+    Device, typer.Option("--device", help="Where to compute; a GPU is used through PyTorch.")
+]
+Torch = Annotated[bool, typer.Option("--torch", help="Compute through PyTorch on the CPU too.")]
 
 
 @app.command()
@@ -91,6 +98,8 @@ def train_darcy(
         ),
     ] = None,
     seed: Seed = DARCY.seed,
+    device: Where = Device.CPU,
+    torch: Torch = False,
     threads: Threads = 0,
     fresh: Fresh = False,
 ) -> None:
@@ -111,7 +120,7 @@ def train_darcy(
         seed=seed,
     )
     with _job(out, threads, fresh):
-        darcy.train(config, data, out, console)
+        darcy.train(config, data, out, make_engine(device, torch, threads), console)
 
 
 @train.command("green")
@@ -153,7 +162,7 @@ def _job(out: Path, threads: int, fresh: bool) -> Iterator[None]:
     gg.set_num_threads(threads)
     try:
         yield
-    except (DataError, TrainingError) as error:
+    except (DataError, DeviceError, TrainingError) as error:
         raise _stop(str(error)) from error
     except CheckpointError as error:
         raise _stop(f"{error}\nChoose another --out, or start anew with --fresh.") from error

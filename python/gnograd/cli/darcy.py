@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import gnograd.autodiff as ad
 from gnograd.cli import darcy_data, figures
 from gnograd.cli.checkpoint import Epoch
 from gnograd.cli.darcy_data import DarcyData, DataError
 from gnograd.cli.darcy_graphs import EDGE_FEATURES, NODE_FEATURES, SYMMETRIES, Batch, DarcyGraphs
+from gnograd.cli.engine import Engine, Variable
 from gnograd.cli.files import cache_directory
 from gnograd.cli.network import Network
 from gnograd.cli.random_streams import Stream, generator
@@ -57,7 +57,7 @@ class DarcyConfig:
 
 
 def train(
-    config: DarcyConfig, data_file: Path | None, directory: Path, console: Console
+    config: DarcyConfig, data_file: Path | None, directory: Path, engine: Engine, console: Console
 ) -> dict[str, float]:
     """Train a network, print its errors on samples it has not seen, and draw a picture.
 
@@ -69,6 +69,8 @@ def train(
         on, the last `config.test_samples` tested on.
     directory : pathlib.Path
         For checkpoint, history and picture; a run found there is continued.
+    engine : Engine
+        Computes it.
     console : rich.console.Console
 
     Returns
@@ -78,7 +80,7 @@ def train(
     """
     data = _data(config, data_file, console)
     graphs = DarcyGraphs(data, config.samples, config.radius, config.symmetry)
-    model = DarcyModel(config, graphs)
+    model = DarcyModel(config, graphs, engine)
     history = fit(
         model,
         epochs=config.epochs,
@@ -97,17 +99,18 @@ def train(
 class DarcyModel:
     """Network, its loss in training, and its errors afterwards."""
 
-    def __init__(self, config: DarcyConfig, graphs: DarcyGraphs) -> None:
+    def __init__(self, config: DarcyConfig, graphs: DarcyGraphs, engine: Engine) -> None:
         self.config = config
         self.graphs = graphs
-        self.tape = ad.Tape(dtype="float32")
+        self.engine = engine
         self.network = Network(
-            self.tape,
+            engine,
             NODE_FEATURES,
             EDGE_FEATURES,
             config.width,
             config.hidden,
             config.layers,
+            1,
             generator(config.seed, Stream.PARAMETERS),
         )
         self.parameters = self.network.parameters
@@ -128,9 +131,10 @@ class DarcyModel:
             symmetries = rng.integers(len(SYMMETRIES), size=len(samples))
             yield self.graphs.batch(samples, nodes, symmetries if config.symmetry else None)
 
-    def loss(self, batch: Batch) -> ad.Array:
+    def loss(self, batch: Batch) -> Variable:
         """Mean relative L2 error of the samples of a batch."""
-        return relative_error(self._solution(batch), batch.truth.reshape(batch.n_samples, -1))
+        truth = batch.truth.reshape(batch.n_samples, -1)
+        return relative_error(self.engine, self._solution(batch), truth)
 
     def held_out_error(self) -> float:
         """Mean error over a few test samples, at as many points as in training."""
@@ -138,8 +142,8 @@ class DarcyModel:
 
     def predict(self, batch: Batch) -> Array:
         """Solution at the nodes of a batch, (n_nodes, 1)."""
-        with self.tape.step():
-            return self._solution(batch).value
+        with self.engine.evaluation():
+            return self.engine.value(self._solution(batch))
 
     def mean_error(self, samples: Iterable[int], nodes: int | Array) -> float:
         """Mean relative L2 error over samples.
@@ -161,10 +165,10 @@ class DarcyModel:
             errors.append(np.linalg.norm(error) / np.linalg.norm(batch.truth))
         return float(np.mean(errors))
 
-    def _solution(self, batch: Batch) -> ad.Array:
-        constant = self.tape.constant
+    def _solution(self, batch: Batch) -> Variable:
+        constant = self.engine.constant
         output = self.network(constant(batch.nodes), constant(batch.edges), batch.graph)
-        return output * batch.std + batch.mean
+        return output * constant(batch.std) + constant(batch.mean)
 
 
 def _data(config: DarcyConfig, data_file: Path | None, console: Console) -> DarcyData:

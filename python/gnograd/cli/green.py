@@ -18,8 +18,8 @@ import numpy.typing as npt
 from rich.console import Console
 
 import gnograd as gg
-import gnograd.autodiff as ad
 from gnograd.cli import figures
+from gnograd.cli.engine import TapeEngine, Variable
 from gnograd.cli.random_streams import Stream, generator
 from gnograd.cli.training import fit, relative_error
 
@@ -94,11 +94,11 @@ class GreenModel:
         n = config.nodes
         self.points = (np.arange(n) + 0.5) / n
         self.steps = STEPS
-        self.tape = ad.Tape(dtype="float32")
+        self.engine = TapeEngine()
         rng = generator(config.seed, Stream.PARAMETERS)
         scale = 1.0 / math.sqrt(config.hidden)
         self.parameters = {
-            name: self.tape.parameter(rng.uniform(-bound, bound, shape).astype(np.float32))
+            name: self.engine.parameter(rng.uniform(-bound, bound, shape).astype(np.float32))
             for name, shape, bound in (
                 ("U", (3, config.hidden), 1.0 / math.sqrt(3.0)),
                 ("b_u", (config.hidden,), 1.0 / math.sqrt(3.0)),
@@ -115,7 +115,7 @@ class GreenModel:
         x, y = np.repeat(self.points, n), np.tile(self.points, n)
         pairs = np.stack([2.0 * x - 1.0, 2.0 * y - 1.0, 2.0 * np.abs(x - y)], axis=1)
         self.pairs = pairs.astype(np.float32)
-        self.edges = self.tape.constant(np.tile(self.pairs, (config.batch, 1)))
+        self.edges = self.engine.constant(np.tile(self.pairs, (config.batch, 1)))
 
     def functions(self, rng: np.random.Generator) -> tuple[Array, Array]:
         """Draw right-hand sides, and their exact solutions, at the midpoints.
@@ -136,12 +136,12 @@ class GreenModel:
         """Fresh right-hand sides and their solutions."""
         return (self.functions(rng) for _ in range(self.steps))
 
-    def loss(self, batch: tuple[Array, Array]) -> ad.Array:
+    def loss(self, batch: tuple[Array, Array]) -> Variable:
         """Mean relative L2 error of the solutions."""
         f, u = batch
         p = self.parameters
-        integral = ad.gno(
-            self.tape.constant(f.reshape(-1, 1)),
+        integral = self.engine.gno(
+            self.engine.constant(f.reshape(-1, 1)),
             self.edges,
             p["U"],
             p["b_u"],
@@ -151,21 +151,21 @@ class GreenModel:
             activation="gelu",
             reduction="mean",
         )
-        return relative_error(integral, u)
+        return relative_error(self.engine, integral, u)
 
     def held_out_error(self) -> float:
         """Mean error for right-hand sides that are not trained on."""
         rng = generator(self.config.seed, Stream.EVALUATION)
         errors = []
         for _ in range(-(-TEST_FUNCTIONS // self.config.batch)):
-            with self.tape.step():
+            with self.engine.evaluation():
                 errors.append(float(self.loss(self.functions(rng))))
         return float(np.mean(errors))
 
     def kernel(self) -> Array:
         """Learned kernel at all pairs of midpoints, (nodes, nodes)."""
         n = self.config.nodes
-        values = {name: array.value for name, array in self.parameters.items()}
+        values = {name: self.engine.value(array) for name, array in self.parameters.items()}
         kappa = gg.gno_kernel(
             self.pairs, values["U"], values["b_u"], values["V"], values["b_v"], activation="gelu"
         )

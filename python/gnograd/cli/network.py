@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A graph neural operator, written on the tape."""
+"""A graph neural operator."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import gnograd as gg
-import gnograd.autodiff as ad
+from gnograd.cli.engine import Engine, Variable
 
 Array = npt.NDArray[Any]
 
@@ -25,37 +25,41 @@ class Network:
 
     Parameters
     ----------
-    tape : gnograd.autodiff.Tape
+    engine : Engine
     node_features, edge_features : int
     width : int
         Channels of ``h``.
     hidden : int
         Hidden width of the kernel networks.
     layers : int
+    outputs : int
+        Values of a node.
     rng : numpy.random.Generator
         Draws the initial parameters.
 
     Attributes
     ----------
-    parameters : dict of str to gnograd.autodiff.Array
+    parameters : dict of str to Variable
     """
 
     def __init__(
         self,
-        tape: ad.Tape,
+        engine: Engine,
         node_features: int,
         edge_features: int,
         width: int,
         hidden: int,
         layers: int,
+        outputs: int,
         rng: np.random.Generator,
     ) -> None:
+        self.engine = engine
         self.layers = layers
-        self.parameters: dict[str, ad.Array] = {}
+        self.parameters: dict[str, Variable] = {}
 
         def parameter(name: str, *shape: int, bound: float) -> None:
             values = rng.uniform(-bound, bound, shape).astype(np.float32)
-            self.parameters[name] = tape.parameter(values)
+            self.parameters[name] = engine.parameter(values)
 
         def linear(name: str, inputs: int, outputs: int) -> None:
             bound = 1.0 / math.sqrt(inputs)
@@ -71,25 +75,25 @@ class Network:
             parameter(f"{layer}.kernel.V", hidden, width, width, bound=bound)
             parameter(f"{layer}.kernel.b_v", width, width, bound=bound)
         linear("inner", width, 2 * width)
-        linear("projection", 2 * width, 1)
+        linear("projection", 2 * width, outputs)
 
-    def __call__(self, nodes: ad.Array, edges: ad.Array, graph: gg.Graph) -> ad.Array:
-        """One value per node.
+    def __call__(self, nodes: Variable, edges: Variable, graph: gg.Graph) -> Variable:
+        """Values of the nodes.
 
         Parameters
         ----------
-        nodes : gnograd.autodiff.Array, (n_nodes, node_features)
-        edges : gnograd.autodiff.Array, (n_edges, edge_features)
+        nodes : Variable, (n_nodes, node_features)
+        edges : Variable, (n_edges, edge_features)
         graph : gnograd.Graph
 
         Returns
         -------
-        gnograd.autodiff.Array, (n_nodes, 1)
+        Variable, (n_nodes, outputs)
         """
-        p = self.parameters
+        engine, p = self.engine, self.parameters
         h = self._linear("lift", nodes)
         for layer in range(self.layers):
-            integral = ad.gno(
+            integral = engine.gno(
                 h,
                 edges,
                 p[f"{layer}.kernel.weight"],
@@ -100,8 +104,8 @@ class Network:
                 activation="gelu",
                 reduction="mean",
             )
-            h = h + ad.gelu(self._linear(f"{layer}", h) + integral)
-        return self._linear("projection", ad.gelu(self._linear("inner", h)))
+            h = h + engine.gelu(self._linear(f"{layer}", h) + integral)
+        return self._linear("projection", engine.gelu(self._linear("inner", h)))
 
-    def _linear(self, name: str, x: ad.Array) -> ad.Array:
-        return ad.matmul(x, self.parameters[f"{name}.weight"]) + self.parameters[f"{name}.bias"]
+    def _linear(self, name: str, x: Variable) -> Variable:
+        return x @ self.parameters[f"{name}.weight"] + self.parameters[f"{name}.bias"]

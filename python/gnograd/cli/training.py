@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The training loop that both jobs share: schedule, progress, checkpoints."""
+"""The training loop that all jobs share: schedule, progress, checkpoints."""
 
 import math
 import time
@@ -12,8 +12,8 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-import gnograd.autodiff as ad
 from gnograd.cli.checkpoint import Epoch, State
+from gnograd.cli.engine import Engine, Optimiser, Variable
 from gnograd.cli.files import remove_parts
 from gnograd.cli.random_streams import Stream, generator
 
@@ -50,29 +50,29 @@ def learning_rate(peak: float, progress: float) -> float:
     return peak * (FINAL_RATE + (1.0 - FINAL_RATE) * decay)
 
 
-def relative_error(prediction: ad.Array, truth: Array) -> ad.Array:
+def relative_error(engine: Engine, prediction: Variable, truth: Array) -> Variable:
     """Mean over samples of the relative L2 error.
 
     Parameters
     ----------
-    prediction : gnograd.autodiff.Array
+    engine : Engine
+    prediction : Variable
         Any shape with as many elements as `truth`.
     truth : ndarray, shape (n_samples, n)
     """
-    constant = prediction.tape.constant
-    error = ad.reshape(prediction, truth.shape) - constant(truth)
-    return ad.mean(ad.norm(error, axis=1) / constant(np.linalg.norm(truth, axis=1)))
+    error = prediction.reshape(truth.shape) - engine.constant(truth)
+    return (engine.norm(error) / engine.constant(np.linalg.norm(truth, axis=1))).mean()
 
 
 class Job(Protocol[Batch]):
     """What is trained."""
 
     @property
-    def tape(self) -> ad.Tape:
-        """Holds the parameters; what a step adds to it is freed at its end."""
+    def engine(self) -> Engine:
+        """Holds the parameters."""
 
     @property
-    def parameters(self) -> Mapping[str, ad.Array]:
+    def parameters(self) -> Mapping[str, Variable]:
         """What the optimiser moves."""
 
     @property
@@ -82,7 +82,7 @@ class Job(Protocol[Batch]):
     def batches(self, rng: np.random.Generator) -> Iterable[Batch]:
         """Training data of an epoch; `rng` is the only source of chance."""
 
-    def loss(self, batch: Batch) -> ad.Array:
+    def loss(self, batch: Batch) -> Variable:
         """What is made small, one number."""
 
     def held_out_error(self) -> float:
@@ -128,7 +128,7 @@ def fit(
         The loss is not finite. The checkpoint is that of the epoch before.
     """
     remove_parts(directory)
-    optimiser = ad.Adam(list(job.parameters.values()), lr=peak_rate)
+    optimiser = job.engine.adam(list(job.parameters.values()), peak_rate)
     state = State.load(directory, config)
     if state is None:
         state = State({})
@@ -145,10 +145,10 @@ def fit(
             total = 0.0
             for step, batch in enumerate(job.batches(generator(seed, Stream.EPOCH, epoch))):
                 optimiser.lr = learning_rate(peak_rate, (epoch + step / job.steps) / epochs)
-                with job.tape.step():
+                with job.engine.step():
                     loss = job.loss(batch)
                     loss.backward()
-                    total += float(loss)
+                    total += job.engine.value(loss).item()
                 if not math.isfinite(total):
                     raise TrainingError(
                         f"the loss is not finite in epoch {epoch + 1}, "
@@ -190,8 +190,9 @@ def _progress(epochs: int, console: Console) -> Progress:
     )
 
 
-def _snapshot(job: Job[Any], optimiser: ad.Adam) -> dict[str, Array]:
-    arrays = {f"parameter/{name}": array.value for name, array in job.parameters.items()}
+def _snapshot(job: Job[Any], optimiser: Optimiser) -> dict[str, Array]:
+    value = job.engine.value
+    arrays = {f"parameter/{name}": value(array) for name, array in job.parameters.items()}
     moments = optimiser.state_dict()
     for moment in MOMENTS:
         arrays |= {
@@ -201,8 +202,8 @@ def _snapshot(job: Job[Any], optimiser: ad.Adam) -> dict[str, Array]:
     return arrays | {"steps": np.array(moments["steps"])}
 
 
-def _restore(job: Job[Any], optimiser: ad.Adam, arrays: Mapping[str, Array]) -> None:
+def _restore(job: Job[Any], optimiser: Optimiser, arrays: Mapping[str, Array]) -> None:
     for name, array in job.parameters.items():
-        array.value = arrays[f"parameter/{name}"]
+        job.engine.assign(array, arrays[f"parameter/{name}"])
     moments = {m: [arrays[f"{m}/{name}"] for name in job.parameters] for m in MOMENTS}
     optimiser.load_state_dict({"lr": optimiser.lr, "steps": arrays["steps"], **moments})

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""What computes a training: the tape of `gnograd.autodiff`, or PyTorch on a CPU or GPU.
+
+A network is written once, with the functions of an engine and the arithmetic that arrays of both
+have in common: ``+ - * / ** @``, ``reshape``, slices, ``sum``, ``mean``, ``backward``, ``float``.
+"""
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from enum import Enum
+from typing import Any, Protocol, TypeAlias
+
+import numpy.typing as npt
+
+import gnograd.autodiff as ad
+
+Array = npt.NDArray[Any]
+
+Variable: TypeAlias = Any
+"""An array of an engine: `gnograd.autodiff.Array` or a tensor."""
+
+
+class Device(str, Enum):
+    """Where to compute."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class DeviceError(RuntimeError):
+    """A device that is not there; the message says what to do."""
+
+
+class Optimiser(Protocol):
+    """Adam, as `gnograd.autodiff.Adam`."""
+
+    lr: float
+
+    def step(self) -> None:
+        """Move the parameters along the gradients of the last ``backward``."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """``lr``, ``steps``, and a list of arrays for each of ``mean`` and ``mean_square``."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state_dict`."""
+
+
+class Engine(Protocol):
+    """What networks, losses and the training loop need."""
+
+    def parameter(self, values: Array) -> Variable:
+        """Array whose gradient is wanted."""
+
+    def constant(self, values: Array) -> Variable:
+        """Array without gradient."""
+
+    def value(self, array: Variable) -> Array:
+        """Copy of an array for NumPy."""
+
+    def assign(self, array: Variable, values: Array) -> None:
+        """Set the values of a parameter."""
+
+    def step(self) -> AbstractContextManager[None]:
+        """Where a training step is computed; what is made inside may be freed at the end."""
+
+    def evaluation(self) -> AbstractContextManager[None]:
+        """The same where nothing is differentiated."""
+
+    def adam(self, parameters: Sequence[Variable], lr: float) -> Optimiser:
+        """Optimiser of the parameters."""
+
+    def gelu(self, x: Variable) -> Variable:
+        """In the erf form."""
+
+    def norm(self, x: Variable) -> Variable:
+        """Euclidean norm along the last axis."""
+
+    def gno(self, *inputs: Variable, **static: Any) -> Variable:
+        """As `gnograd.gno`."""
+
+    def gno_with_laplacian(
+        self, *inputs: Variable, **static: Any
+    ) -> tuple[Variable, Variable, Variable]:
+        """As `gnograd.gno_with_laplacian`."""
+
+
+class TapeEngine:
+    """float32 on the tape of `gnograd.autodiff`; the same bits for any number of threads."""
+
+    gelu = staticmethod(ad.gelu)
+    gno = staticmethod(ad.gno)
+    gno_with_laplacian = staticmethod(ad.gno_with_laplacian)
+
+    def __init__(self) -> None:
+        self.tape = ad.Tape("float32")
+        self.parameter = self.tape.parameter
+        self.constant = self.tape.constant
+        self.step = self.tape.step
+        self.evaluation = self.tape.step
+
+    def value(self, array: ad.Array) -> Array:
+        """Copy of an array for NumPy."""
+        return array.value
+
+    def assign(self, array: ad.Array, values: Array) -> None:
+        """Set the values of a parameter."""
+        array.value = values
+
+    def adam(self, parameters: Sequence[ad.Array], lr: float) -> Optimiser:
+        """Optimiser of the parameters."""
+        return ad.Adam(parameters, lr)
+
+    def norm(self, x: ad.Array) -> ad.Array:
+        """Euclidean norm along the last axis."""
+        return ad.norm(x, axis=-1)
+
+
+def make_engine(device: Device = Device.CPU, torch: bool = False, threads: int = 0) -> Engine:
+    """Engine for a device.
+
+    Parameters
+    ----------
+    device : Device
+    torch : bool
+        Compute through PyTorch on the CPU too; on the GPU it always is.
+    threads : int
+        Threads of PyTorch; 0 leaves it to PyTorch.
+
+    Raises
+    ------
+    DeviceError
+        The device, or PyTorch, is not there.
+    """
+    if device == Device.CPU and not torch:
+        return TapeEngine()
+    option = "--torch" if device == Device.CPU else f"--device {device.value}"
+    if not _has_torch():
+        raise DeviceError(f"{option} needs PyTorch; install it with: pip install 'gnograd[torch]'")
+    from gnograd.cli.torch_engine import TorchEngine
+
+    return TorchEngine(device.value, threads)
+
+
+def _has_torch() -> bool:
+    return importlib.util.find_spec("torch") is not None

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""Training jobs through PyTorch: the same predictions and checkpoints as on the tape."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer", reason="needs gnograd[cli]")
+
+from rich.console import Console
+from typer.testing import CliRunner
+
+from gnograd.cli import engine as engines
+from gnograd.cli.app import app
+from gnograd.cli.checkpoint import CHECKPOINT
+from gnograd.cli.darcy import DarcyConfig, DarcyModel
+from gnograd.cli.darcy_data import DarcyData
+from gnograd.cli.darcy_graphs import DarcyGraphs
+from gnograd.cli.engine import Device, DeviceError, Engine, TapeEngine, make_engine
+from gnograd.cli.training import fit
+
+CONFIG = DarcyConfig(
+    samples=4, test_samples=2, nodes=40, radius=0.3, width=6, hidden=5, layers=2, batch=2
+)
+
+
+def darcy(engine: Engine) -> DarcyModel:
+    rng = np.random.default_rng(0)
+    coefficient = rng.uniform(3.0, 12.0, (6, 21, 21)).astype(np.float32)
+    graphs = DarcyGraphs(DarcyData(coefficient, 1.0 / coefficient), CONFIG.samples, 0.3, True)
+    return DarcyModel(CONFIG, graphs, engine)
+
+
+def train(model: DarcyModel, epochs: int, directory: Path) -> None:
+    fit(
+        model,
+        epochs=epochs,
+        peak_rate=1e-2,
+        seed=0,
+        directory=directory,
+        config={},
+        console=Console(quiet=True),
+    )
+
+
+def parameters(model: DarcyModel) -> dict[str, np.ndarray]:
+    return {name: model.engine.value(array) for name, array in model.parameters.items()}
+
+
+def close(a: np.ndarray, b: np.ndarray, tolerance: float) -> bool:
+    return float(np.abs(a - b).max()) <= tolerance * float(np.abs(a).max())
+
+
+def devices() -> list[Device]:
+    torch = pytest.importorskip("torch")
+    return [Device.CPU, Device.CUDA] if torch.cuda.is_available() else [Device.CPU]
+
+
+# ---- the same network ----
+
+
+def test_same_weights_give_the_same_predictions(tmp_path: Path) -> None:
+    for device in devices():
+        ours, theirs = darcy(TapeEngine()), darcy(make_engine(device, torch=True))
+        directory = tmp_path / device.value
+        train(ours, 3, directory)
+        train(theirs, 3, directory)  # has nothing left to do but load the weights
+        batch = ours.graphs.batch([4, 5], np.tile(ours.graphs.regular_nodes(21), (2, 1)))
+        assert close(ours.predict(batch), theirs.predict(batch), 1e-5)
+
+
+def test_runs_continue_on_another_device(tmp_path: Path) -> None:
+    for device in devices():
+        runs = []
+        for first, second in ((False, False), (False, True), (True, False)):
+            directory = tmp_path / f"{device.value}-{first}-{second}"
+            for torch, epochs in ((first, 2), (second, 4)):
+                model = darcy(make_engine(device if torch else Device.CPU, torch))
+                train(model, epochs, directory)
+            runs.append(parameters(model))
+        for other in runs[1:]:
+            assert all(close(runs[0][name], other[name], 1e-3) for name in other)
+
+
+# ---- the command ----
+
+
+def test_darcy_trains_through_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    options = ["--samples=4", "--test-samples=2", "--grid=21", "--nodes=40", "--width=6"]
+    command = ["train", "darcy", *options, "--epochs=2", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, [*command, "--torch"])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / CHECKPOINT).exists()
+    again = CliRunner().invoke(app, command)
+    assert "continuing after epoch 2 of 2" in again.output
+
+
+def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["train", "darcy", "--out", str(tmp_path), "--device=cuda"]
+    monkeypatch.setattr(engines, "_has_torch", lambda: False)
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert "--device cuda needs PyTorch; install it with: pip" in result.output
+    with pytest.raises(DeviceError, match=r"^--torch needs PyTorch"):
+        make_engine(Device.CPU, torch=True)
+
+
+def test_no_gpu_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    command = ["train", "darcy", "--out", str(tmp_path), "--device=cuda"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert "--device cuda: PyTorch finds no GPU" in result.output
+    assert not list(tmp_path.iterdir())
