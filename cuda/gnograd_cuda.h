@@ -236,8 +236,8 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * selected_attention: the n_slots blocks block_index[t / query_block, head, :] of block_size keys
  * (1 to 256) of query t's sequence; -1 is an empty slot, and so is here a number that the sequence
  * does not have. slot_gate [n_queries, n_heads, n_slots], or null, multiplies exp(x) in the blocks
- * of a slot. duplicates: a block named twice counts once 0, is an error 1 (here as 0; see
- * gnograd_cuda_selected_attention_check_i32), counts twice 2.
+ * of a slot. duplicates: a block named twice counts once 0, is an error 1 (here as 0, for a kernel
+ * cannot refuse it; gnograd_cuda_selected_attention_check_i32 finds it), counts twice 2.
  * compressed_attention: key c stands for the tokens c stride .. c stride + block - 1; causal, it is
  * visible if the last of them is.
  * window_attention: causal, the last `window` keys; otherwise those of the query's ball of `window`
@@ -345,6 +345,26 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
   GNOGRAD_CUDA_FACE(select_blocks_forward, type, GNOGRAD_CUDA_SELECT_BLOCKS,        \
                                   const void *q, const void *k, const void *lse,                  \
                                   int32_t *block_index)
+
+/* nsa_selected_attention: selected_attention in the shape of Ascend's operator, whose limits
+ * gnograd_nsa_selected_attention_get_workspace_size_r32 checks (it reads no array in device memory).
+ * topk_indices [n_queries, n_heads, select_block_count] is a multiset; sparse_mode 0 is no mask, 2
+ * causal. lse = softmax_max + ln(softmax_sum), each real [n_queries, n_query_heads, 8], one value 8
+ * times; -infinity and 0 where a query sees no key. cu_q and cu_k as above: with the leading 0.
+ */
+#define GNOGRAD_CUDA_NSA_SELECTED_ATTENTION                                                        \
+  (int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,         \
+   int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,             \
+   const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count, \
+   int sparse_mode)
+#define GNOGRAD_CUDA_ASCEND(type)                                                                  \
+  GNOGRAD_CUDA_FACE(nsa_selected_attention_forward, type, GNOGRAD_CUDA_NSA_SELECTED_ATTENTION,     \
+                    const void *query, const void *key, const void *value, void *attention_out,    \
+                    void *softmax_max, void *softmax_sum)                                          \
+  GNOGRAD_CUDA_FACE(nsa_selected_attention_vjp, type, GNOGRAD_CUDA_NSA_SELECTED_ATTENTION,         \
+                    const void *attention_out_grad, const void *query, const void *key,            \
+                    const void *value, const void *attention_out, const void *softmax_max,         \
+                    const void *softmax_sum, void *dq, void *dk, void *dv)
 
 /* faults[0]: the first query that names a block which its sequence does not have; faults[1]: the
  * first that names a block twice; -1 where there is none. */
@@ -508,6 +528,7 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_SPARSE_ATTENTION) \
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_COMPRESSION)      \
   GNOGRAD_CUDA_SPARSE_ATTENTION_CHECK                    \
+  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_ASCEND)           \
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_BASIS)            \
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_EDGE_TO_EDGE) \
   GNOGRAD_CUDA_GRAPH_OPERATORS(f32) \

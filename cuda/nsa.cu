@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Native sparse attention: the four faces of selected, compressed and window attention.
+// Native sparse attention: the four faces of selected, compressed and window attention, and selected
+// attention as Ascend's operators have it.
 #include "gnograd_cuda.h"
 #include "nsa_attention.cuh"
 
@@ -125,10 +126,11 @@ struct Attention {
   }
   // lse alone
   void attend(const Inputs& in, R* lse) const {
-    attend<R>({problem<R>(in, {}, nullptr), nullptr, nullptr, nullptr, nullptr, lse, {}});
+    attend<R>({problem<R>(in, {}, nullptr), nullptr, nullptr, nullptr, nullptr, lse, {}, {}});
   }
 
-  int forward(const Inputs& in, void* out, void* lse) {
+  int forward(const Inputs& in, void* out, void* lse, void* softmax_max = nullptr,
+              void* softmax_sum = nullptr) {
     if (!shape.valid()) return GNOGRAD_CUDA_VALUE;
     if (n_rows() == 0) return 0;
     attend<R>({problem<R>(in, {}, nullptr),
@@ -137,7 +139,8 @@ struct Attention {
                nullptr,
                static_cast<T*>(out),
                static_cast<R*>(lse),
-               {}});
+               {},
+               {static_cast<R*>(softmax_max), static_cast<R*>(softmax_sum)}});
     return cudaGetLastError();
   }
 
@@ -153,6 +156,7 @@ struct Attention {
                nullptr,
                static_cast<T*>(out_tangent),
                static_cast<R*>(lse_tangent),
+               {},
                {}});
     return cudaGetLastError();
   }
@@ -172,7 +176,7 @@ struct Attention {
     if (saved)
       launch_threads(n_rows() * warp_lanes, stream(), project<T>, n_rows(), p.d_v, g, lse_g,
                      static_cast<const T*>(out), known.delta);
-    else attend<R>({p, nullptr, g, lse_g, nullptr, nullptr, known});
+    else attend<R>({p, nullptr, g, lse_g, nullptr, nullptr, known, {}});
     pull.run(stream());
     return cudaGetLastError();
   }
@@ -187,9 +191,20 @@ struct Attention {
     const Pull<T, D> pull(p, g, {known.lse, known.delta}, grad, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     attend(in, lse);
-    attend<D>({p, lse, g, static_cast<const R*>(lse_cotangent), nullptr, nullptr, known});
+    attend<D>({p, lse, g, static_cast<const R*>(lse_cotangent), nullptr, nullptr, known, {}});
     pull.run(stream());
     return cudaGetLastError();
+  }
+
+  // lse of the forward pass in two parts
+  int vjp_of_softmax(const void* cotangent, const Inputs& in, const void* out, const void* max,
+                     const void* sum, const Gradients& grad) {
+    if (!shape.valid()) return GNOGRAD_CUDA_VALUE;
+    R* lse = workspace.take<R>(n_rows());
+    if (workspace.sufficient())
+      launch_threads(n_rows(), stream(), join_softmax<R>, n_rows(),
+                     Softmax<const R>{static_cast<const R*>(max), static_cast<const R*>(sum)}, lse);
+    return vjp(cotangent, nullptr, in, out, lse, grad);
   }
 
   // A face that has no memory to work in only counts what it needs.
@@ -199,6 +214,9 @@ struct Attention {
   }
   size_t jvp_bytes() { return jvp({}, {}, nullptr, nullptr), workspace.bytes(); }
   size_t hvp_bytes() { return hvp(nullptr, nullptr, {}, {}, {}), workspace.bytes(); }
+  size_t vjp_of_softmax_bytes() {
+    return vjp_of_softmax(nullptr, {}, nullptr, nullptr, nullptr, {}), workspace.bytes();
+  }
 };
 
 // First query in error of every 32 units and heads, or the largest number; and then of all.
@@ -299,6 +317,15 @@ Shape window_attention GNOGRAD_CUDA_WINDOW_ATTENTION {
   return {p, d_k, d_v, scale};
 }
 
+#define ASCEND                                                                             \
+  (HEAD, n_sequences, topk_indices, cu_q, cu_k, scale_value, select_block_size, select_block_count, \
+   sparse_mode)
+Shape nsa_selected_attention GNOGRAD_CUDA_NSA_SELECTED_ATTENTION {
+  return selected_attention(HEAD, select_block_count, n_sequences, topk_indices, cu_q, cu_k,
+                            select_block_size, scale_value, sparse_mode == 2, 0, 1,
+                            duplicates_count);
+}
+
 }  // namespace
 }  // namespace gnograd
 
@@ -370,8 +397,27 @@ using namespace gnograd;
               hvp(cotangent, nullptr, {q, k, v}, {q_tangent, k_tangent, v_tangent},                \
                   {grad_q, grad_k, grad_v}),                                                       \
               const void* cotangent, QKV, TANGENTS, GRADIENTS)
+
+#define ASCEND_FACE(face, type, Operator, ...)                                          \
+  FACE(nsa_selected_attention_##face, type, Operator, GNOGRAD_CUDA_NSA_SELECTED_ATTENTION, \
+       nsa_selected_attention ASCEND, __VA_ARGS__)
+#define ASCEND_SELECTED_ATTENTION(type, T)                                                         \
+  ASCEND_FACE(forward, type, T, forward_bytes,                                                     \
+              forward({query, key, value}, attention_out, nullptr, softmax_max, softmax_sum),      \
+              const void* query, const void* key, const void* value, void* attention_out,          \
+              void* softmax_max, void* softmax_sum)                                                \
+  ASCEND_FACE(vjp, type, T, vjp_of_softmax_bytes,                                                  \
+              vjp_of_softmax(attention_out_grad, {query, key, value}, attention_out, softmax_max,  \
+                             softmax_sum, {dq, dk, dv}),                                           \
+              const void* attention_out_grad, const void* query, const void* key,                  \
+              const void* value, const void* attention_out, const void* softmax_max,               \
+              const void* softmax_sum, void* dq, void* dk, void* dv)
 SPARSE_ATTENTION(f32, Attention<float>)
 SPARSE_ATTENTION(f64, Attention<double>)
 SPARSE_ATTENTION(f16, Attention<__half>)
 SPARSE_ATTENTION(bf16, Attention<__nv_bfloat16>)
+ASCEND_SELECTED_ATTENTION(f32, Attention<float>)
+ASCEND_SELECTED_ATTENTION(f64, Attention<double>)
+ASCEND_SELECTED_ATTENTION(f16, Attention<__half>)
+ASCEND_SELECTED_ATTENTION(bf16, Attention<__nv_bfloat16>)
 SELECTED_FACE(check, i32, CheckSelection, check(faults), int64_t* faults)

@@ -77,6 +77,14 @@ struct Statistics {
   S* delta = nullptr;
 };
 
+// lse in two parts, max + ln(sum), each `softmax_copies` times a row, as Ascend's operators have it.
+constexpr int softmax_copies = 8;
+template <class R>
+struct Softmax {
+  R* max = nullptr;  // [rows, softmax_copies]
+  R* sum = nullptr;  // the same
+};
+
 // exp(x - lse); where a gate is 0, x may exceed lse by far.
 template <class S>
 __device__ S exponential_below(S x, S lse) {
@@ -183,6 +191,7 @@ struct Attend {
   T* out;                        // [rows, d_v], or null
   real<T>* lse;                  // [rows], or null
   Statistics<S> saved;           // each or null
+  Softmax<real<T>> softmax;      // both or none
 
   __device__ bool values() const { return out || saved.delta; }
   size_t shared_memory() const {
@@ -282,6 +291,11 @@ struct Attend {
       if (saved.delta) delta += real<T>(cotangent[row.at * problem.d_v + c]) * y;
     }
     if (saved.delta) delta = warp_sum(delta);
+    if (softmax.max && lane < softmax_copies) {
+      const int64_t i = row.at * softmax_copies + lane;
+      softmax.max[i] = any ? sum.top : -INFINITY;
+      softmax.sum[i] = any ? value(sum.total) : real<T>(0);
+    }
     if (lane) return;
     S total = -INFINITY;
     if (any) {
@@ -308,6 +322,15 @@ __global__ void __launch_bounds__(block_threads)
     sum += real<T>(cotangent[row * d_v + c]) * real<T>(out[row * d_v + c]);
   sum = warp_sum(sum);
   if (lane == 0) delta[row] = lse_cotangent ? sum - lse_cotangent[row] : sum;
+}
+
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    join_softmax(int64_t n_rows, Softmax<const R> softmax, R* lse) {
+  const int64_t row = thread_number(), i = row * softmax_copies;
+  if (row >= n_rows) return;
+  // the maximum of nothing is -infinity already
+  lse[row] = softmax.max[i] + (softmax.sum[i] > 0 ? logarithm(softmax.sum[i]) : R(0));
 }
 
 // ---- gradients ----

@@ -18,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
 import test_aggregation
+import test_ascend
 import test_compat
 import test_dimenet
 import test_gat
@@ -26,6 +27,7 @@ import test_nsa
 from conftest import GRAPHS, Edges, power_law
 from faces import Case, like
 from gnograd.backends import cuda_library, has_cuda
+from gnograd.compat import ascend
 from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
 from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
@@ -159,6 +161,37 @@ def test_sparse_attention(case, dtype, rng):
     check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
 
 
+def test_selections_are_checked_where_duplicates_are_errors(rng):
+    q, k, v = rng.normal(size=(3, 20, 2, 3))
+    inputs, tangents, cotangent = (q, k, v), (q, None, None), q
+    static = {"block_size": 4, "duplicates": "error"}
+    good = np.tile(np.arange(3, dtype=np.int32), (20, 2, 1))
+    twice, absent = good.copy(), good.copy()
+    twice[[7, 9], 1, 2] = 0
+    absent[13, 0, 1], absent[12, 0, 0] = 5, -2
+
+    def calls(selection, move=lambda x: x):
+        operator = gg.selected_attention
+        x, t, c, given = move(inputs), move(tangents), move(cotangent), {**static}
+        given["block_index"] = move(selection)
+        yield lambda: operator(*x, **given)
+        yield lambda: operator.vjp(c, x, **given)
+        yield lambda: operator.jvp(x, t, **given)
+        yield lambda: operator.hvp(c, x, t, **given)
+
+    for expected, actual in zip(calls(good), calls(good, to_device), strict=True):
+        for a, b in zip(as_tuple(expected()), as_tuple(to_host(actual())), strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                assert_allclose(b, a, rtol=1e-12, atol=1e-12)
+    for selection, kind in ((twice, ValueError), (absent, IndexError)):
+        for on_host, on_device in zip(calls(selection), calls(selection, to_device), strict=True):
+            with pytest.raises(kind) as expected:
+                on_host()
+            with pytest.raises(kind, match=f"^{re.escape(str(expected.value))}$"):
+                on_device()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["power law", "no edges"])
 @test_gno.every_variant
@@ -274,7 +307,9 @@ def test_saved_statistics_have_the_precision_of_the_arithmetic(rng):
 def test_every_kernel_is_tested():
     kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
     tested = {case.operator.name for case in CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY}
-    assert kernels == tested | {"compress", "radial_basis", "select_blocks"}
+    assert kernels == tested | {
+        "compress", "nsa_selected_attention", "radial_basis", "select_blocks"
+    }  # fmt: skip
 
 
 # ---- arrays ----
@@ -709,6 +744,65 @@ class TestPylibcugraphops:
 
     def test_dimenet_errors(self, rng):
         test_compat.test_dimenet_errors(rng)
+
+
+# ---- Ascend's functions ----
+
+
+class AscendOnDevice:
+    """The functions with every array moved to the device, and results back."""
+
+    def __getattr__(self, name):
+        found = getattr(ascend, name)
+        if not name.startswith("nsa_"):
+            return found
+        return lambda **given: to_host(
+            found(**{k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in given.items()})
+        )
+
+
+@pytest.mark.parametrize("sparse_mode", [0, 2])
+@pytest.mark.parametrize("dtype", EPS)
+def test_ascend_values(dtype, sparse_mode, rng):
+    given = test_ascend.arguments(rng, numbers(dtype), sparse_mode=sparse_mode)
+    cotangent = rng.normal(size=(20, 6, 4)).astype(numbers(dtype))
+    exact = {k: v.astype(float) if k in ("query", "key", "value") else v for k, v in given.items()}
+
+    def results(module, arguments, cotangent):
+        forward = module.nsa_selected_attention(**arguments)
+        gradients = test_ascend.grad_arguments(arguments, forward, cotangent)
+        return (*forward, *module.nsa_selected_attention_grad(**gradients))
+
+    expected = results(ascend, exact, cotangent.astype(float))
+    for i, (a, b) in enumerate(
+        zip(results(AscendOnDevice(), given, cotangent), expected, strict=True)
+    ):
+        real = "float64" if dtype == "float64" else "float32"
+        assert a.dtype == (real if i in (1, 2) else numbers(dtype))
+        assert_close(a.astype(float), b, dtype, 4)
+
+
+def test_ascend_rows_that_see_nothing(monkeypatch, rng):
+    monkeypatch.setattr(test_ascend, "ascend", AscendOnDevice())
+    test_ascend.test_rows_that_see_nothing(rng)
+
+
+@pytest.mark.parametrize("gradient", [False, True], ids=["forward", "gradient"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    # the values of an array on a GPU are not looked at
+    [limit for limit in test_ascend.LIMITS if "names a block" not in limit[1]],
+)
+def test_ascend_limits(change, message, gradient, monkeypatch, rng):
+    monkeypatch.setattr(test_ascend, "ascend", AscendOnDevice())
+    test_ascend.test_limits(change, message, gradient, rng)
+
+
+def test_ascend_on_two_devices(rng):
+    given = test_ascend.arguments(rng)
+    given["key"] = to_device(given["key"])
+    with pytest.raises(TypeError, match="query is on the CPU but key is on the GPU"):
+        ascend.nsa_selected_attention(**given)
 
 
 def assert_same_but_for_rounding(actual, expected, kind):

@@ -21,6 +21,10 @@ __all__ = [
 ]
 
 DUPLICATES = {"ignore": 0, "error": 1, "count": 2}
+_FAULTS = (
+    (IndexError, "block_index names a block that the sequence of query {} does not have"),
+    (ValueError, "block_index names a block twice for query {}"),
+)
 
 
 def _attention(static: Mapping[str, Any], arguments: str, outputs: str = "out") -> Signature:
@@ -51,6 +55,7 @@ def _selected(static: Mapping[str, Any]) -> Signature:
     return signature._replace(
         inputs={**signature.inputs, "slot_gate": "Tq Hk n or None"},
         arrays={"block_index": "int32 (Tq+query_block-1)//query_block Hk n", **signature.arrays},
+        faults=_FAULTS if static["duplicates"] == "error" else (),
     )
 
 
@@ -118,8 +123,8 @@ def selected_attention(
     Raises
     ------
     IndexError
-        A block that the sequence does not have. On a GPU the selection is not checked, which would
-        have to wait for it: there this is an empty slot, and ``duplicates="error"`` is "ignore".
+        A block that the sequence does not have. On a GPU this is an empty slot, for the host would
+        have to wait to find it; only ``duplicates="error"`` has the selection checked there too.
 
     Notes
     -----

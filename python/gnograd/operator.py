@@ -55,6 +55,9 @@ class Signature(NamedTuple):
     is that output; "None" is one that these static arguments do not need."""
     arrays: Mapping[str, str] = MappingProxyType({})
     """Shapes of static arguments that are arrays, each with its dtype."""
+    faults: Sequence[tuple[type[Exception], str]] = ()
+    """What is looked for in these arrays before kernels run that cannot refuse it themselves: the
+    errors, and their messages for the item at fault."""
 
 
 def operator(
@@ -420,6 +423,10 @@ class _Call:
             self._static[word] if word in self._static else shapes.number(word, self._sizes)
             for word in self.signature.arguments.split()
         ]
+        found = self._backend.faults(self.name, arguments, len(self.signature.faults))
+        for item, (error, message) in zip(found, self.signature.faults, strict=False):
+            if item >= 0:
+                raise error(f"{self.name}: {message.format(item)}")
         for group in groups:
             arguments += group
         self._backend.run(self.name, face, self._dtype, arguments)

@@ -589,6 +589,49 @@ void test_faults() {
   check(faults() == std::vector<int64_t>{18, 17}, "a block that is not there");
 }
 
+// Ascend's operator is selected_attention of a multiset, with its lse in two parts.
+void test_ascend(bool causal) {
+  Shape s{selected, {9, 1, 14}, {11, 3, 18}, 4, 2, 6, 5};
+  s.causal = causal;
+  s.repeat = true;
+  Case<float> c(s);
+  auto x = c.upload(c.in), grad = c.room(), ascend_grad = c.room();
+  Device<float> out(s.rows() * s.d_v), ascend_out(s.rows() * s.d_v), g(c.g), lse(s.rows());
+  Device<float> top(8 * s.rows()), total(8 * s.rows());
+  Case<float>::Pointers p;
+  c.point(p.x, x);
+  c.point(p.grad, grad);
+  p.out = out.get();
+  p.lse = lse.get();
+  p.g = g.get();
+  c.run<forward>(p);
+  c.run<vjp>(p);
+  const std::tuple sizes(s.n_queries(), s.n_keys(), s.n_query_heads, s.n_heads, s.d_k, s.d_v,
+                         int64_t(3), static_cast<const int32_t*>(c.device_blocks.get()),
+                         static_cast<const int64_t*>(c.cu_q.get()),
+                         static_cast<const int64_t*>(c.cu_k.get()), s.scale, s.block_size,
+                         s.n_slots, causal ? 2 : 0);
+  run_entry(gnograd_cuda_nsa_selected_attention_forward_f32,
+            gnograd_cuda_nsa_selected_attention_forward_workspace_bytes_f32, sizes, p.x[0], p.x[1],
+            p.x[2], ascend_out.get(), top.get(), total.get());
+  run_entry(gnograd_cuda_nsa_selected_attention_vjp_f32,
+            gnograd_cuda_nsa_selected_attention_vjp_workspace_bytes_f32, sizes, p.g, p.x[0], p.x[1],
+            p.x[2], ascend_out.get(), top.get(), total.get(), ascend_grad[0].get(),
+            ascend_grad[1].get(), ascend_grad[2].get());
+  check(out.host() == ascend_out.host(), s.name() + " out as Ascend's");
+  const auto joined = lse.host(), tops = top.host(), totals = total.host();
+  bool same = true;
+  for (size_t i = 0; i < tops.size(); ++i) {
+    const float sum = tops[i] + std::log(totals[i]), of_row = joined[i / 8];
+    same = same && (sum == of_row || std::fabs(sum - of_row) <= 1e-6 * (1 + std::fabs(of_row)));
+  }
+  check(same, s.name() + " maximum and sum");
+  for (int a = 0; a < 3; ++a) {
+    const auto want = doubles(grad[a].host());
+    compare(s.name() + " gradient as Ascend's", ascend_grad[a].host(), want, want);
+  }
+}
+
 void test_values() {
   Shape s = mha();
   Case<float> c(s);
@@ -622,6 +665,8 @@ int main() {
   Case<__nv_bfloat16>(tensor_shape()).test();
   test_determinism();
   test_faults();
+  test_ascend(false);
+  test_ascend(true);
   test_values();
   return report();
 }

@@ -13,6 +13,8 @@ A backend is a module with
 - ``run(operator, face, dtype, arguments, stream=None)``: call the kernel. The arguments are in the
   order of the C interface: graphs, numbers, arrays, and None for an absent array. What a device
   needs besides (workspace) it adds itself. A stream is an address; None is the current one,
+- ``faults(operator, arguments, n)``: the first items at fault in static arrays, of `n` kinds of
+  fault, -1 for none; nothing where kernels refuse them. It may wait for the device,
 - ``assign(target, source, add=False, stream=None)``: copy or add numbers, whatever their dtypes.
 """
 

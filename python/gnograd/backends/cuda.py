@@ -37,13 +37,14 @@ from gnograd.shapes import Shape
 
 __all__ = [
     "DEVICE", "SUFFIXES", "DeviceArray", "assign", "columns", "contiguous", "describe", "empty",
-    "is_contiguous", "run", "to_device", "using",
+    "faults", "is_contiguous", "run", "to_device", "using",
 ]  # fmt: skip
 
 DEVICE = "GPU"
 SUFFIXES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16"}
 """Kinds of numbers the kernels take, and how their function names end."""
 
+_INTEGERS = {"int32": "i32"}
 _TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 3, "int32": 4, "int64": 5}
 
 columns = view_columns
@@ -125,7 +126,7 @@ def run(
 ) -> None:
     """Launch one kernel, in memory that it needs besides."""
     cuda = library()
-    found = cuda.faces.get(f"{operator}_{face}_{SUFFIXES[dtype]}")
+    found = cuda.faces.get(f"{operator}_{face}_{(SUFFIXES | _INTEGERS)[dtype]}")
     if found is None:
         raise NotImplementedError(
             f"{operator}: there is no CUDA kernel for {dtype}; NumPy arrays are computed on the CPU"
@@ -147,6 +148,19 @@ def run(
         workspace = empty((size,), "uint8", arrays[0], stream) if size else None
         status = found.launch(*head, *tail, address(workspace), size, stream)
         cuda.check(status, operator)
+
+
+def faults(operator: str, arguments: Sequence[Any], n: int) -> list[int]:
+    """What the face `check` of an operator finds; the host waits for it."""
+    if n == 0:
+        return []
+    arrays = [a for a in arguments if hasattr(a, "__cuda_array_interface__")]
+    device = _common_device(operator, arrays)
+    with on_device(device):
+        stream = _current(arrays, None)
+        found = cuda_arrays.empty((n,), "int64", device, stream)
+        run(operator, "check", "int32", [*arguments, found], stream)
+        return [int(item) for item in found.get()]
 
 
 def _current(arrays: Sequence[Any], stream: int | None) -> int:

@@ -3,20 +3,24 @@
 
 `nsa_selected_attention` and `nsa_selected_attention_grad` take the arguments of
 aclnnNsaSelectedAttention and aclnnNsaSelectedAttentionGrad and check the same limits. Arrays are
-NumPy's, or anything that lends its memory (PyTorch tensors on the CPU): float32, float64, and
-float16 or bfloat16, which are computed in float32. For what these limits forbid, and for second
-derivatives, there is `gnograd.selected_attention`.
+float16, bfloat16, float32 or float64: NumPy's, anything that lends its memory (PyTorch tensors),
+or arrays on a GPU, where kernels are put on the current stream as in all of gnograd. The CPU
+computes 16 bits in float32, a GPU multiplies them on tensor cores. For what the limits forbid, and
+for second derivatives, there is `gnograd.selected_attention`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnograd import _core, shapes
+from gnograd.backends import backend_of, cpu, cuda_arrays
 from gnograd.backends.cpu import SUFFIXES, address, check_status
 from gnograd.compat.arrays import array_of
 from gnograd.operator import Array
@@ -45,7 +49,8 @@ _ERRORS: dict[int, type[Exception]] = {
     error.code: error for error in (NullPointerError, InvalidParameterError)
 }
 _QUERIES, _KEYS, _VALUES = "T_q N_q D_k", "T_kv N_kv D_k", "T_kv N_kv D_v"
-_OUT, _SOFTMAX = "T_q N_q D_v", "T_q N_q 8"
+_OUT, _SOFTMAX, _TOPK = "T_q N_q D_v", "real T_q N_q 8", "int32 T_q N_kv block_count"
+_FLOATS = (*SUFFIXES, "float16", "bfloat16")
 
 
 def nsa_selected_attention(
@@ -73,7 +78,8 @@ def nsa_selected_attention(
     key, value : array, (T_kv, N_kv, D_k), (T_kv, N_kv, D_v)
         Keys and values, D_v <= D_k <= 256.
     topk_indices : array of int32, (T_q, N_kv, select_block_count)
-        Blocks of the query's sequence; one named twice counts twice.
+        Blocks of the query's sequence; one named twice counts twice. On a GPU a number that the
+        sequence does not have is passed over, for the host would have to wait to find it.
     scale_value : float
         Factor of the logits.
     head_num : int
@@ -127,8 +133,11 @@ def nsa_selected_attention(
     call.refuse_mask(atten_mask)
     out, largest, total = (call.empty(spec) for spec in (_OUT, _SOFTMAX, _SOFTMAX))
     call.run(
-        q, k, v, topk, None, *ends, float(scale_value), head_num,
-        select_block_size, select_block_count, layout, sparse_mode, out, largest, total,
+        (q, k, v, topk, None, *ends, float(scale_value), head_num, select_block_size,
+         select_block_count, layout, sparse_mode, out, largest, total),
+        "forward",
+        (topk, *ends, float(scale_value), select_block_size, select_block_count, sparse_mode,
+         q, k, v, out, largest, total),
     )  # fmt: skip
     return call.as_given(out), largest, total
 
@@ -182,33 +191,40 @@ def nsa_selected_attention_grad(
     q, k, v = call.inputs(query, key, value)
     out = call.array("attention_out", attention_out, _OUT)
     cotangent = call.array("attention_out_grad", attention_out_grad, _OUT)
-    largest = call.array("softmax_max", softmax_max, _SOFTMAX, call.dtype)
-    total = call.array("softmax_sum", softmax_sum, _SOFTMAX, call.dtype)
+    largest = call.array("softmax_max", softmax_max, _SOFTMAX)
+    total = call.array("softmax_sum", softmax_sum, _SOFTMAX)
     topk = call.topk(topk_indices)
     ends = call.ends(actual_seq_qlen, actual_seq_kvlen)
     layout = call.layout(input_layout)
     call.refuse_mask(atten_mask)
     gradients = [call.empty(spec) for spec in (_QUERIES, _KEYS, _VALUES)]
     call.run(
-        q, k, v, out, cotangent, largest, total, topk, *ends, None,
-        float(scale_value), selected_block_size, selected_block_count, head_num, layout,
-        sparse_mode, *gradients,
+        (q, k, v, out, cotangent, largest, total, topk, *ends, None, float(scale_value),
+         selected_block_size, selected_block_count, head_num, layout, sparse_mode, *gradients),
+        "vjp",
+        (topk, *ends, float(scale_value), selected_block_size, selected_block_count, sparse_mode,
+         cotangent, q, k, v, out, largest, total, *gradients),
     )  # fmt: skip
     dq, dk, dv = map(call.as_given, gradients)
     return dq, dk, dv
 
 
 class _Call:
-    """One call: arrays in the form that the C interface takes, which checks all the rest."""
+    """One call: arrays in the form that kernels take, the rest checked by the C interface.
+
+    That is so for a GPU too: the first step reads no array that may be there.
+    """
 
     def __init__(self, name: str, block_count: int) -> None:
         self.name = name
-        self.dtype = ""
-        self._given: Any = None
+        self._first = ""
+        self._like: Array = None
+        self._backend: ModuleType = cpu
+        self._given = ""
+        self._dtype = ""
         self._sizes = {"block_count": int(block_count)}
-        self._n_sequences = 0
 
-    def inputs(self, query: Array, key: Array, value: Array) -> list[NDArray[Any]]:
+    def inputs(self, query: Array, key: Array, value: Array) -> list[Array]:
         """Queries, keys and values, which are of one dtype."""
         specs = {"query": _QUERIES, "key": _KEYS, "value": _VALUES}
         return [
@@ -216,25 +232,16 @@ class _Call:
             for (label, spec), array in zip(specs.items(), (query, key, value), strict=True)
         ]
 
-    def array(self, label: str, value: Array, spec: str, dtype: str = "") -> NDArray[Any]:
+    def array(self, label: str, value: Array, spec: str) -> Array:
         """A floating-point array in the precision of the computation."""
         array = self._lent(label, value, spec)
-        if not self.dtype:
-            self._given = array.dtype
-            self.dtype = str(array.dtype) if str(array.dtype) in SUFFIXES else "float32"
-            if str(array.dtype) not in (*SUFFIXES, "float16", "bfloat16"):
-                self._refuse(f"{label} is {array.dtype}, needs a floating-point type")
-        needed = dtype or str(self._given)
-        if str(array.dtype) != needed:
-            self._refuse(f"{label} is {array.dtype}, needs {needed}")
-        return np.ascontiguousarray(array, dtype=self.dtype)
+        if self._backend is cpu:
+            return np.ascontiguousarray(array, dtype=self._dtype)
+        return self._backend.contiguous(array)
 
-    def topk(self, value: Array) -> NDArray[np.int32]:
+    def topk(self, value: Array) -> Array:
         """Selected blocks."""
-        array = self._lent("topk_indices", value, "T_q N_kv block_count")
-        if array.dtype != np.int32:
-            self._refuse(f"topk_indices is {array.dtype}, needs int32")
-        return np.ascontiguousarray(array)
+        return self._backend.contiguous(self._lent("topk_indices", value, _TOPK))
 
     def ends(self, of_queries: Sequence[int], of_keys: Sequence[int]) -> list[NDArray[np.int64]]:
         """Cumulative lengths, as many for keys as for queries."""
@@ -249,7 +256,6 @@ class _Call:
             ends.append(array.astype(np.int64))
         if ends[0].size != ends[1].size:
             self._refuse("actual_seq_kvlen and actual_seq_qlen have different lengths")
-        self._n_sequences = ends[0].size
         return ends
 
     def layout(self, text: str) -> NDArray[np.uint8]:
@@ -263,36 +269,65 @@ class _Call:
         if value is not None:
             self._refuse("atten_mask is not supported")
 
-    def empty(self, spec: str) -> NDArray[Any]:
+    def empty(self, spec: str) -> Array:
         """Memory for a result."""
-        return np.empty(shapes.shape_of(spec, self._sizes), self.dtype)
+        shape = shapes.shape_of(spec, self._sizes)
+        return self._backend.empty(shape, shapes.dtype_of(spec, self._dtype), self._like)
 
-    def as_given(self, array: NDArray[Any]) -> NDArray[Any]:
+    def as_given(self, array: Array) -> Array:
         """A result in the dtype of the inputs."""
-        return array.astype(self._given, copy=False)
+        return array.astype(self._like.dtype, copy=False) if self._backend is cpu else array
 
-    def run(self, *arguments: Any) -> None:
-        """Both steps: how much workspace, and the computation in it."""
+    def run(self, arguments: Sequence[Any], face: str, on_gpu: Sequence[Any]) -> None:
+        """Both steps: all limits and how much workspace, and the computation in it.
+
+        The arguments are those of the C interface, and those of a face of the CUDA library.
+        """
         known = self._sizes
         sizes = [known[name] for name in ("T_q", "T_kv", "N_q", "N_kv", "D_k", "D_v")]
-        passed = [_pass(a) for a in (*sizes, self._n_sequences, *arguments)]
+        _, q_ends, k_ends, *others = on_gpu
+        sizes.append(q_ends.size)
+        passed = [*sizes, *map(_pass, arguments)]
         size = np.zeros(1, np.int64)
         self._check(self._function("_get_workspace_size")(*passed, address(size)))
-        workspace = np.empty(max(int(size[0]), 1), np.uint8)
-        self._check(self._function("")(*passed, address(workspace), workspace.size, 0))
+        if self._backend is cpu:
+            workspace = np.empty(max(int(size[0]), 1), np.uint8)
+            self._check(self._function("")(*passed, address(workspace), workspace.size, 0))
+            return
+        device = cuda_arrays.device_of(self._like)
+        borders = [_borders(tuple(ends.tolist()), device) for ends in (q_ends, k_ends)]
+        self._backend.run(
+            "nsa_selected_attention", face, self._dtype, [*sizes, on_gpu[0], *borders, *others]
+        )
 
     def _function(self, step: str) -> Any:
-        return getattr(_core, f"gnograd_{self.name}{step}_{SUFFIXES[self.dtype]}")
+        suffix = SUFFIXES[shapes.dtype_of(_SOFTMAX, self._dtype)]
+        return getattr(_core, f"gnograd_{self.name}{step}_{suffix}")
 
-    def _lent(self, label: str, value: Array, spec: str) -> NDArray[Any]:
-        """Another library's array as NumPy's, in its shape."""
+    def _lent(self, label: str, value: Array, spec: str) -> Array:
+        """An array of any library, checked against its spec and those before it."""
         if value is None:
             raise NullPointerError(f"{self.name}: {label} is None")
         array = array_of(value)
-        if not isinstance(array, np.ndarray):
-            raise TypeError(f"{self.name}: {label} needs an array on the CPU")
+        backend = None if array is None else backend_of(array)
+        if backend is None:
+            raise TypeError(f"{self.name}: {label} is of type {type(value).__name__}, not an array")
+        shape, dtype = backend.describe(array)
+        if not self._first:
+            if dtype not in _FLOATS:
+                self._refuse(f"{label} is {dtype}, needs a floating-point type")
+            self._first, self._like, self._backend, self._given = label, array, backend, dtype
+            self._dtype = dtype if dtype in backend.SUFFIXES else "float32"
+        if backend is not self._backend:
+            raise TypeError(
+                f"{self.name}: {self._first} is on the {self._backend.DEVICE} "
+                f"but {label} is on the {backend.DEVICE}"
+            )
+        needed = shapes.dtype_of(spec, self._given)
+        if dtype != needed:
+            self._refuse(f"{label} is {dtype}, needs {needed}")
         try:
-            shapes.match(f"{self.name}: {label}", array.shape, spec, self._sizes)
+            shapes.match(f"{self.name}: {label}", shape, spec, self._sizes)
         except ValueError as error:
             raise InvalidParameterError(str(error)) from None
         return array
@@ -307,4 +342,11 @@ class _Call:
 def _pass(argument: Any) -> Any:
     if argument is None or isinstance(argument, np.ndarray):
         return address(argument)
-    return argument
+    # of an array on a GPU it only matters that there is one
+    return 1 if hasattr(argument, "__cuda_array_interface__") else argument
+
+
+@functools.lru_cache(maxsize=32)
+def _borders(ends: tuple[int, ...], device: int) -> cuda_arrays.DeviceArray:
+    """First token of every sequence, and the end. All layers of a network ask for the same."""
+    return cuda_arrays.to_device(np.array([0, *ends], np.int64), device, shared=True)
