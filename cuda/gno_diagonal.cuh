@@ -7,12 +7,6 @@
 
 namespace gnograd {
 
-// rows[q] of position first + q
-static __global__ void __launch_bounds__(block_threads)
-    find_rows(Csc graph, int64_t first, int64_t n, int32_t* rows) {
-  if (const int64_t q = thread_number(); q < n) rows[q] = int32_t(row_of(graph, first + q));
-}
-
 // sums[row] += coefficient x o kappa over the edges of a tile; the first edge of a row does it.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
@@ -75,10 +69,7 @@ struct DiagonalSum {
     multiply_planes(product, shape, a, b, kappa, stream);
   }
   void pack(const Planes<S>& layer) const {
-    pack_layer(order(), problem.network, problem.v, problem.b_v, layer, stream);
-  }
-  void rows_of(const Csc& graph, int64_t first, int64_t n, int32_t* rows) const {
-    launch_threads(n, stream, find_rows, graph, first, n, rows);
+    pack_layer(order(), problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
   }
 
   int forward(R* out) const {
@@ -92,7 +83,7 @@ struct DiagonalSum {
     cudaMemsetAsync(out, 0, problem.graph.n_dst * width() * sizeof(R), stream);
     const auto walk = problem.by_destination();
     tile.for_tiles([&](int64_t first, int64_t n) {
-      rows_of(walk.graph, first, n, rows);
+      find_rows(walk.graph, first, n, rows, stream);
       tile.load(walk.graph.edge, first, n);
       matrices(tile, product, layer, n, kappa);
       launch_threads(n * width(), stream, add_messages<R, S>, walk, first, n, rows, kappa, out);
@@ -118,7 +109,7 @@ struct DiagonalSum {
     const auto walk = problem.by_source(cotangent);
     const int64_t* edge = walk.graph.edge;
     tile.for_tiles([&](int64_t first, int64_t n) {
-      rows_of(walk.graph, first, n, rows);
+      find_rows(walk.graph, first, n, rows, stream);
       tile.load(edge, first, n);
       if (grad.h || grad.edge_weight) {
         matrices(tile, product, layer, n, kappa);

@@ -178,7 +178,7 @@ struct FullSum {
     return std::max<int64_t>(1, std::min(n_rows, std::clamp<int64_t>(fit, 64, 16384)));
   }
   void pack(const LayerOrder& order, const Planes<S>& layer) const {
-    pack_layer(order, problem.network, problem.v, problem.b_v, layer, stream);
+    pack_layer(order, problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
   }
   void sum(const Walk<R, S>& walk, int64_t first, int64_t n, const Planes<S>& panels) const {
     const dim3 grid(unsigned(n), unsigned(ceil_div(hidden(), panel_hidden)),

@@ -35,7 +35,7 @@ struct KernelMatrices {
     const Product<R> product({tile.length, size, features()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
-    pack_layer(order(), network, v, b_v, layer, stream);
+    pack_layer(order(), network.n_hidden, v, b_v, layer, stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       tile.load(nullptr, first, n);
       product(dual, {n, size, features()}, tile.hidden.rows(features()), layer.rows(size),
@@ -54,7 +54,7 @@ struct KernelMatrices {
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
-    if (want_first || grad.coords) pack_layer(order(), network, v, b_v, layer, stream);
+    if (want_first || grad.coords) pack_layer(order(), network.n_hidden, v, b_v, layer, stream);
     if (want_last) cudaMemsetAsync(grad_layer, 0, features() * size * sizeof(R), stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       const Operand<R> g{cotangent + first * size, nullptr, size, 1};

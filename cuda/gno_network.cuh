@@ -66,10 +66,10 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <class R, class S>
-void pack_layer(const LayerOrder& order, const Hidden<R, S>& network, const Input<R, S>& v,
+void pack_layer(const LayerOrder& order, int64_t n_hidden, const Input<R, S>& v,
                 const Input<R, S>& b_v, const Planes<S>& packed, cudaStream_t stream) {
-  launch_threads(order.kappa() * network.size(), stream, pack_layer_kernel<R, S>, order,
-                 int64_t(network.n_hidden), v, b_v, packed);
+  launch_threads(order.kappa() * (n_hidden + 1), stream, pack_layer_kernel<R, S>, order, n_hidden,
+                 v, b_v, packed);
 }
 template <class R>
 void unpack_layer(const LayerOrder& order, int64_t n_hidden, const R* packed, R* v, R* b_v,

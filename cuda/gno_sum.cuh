@@ -29,6 +29,16 @@ __device__ inline int64_t row_of(const Csc& graph, int64_t k) {
   return low;
 }
 
+static __global__ void __launch_bounds__(block_threads)
+    find_rows_kernel(Csc graph, int64_t first, int64_t n, int32_t* rows) {
+  if (const int64_t q = thread_number(); q < n) rows[q] = int32_t(row_of(graph, first + q));
+}
+// rows[q] of position first + q
+inline void find_rows(const Csc& graph, int64_t first, int64_t n, int32_t* rows,
+                      cudaStream_t stream) {
+  launch_threads(n, stream, find_rows_kernel, graph, first, n, rows);
+}
+
 // A walk over the edges by one end, and what they bring along from the other.
 template <class R, class S>
 struct Walk {

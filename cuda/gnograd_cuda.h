@@ -521,6 +521,56 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
                     void *grad_hid_tangent, void *grad_v_tangent, void *grad_b_v_tangent,         \
                     void *grad_edge_weight_tangent)
 
+/* ---- gno_with_gradient, gno_with_laplacian, gno_with_hessian, for f32 and f64 ----
+ *
+ * The sum of gno with its derivatives by the positions x_i of the destinations, as in gnograd.h:
+ * out [n_dst, f_out], gradient [n_dst, d, f_out], second [n_dst, f_out] for the Laplacian,
+ * [n_dst, d, d, f_out] for the Hessian; of several cotangents c_* some may be null.
+ * x [n_dst, d], y [n_src, d], layers [U_1 | b_1 | U_2 | b_2 | ...]; widths [n_layers], of the hidden
+ * layers, is host memory, and is read during the call only. weight_derivatives [n_edges, d] for the
+ * gradient, [n_edges, d+1] for the Laplacian, [n_edges, d+d(d+1)/2] for the Hessian; or null: 0.
+ * geometry: x_i - y_j 0, [x_i, y_j] 1; other arrays and codes as for gno.
+ */
+#define GNOGRAD_CUDA_GNO_JETS                                                                 \
+  (const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers, \
+   const int64_t *widths, int geometry, int activation, int reduction, int kernel)
+#define GNOGRAD_CUDA_JETS_INPUTS                                                          \
+  const void *h, const void *x, const void *y, const void *layers, const void *v,         \
+      const void *b_v, const void *edge_weight, const void *weight_derivatives
+#define GNOGRAD_CUDA_JETS_TANGENTS                                               \
+  const void *h_tangent, const void *x_tangent, const void *y_tangent,           \
+      const void *layers_tangent, const void *v_tangent, const void *b_v_tangent, \
+      const void *edge_weight_tangent, const void *weight_derivatives_tangent
+#define GNOGRAD_CUDA_JETS_GRADIENTS                                                 \
+  void *grad_h, void *grad_x, void *grad_y, void *grad_layers, void *grad_v,        \
+      void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives
+#define GNOGRAD_CUDA_JETS_FIRST_OUTPUTS (void *out, void *gradient)
+#define GNOGRAD_CUDA_JETS_FIRST_OUTPUT_TANGENTS (void *out_tangent, void *gradient_tangent)
+#define GNOGRAD_CUDA_JETS_FIRST_COTANGENTS (const void *c_out, const void *c_gradient)
+#define GNOGRAD_CUDA_JETS_SECOND_OUTPUTS (void *out, void *gradient, void *second)
+#define GNOGRAD_CUDA_JETS_SECOND_OUTPUT_TANGENTS \
+  (void *out_tangent, void *gradient_tangent, void *second_tangent)
+#define GNOGRAD_CUDA_JETS_SECOND_COTANGENTS \
+  (const void *c_out, const void *c_gradient, const void *c_second)
+
+#define GNOGRAD_CUDA_JETS_FACES(name, type, ORDER)                                            \
+  GNOGRAD_CUDA_FACE(name##_forward, type, GNOGRAD_CUDA_GNO_JETS, GNOGRAD_CUDA_JETS_INPUTS,    \
+                    GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUTS)                    \
+  GNOGRAD_CUDA_FACE(name##_vjp, type, GNOGRAD_CUDA_GNO_JETS,                                  \
+                    GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS,                 \
+                    GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_GRADIENTS)                    \
+  GNOGRAD_CUDA_FACE(name##_jvp, type, GNOGRAD_CUDA_GNO_JETS, GNOGRAD_CUDA_JETS_INPUTS,        \
+                    GNOGRAD_CUDA_JETS_TANGENTS,                                               \
+                    GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUT_TANGENTS)            \
+  GNOGRAD_CUDA_FACE(name##_hvp, type, GNOGRAD_CUDA_GNO_JETS,                                  \
+                    GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS,                 \
+                    GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_TANGENTS,                     \
+                    GNOGRAD_CUDA_JETS_GRADIENTS)
+#define GNOGRAD_CUDA_JETS(type)                           \
+  GNOGRAD_CUDA_JETS_FACES(gno_with_gradient, type, FIRST)   \
+  GNOGRAD_CUDA_JETS_FACES(gno_with_laplacian, type, SECOND) \
+  GNOGRAD_CUDA_JETS_FACES(gno_with_hessian, type, SECOND)
+
 #define GNOGRAD_CUDA_FOUR_TYPES(family) family(f32) family(f64) family(f16) family(bf16)
 #define GNOGRAD_CUDA_FAMILIES                            \
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_AGGREGATION)      \
@@ -532,7 +582,8 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_BASIS)            \
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_EDGE_TO_EDGE) \
   GNOGRAD_CUDA_GRAPH_OPERATORS(f32) \
-  GNOGRAD_CUDA_GRAPH_OPERATORS(f64)
+  GNOGRAD_CUDA_GRAPH_OPERATORS(f64) \
+  GNOGRAD_CUDA_JETS(f32) GNOGRAD_CUDA_JETS(f64)
 GNOGRAD_CUDA_FAMILIES
 
 #ifdef __cplusplus

@@ -105,4 +105,40 @@ __device__ S slope(int activation, S x) {
   }
 }
 
+// act and its first three derivatives; over dual numbers there is the fourth, too.
+template <class S>
+struct Derivatives {
+  S value, first, second, third;
+};
+
+template <class S>
+__device__ Derivatives<S> derivatives(int activation, S x) {
+  using A = real_part<S>;
+  switch (activation) {
+    case act_relu: return {activate(activation, x), slope(activation, x), S(0), S(0)};
+    case act_gelu: {
+      const A far = normal_range<A>;
+      const S near = within(x, far), p = normal_probability(near), q = normal_density(near);
+      return {above(x, -far) * p, p + near * q, q * (S(2) - near * near),
+              q * near * (near * near - S(4))};
+    }
+    case act_silu: {
+      const A far = logistic_range<A>;
+      const S near = within(x, far), s = logistic(near), other = logistic(-near);
+      const S q = s * other, t = other - s;
+      return {above(x, -far) * s, s * (S(1) + near * other), q * (S(2) + near * t),
+              q * (t * (S(3) + near * t) - A(2) * near * q)};
+    }
+    case act_tanh: {
+      const S t = hyperbolic_tangent(x), q = (S(1) - t) * (S(1) + t);
+      return {t, q, A(-2) * t * q, q * (A(6) * t * t - S(2))};
+    }
+    case act_sin: {
+      const S s = sine(x), c = cosine(x);
+      return {s, c, -s, -c};
+    }
+    default: return {x, S(1), S(0), S(0)};
+  }
+}
+
 }  // namespace gnograd

@@ -129,31 +129,49 @@ class Accumulator<float> {
   }
 };
 
-// Part blockIdx.z of the inner dimension, `depth` long.
-template <class R>
-__global__ void __launch_bounds__(block_threads)
-    multiply(int64_t m, int64_t n, int64_t k, int64_t depth, const R* a, int64_t a_row,
-             int64_t a_column, const R* b, int64_t b_row, int64_t b_column, R* c, bool accumulate) {
+// store(row, column, sum) for the entries of C in the tile of this block's threads, from the columns
+// `begin` to `end` of A alone.
+template <class R, class Store>
+__device__ void multiply_tile(const Operand<R>& a, int64_t first_row, int64_t m,
+                              const Operand<R>& b, int64_t first_column, int64_t n, int64_t begin,
+                              int64_t end, Store store) {
   SharedMemory memory;
   R* a_tile = memory.template take<R>(tile_depth * tile_pitch);
   R* b_tile = memory.template take<R>(tile_depth * tile_pitch);
-  const int64_t first_row = int64_t(blockIdx.x) * tile_rows;
-  const int64_t first_column = int64_t(blockIdx.y) * tile_columns;
-  const int64_t begin = int64_t(blockIdx.z) * depth, end = min(begin + depth, k);
-
   Accumulator<R> product;
   for (int64_t inner = begin; inner < end; inner += tile_depth) {
-    load_tile(a, a_row, a_column, first_row, m, inner, end, a_tile);
-    load_tile(b, b_column, b_row, first_column, n, inner, end, b_tile);
+    load_tile(a.v, a.row, a.column, first_row, m, inner, end, a_tile);
+    load_tile(b.v, b.column, b.row, first_column, n, inner, end, b_tile);
     __syncthreads();
     product.add(a_tile, b_tile);
     __syncthreads();
   }
-  c += int64_t(blockIdx.z) * m * n;
   product.each([&](int row, int column, R sum) {
     const int64_t y = first_row + row, x = first_column + column;
-    if (y < m && x < n) c[y * n + x] = sum + (accumulate ? c[y * n + x] : R(0));
+    if (y < m && x < n) store(y, x, sum);
   });
+}
+
+// Of [m, k] by [k, n]; m and k may be bounds, then what is in use is told in device memory.
+struct Shape {
+  int64_t m, n, k;
+  const int64_t *used_m = nullptr, *used_k = nullptr;
+};
+
+// Part blockIdx.z of the inner dimension, `depth` long. Rows that are not in use are not written.
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    multiply(Shape shape, int64_t depth, Operand<R> a, Operand<R> b, R* c, bool accumulate) {
+  const int64_t m = shape.used_m ? *shape.used_m : shape.m;
+  const int64_t k = shape.used_k ? *shape.used_k : shape.k;
+  const int64_t first_row = int64_t(blockIdx.x) * tile_rows;
+  const int64_t begin = int64_t(blockIdx.z) * depth, end = min(begin + depth, k);
+  if (first_row >= m) return;
+  c += int64_t(blockIdx.z) * shape.m * shape.n;
+  multiply_tile(a, first_row, m, b, int64_t(blockIdx.y) * tile_columns, shape.n, begin, end,
+                [&](int64_t y, int64_t x, R sum) {
+                  c[y * shape.n + x] = sum + (accumulate ? c[y * shape.n + x] : R(0));
+                });
 }
 
 template <class R>
@@ -166,10 +184,6 @@ __global__ void __launch_bounds__(block_threads)
   c[i] = sum;
 }
 
-struct Shape {
-  int64_t m, n, k;  // of [m, k] by [k, n]
-};
-
 // Products up to some shape, and the room for their parts.
 template <class R>
 class Product {
@@ -181,8 +195,9 @@ class Product {
     const dim3 grid(unsigned(ceil_div(s.m, tile_rows)), unsigned(ceil_div(s.n, tile_columns)),
                     unsigned(parts));
     const int64_t depth = ceil_div(ceil_div(s.k, parts), tile_depth) * tile_depth;
-    launch(multiply<R>, grid, dim3(block_threads), tile_bytes<R>, stream, s.m, s.n, s.k, depth, a,
-           x.row, x.column, b, y.row, y.column, parts > 1 ? part : c, parts == 1 && accumulate);
+    launch(multiply<R>, grid, dim3(block_threads), tile_bytes<R>, stream, s, depth,
+           Operand<R>{a, nullptr, x.row, x.column}, Operand<R>{b, nullptr, y.row, y.column},
+           parts > 1 ? part : c, parts == 1 && accumulate);
     if (parts > 1)
       launch_threads(s.m * s.n, stream, add_parts<R>, s.m * s.n, parts, part, c, accumulate);
   }

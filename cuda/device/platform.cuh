@@ -12,6 +12,10 @@
 #include <cstddef>
 #include <utility>
 
+// What the arrays of a slice of edges may take together. On the host, where graphs are small, it is
+// little, so that these have several slices too.
+constexpr size_t slice_bytes = size_t(128) << 20;
+
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
             A&&... args) {
@@ -45,6 +49,7 @@ class SharedMemory {
 
 #else
 #include "simt.h"
+constexpr size_t slice_bytes = size_t(256) << 10;
 #endif
 
 #include <algorithm>

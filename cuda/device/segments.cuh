@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Products of matrices with segments of other matrices: a matrix for every segment of consecutive
+// rows, as a sum over them or as a factor of each. The segments are known on the device alone.
+#pragma once
+#include "planes.cuh"
+
+namespace gnograd {
+
+struct Segments {
+  const int32_t* begin;  // [count + 1]
+  const int64_t* count;
+  int64_t most;  // of them
+  int each;      // rows of the matrix, where `begin` counts groups of so many
+};
+
+// c[s] = a^T b, summed over the rows of segment s, for a of m columns and b of n. Columns of b come
+// in chunks; those of one chunk lie together: c [count, n/chunk, m, chunk].
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    segment_sums(Segments segments, const R* a, int64_t m, const R* b, int64_t n, int64_t chunk,
+                 R* c, bool accumulate) {
+  const int64_t s = blockIdx.x;
+  if (s >= *segments.count) return;
+  c += s * m * n;
+  multiply_tile(Operand<R>{a, nullptr, 1, m}, int64_t(blockIdx.z) * tile_rows, m,
+                Operand<R>{b, nullptr, n, 1}, int64_t(blockIdx.y) * tile_columns, n,
+                int64_t(segments.begin[s]) * segments.each,
+                int64_t(segments.begin[s + 1]) * segments.each, [&](int64_t y, int64_t x, R sum) {
+                  R& to = c[(x / chunk * m + y) * chunk + x % chunk];
+                  to = sum + (accumulate ? to : R(0));
+                });
+}
+
+// The rows of segment s of c [rows, n] = those of a [rows, m] times b[s] [m, n].
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    segment_products(Segments segments, const R* a, int64_t m, const R* b, int64_t n, R* c) {
+  const int64_t s = blockIdx.x;
+  if (s >= *segments.count) return;
+  const int64_t begin = int64_t(segments.begin[s]) * segments.each;
+  const int64_t end = int64_t(segments.begin[s + 1]) * segments.each;
+  for (int64_t row = begin; row < end; row += tile_rows)
+    multiply_tile(Operand<R>{a, nullptr, m, 1}, row, end, Operand<R>{b + s * m * n, nullptr, n, 1},
+                  int64_t(blockIdx.y) * tile_columns, n, 0, m,
+                  [&](int64_t y, int64_t x, R sum) { c[y * n + x] = sum; });
+}
+
+template <class R, class S>
+void sum_segments(const Segments& segments, const Input<R, S>& a, int64_t m, const Planes<S>& b,
+                  int64_t n, int64_t chunk, const Planes<S>& c, cudaStream_t stream) {
+  const dim3 grid(unsigned(segments.most), unsigned(ceil_div(n, tile_columns)),
+                  unsigned(ceil_div(m, tile_rows)));
+  const auto add = [&](const R* x, const R* y, R* to, bool accumulate) {
+    launch(segment_sums<R>, grid, dim3(block_threads), tile_bytes<R>, stream, segments, x, m, y, n,
+           chunk, to, accumulate);
+  };
+  add(a.v, b.v, c.v, false);
+  if (!ScalarTraits<S>::dual) return;
+  add(a.v, b.d, c.d, false);
+  if (a.d) add(a.d, b.v, c.d, true);
+}
+
+// a has no tangent.
+template <class R, class S>
+void multiply_segments(const Segments& segments, const R* a, int64_t m, const Planes<S>& b,
+                       int64_t n, const Planes<S>& c, cudaStream_t stream) {
+  const dim3 grid(unsigned(segments.most), unsigned(ceil_div(n, tile_columns)));
+  const auto multiply = [&](const R* y, R* to) {
+    launch(segment_products<R>, grid, dim3(block_threads), tile_bytes<R>, stream, segments, a, m, y,
+           n, to);
+  };
+  multiply(b.v, c.v);
+  if (ScalarTraits<S>::dual) multiply(b.d, c.d);
+}
+
+}  // namespace gnograd

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: MIT
+// The graph neural operator with derivatives by the positions of the destinations.
+//
+//     out_i = s_i sum over e = (j -> i) of w_e h_j . kappa(c_e),     c_e = x_i - y_j or [x_i, y_j]
+//
+// together with its gradient and Laplacian (or Hessian) by x_i. Every edge carries the jet of its
+// hidden features through the network (jets.cuh), and each channel of the jet is summed as the value
+// is. With W = [V; b_v], f_e = [hid_e; 1] and channels c,
+//
+//     out_i^c = Z_i^c W,   Z_i^c = s_i sum_e (w_e f_e)^c (x) h_j
+//
+// and on the way back, by source, with the cotangents g_i^c,
+//
+//     P_j = sum_(e,c) (w_e f_e)^c (x) s_i g_i^c:   d_h_j = P_j W,   d_W = sum_j P_j (x) h_j
+//     Q_j = h_j W:                                 d_(w_e f_e)^c = s_i Q_j g_i^c
+//
+// A diagonal kernel has kappa_e^c = (w_e f_e)^c W instead, one number a feature.
+//
+// Edges go in slices. Rows whose edges lie in several slices, or segments of one, are added up in
+// order.
+#include "gno_network.cuh"
+#include "jet_network.cuh"
+
+namespace gnograd {
+namespace {
+
+// ---- sums with a diagonal kernel ----
+
+// out[s, c, f] = sum over the edges of a segment of x_f kappa^c_f
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    diagonal_messages(Segments segments, int64_t channels, int64_t width, Planes<S> x,
+                      Planes<S> kappa, R* out) {
+  const int64_t i = thread_number(), f = i % width, c = i / width % channels;
+  const int64_t s = i / width / channels;
+  if (s >= *segments.count) return;
+  S sum = 0;
+  for (int64_t q = segments.begin[s]; q < segments.begin[s + 1]; ++q)
+    sum += x[q * width + f] * kappa[(q * channels + c) * width + f];
+  out[i] = result(sum);
+}
+
+// out[s, f] = sum over the edges and channels of a segment of g^c_f kappa^c_f
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    diagonal_messages_back(Segments segments, int64_t channels, int64_t width, const R* g,
+                           Planes<S> kappa, R* out) {
+  const int64_t i = thread_number(), f = i % width, s = i / width;
+  if (s >= *segments.count) return;
+  S sum = 0;
+  for (int64_t p = segments.begin[s] * channels; p < segments.begin[s + 1] * channels; ++p)
+    sum += g[p * width + f] * kappa[p * width + f];
+  out[i] = result(sum);
+}
+
+// to_kappa[q, c, f] = g^c_f x_f
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    diagonal_kappa_gradient(int64_t n, int64_t channels, int64_t width, const R* g, Planes<S> x,
+                            Planes<S> to_kappa) {
+  const int64_t i = thread_number(), f = i % width, q = i / width / channels;
+  if (q < n) to_kappa.set(i, g[i] * x[q * width + f]);
+}
+
+// ---- slices ----
+
+// Null where not wanted.
+template <class R>
+struct JetsGradients {
+  R *h, *x, *y, *layers, *v, *b_v, *weight, *weight_derivatives;
+};
+
+// What both directions have of every slice.
+template <class R, class S>
+struct JetSlices {
+  const JetsProblem<R, S>& problem;
+  Csc graph;
+  bool reverse;
+  cudaStream_t stream;
+  int64_t length;
+  int32_t *rows, *begin;
+  int64_t* count;
+  Planes<S> layer, panels, x;  // W; sums or kappa; features
+  JetNetwork<R, S> network;
+
+  int64_t features() const { return problem.columns(problem.n_layers); }
+  bool full() const { return problem.kernel == kernel_full; }
+  // W for sums over neighbours of F_in features or, on the way back, of F_out; or a diagonal one
+  LayerOrder order() const {
+    if (!full()) return {1, problem.f_out, 0, 1};
+    return reverse ? LayerOrder{problem.f_out, problem.f_in, 1, problem.f_out}
+                   : LayerOrder{problem.f_in, problem.f_out, problem.f_out, 1};
+  }
+  // Numbers of an edge or, at most, a segment
+  int64_t panel() const {
+    if (!full()) return problem.channels() * problem.f_out;
+    return features() * (reverse ? problem.f_out : problem.channels() * problem.f_in);
+  }
+  // As many edges as their arrays may take room, but enough for a product
+  int64_t longest() const {
+    const int64_t numbers = JetNetwork<R, S>::numbers(problem, reverse) + panel() + problem.f_in +
+                            (problem.channels() + 1) * problem.f_out;
+    const int64_t fit = int64_t(slice_bytes / sizeof(S)) / numbers;
+    return std::max<int64_t>(1, std::min(graph.n_edges, std::clamp<int64_t>(fit, 32, 65536)));
+  }
+
+  JetSlices(const JetsProblem<R, S>& problem, bool reverse, Workspace& workspace,
+            cudaStream_t stream)
+      : problem(problem),
+        graph(reverse ? by_src(problem.graph) : by_dst(problem.graph)),
+        reverse(reverse),
+        stream(stream),
+        length(longest()),
+        rows(workspace.take<int32_t>(length)),
+        begin(workspace.take<int32_t>(length + 1)),
+        count(workspace.take<int64_t>(2)),
+        layer(order().kappa() * features(), workspace),
+        panels(length * panel(), workspace),
+        x(length * problem.f_in, workspace),
+        network(problem, length, reverse, workspace, stream) {}
+
+  void pack_last_layer() const {
+    pack_layer(order(), problem.n_hidden(), problem.v, problem.b_v, layer, stream);
+  }
+  // f(slice) for each, with its rows and segments found and its jets loaded
+  template <class F>
+  void each(F f) const {
+    for (int64_t first = 0; first < graph.n_edges; first += length) {
+      const int64_t n = std::min(length, graph.n_edges - first);
+      find_rows(graph, first, n, rows, stream);
+      const EdgeSlice slice{graph, !reverse, first, n, rows};
+      launch(find_segments, dim3(1), dim3(scan_threads), scan_bytes, stream, slice,
+             problem.jet.channels(), begin, count);
+      network.load(slice);
+      f(slice);
+    }
+  }
+  Segments segments(const EdgeSlice& slice, int64_t rows_each) const {
+    return {begin, count, slice.n, int(rows_each)};
+  }
+  template <class Target>
+  void add(const EdgeSlice& slice, int64_t width, const R* of_segments, Target target) const {
+    launch_threads(slice.n * width, stream, add_segments<R, Target>, slice, segments(slice, 1),
+                   width, of_segments, target);
+  }
+  void gather_sources_of(const EdgeSlice& slice) const {
+    launch_threads(slice.n * problem.f_in, stream, gather_sources<R, S>, slice, problem.h,
+                   problem.f_in, x);
+  }
+  // kappa of every edge and channel, for a diagonal kernel
+  void load_kappa(const EdgeSlice& slice, const Product<R>& product, const Planes<S>& jets) const {
+    const Shape shape{slice.n * problem.channels(), problem.f_out, features()};
+    const auto a = jets.rows(features()), b = layer.rows(problem.f_out);
+    multiply_planes(product, shape, a, b, panels, stream);
+  }
+};
+
+template <class R, class S>
+int evaluate(const JetsProblem<R, S>& problem, const JetOutputs<R*>& outputs, Workspace& workspace,
+             cudaStream_t stream) {
+  constexpr bool dual = ScalarTraits<S>::dual;
+  if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
+  const JetSlices<R, S> slices(problem, false, workspace, stream);
+  const int64_t channels = problem.channels(), f_in = problem.f_in, f_out = problem.f_out;
+  const int64_t features = slices.features(), length = slices.length;
+  R* of_segments = workspace.take<R>(length * channels * f_out);
+  const Product<R> to_outputs({length * channels, f_out, f_in * features}, workspace);
+  const Product<R> to_kappa({length * channels, f_out, features}, workspace);
+  if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+
+  const int64_t n = problem.graph.n_dst * f_out, d = problem.jet.d;
+  const int64_t n_second = problem.jet.order == order_hessian ? d * d : 1;
+  cudaMemsetAsync(outputs.out, 0, n * sizeof(R), stream);
+  cudaMemsetAsync(outputs.gradient, 0, n * d * sizeof(R), stream);
+  if (outputs.second) cudaMemsetAsync(outputs.second, 0, n * n_second * sizeof(R), stream);
+  slices.pack_last_layer();
+  slices.each([&](const EdgeSlice& slice) {
+    const Planes<S> jets = slices.network.features(slice), &panels = slices.panels;
+    const Segments segments = slices.segments(slice, 1);
+    slices.gather_sources_of(slice);
+    if (slices.full()) {
+      const int64_t inner = f_in * features;
+      const Input<R, S> x{slices.x.v, slices.x.d};
+      sum_segments(segments, x, f_in, jets, channels * features, features, panels, stream);
+      to_outputs(dual, {slice.n * channels, f_out, inner, slices.count + 1}, panels.rows(inner),
+                 slices.layer.rows(f_out), of_segments, false, stream);
+    } else {
+      slices.load_kappa(slice, to_kappa, jets);
+      launch_threads(slice.n * channels * f_out, stream, diagonal_messages<R, S>, segments,
+                     channels, f_out, slices.x, panels, of_segments);
+    }
+    slices.add(slice, channels * f_out, of_segments,
+               AddToOutputs<R>{problem.jet, outputs, f_out, problem.degrees()});
+  });
+  return cudaGetLastError();
+}
+
+template <class R, class S>
+int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& cotangents,
+                  const JetsGradients<R>& grad, Workspace& workspace, cudaStream_t stream) {
+  constexpr bool dual = ScalarTraits<S>::dual;
+  if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
+  JetSlices<R, S> slices(problem, true, workspace, stream);
+  const int64_t channels = problem.channels(), f_in = problem.f_in, f_out = problem.f_out;
+  const int64_t features = slices.features(), length = slices.length, jets = length * channels;
+  const int64_t inner = slices.full() ? f_out * features : features;
+  const int64_t last = slices.full() ? f_in : f_out;  // W is [inner, last]
+  const int64_t seen = problem.width(0);
+  R* g = workspace.take<R>(jets * f_out);
+  R* of_segments = workspace.take<R>(length * f_in);
+  R* of_coords = workspace.take<R>(length * seen);
+  R* of_edges = workspace.take<R>(problem.graph.n_edges * seen);
+  R* grad_last = workspace.take<R>(inner * last);
+  const Product<R> to_h({length, f_in, inner}, workspace);
+  const Product<R> to_last({inner, last, slices.full() ? length : jets}, workspace);
+  const Product<R> to_panels({length, inner, f_in}, workspace);
+  const Product<R> to_kappa({jets, f_out, features}, workspace);
+  const Product<R> to_jets({jets, features, f_out}, workspace);
+  if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+
+  const bool want_last = grad.v || grad.b_v, want_coords = grad.x || grad.y;
+  const bool want_jets = want_coords || grad.layers || grad.weight || grad.weight_derivatives;
+  if (grad.h) cudaMemsetAsync(grad.h, 0, problem.graph.n_src * f_in * sizeof(R), stream);
+  if (want_last) cudaMemsetAsync(grad_last, 0, inner * last * sizeof(R), stream);
+  if (grad.layers)
+    cudaMemsetAsync(grad.layers, 0, problem.start(problem.n_layers + 1) * sizeof(R), stream);
+  slices.pack_last_layer();
+  const Planes<S>&layer = slices.layer, &panels = slices.panels, &x = slices.x;
+  slices.each([&](const EdgeSlice& slice) {
+    const int64_t n = slice.n;
+    const Segments by_edge = slices.segments(slice, 1), by_jet = slices.segments(slice, channels);
+    launch_threads(n * channels * f_out, stream, gather_cotangents<R>, problem.jet, slice,
+                   cotangents, f_out, problem.degrees(), g);
+    const auto add_to_h = [&] {
+      slices.add(slice, f_in, of_segments, AddToRows<R>{grad.h, f_in});
+    };
+
+    if (slices.full()) {
+      launch_threads(n * f_in, stream, gather_rows<R, S>, slice, by_edge, problem.h, f_in, x);
+      if (grad.h || want_last) {
+        const Planes<S> jets_of_edges = slices.network.features(slice);
+        sum_segments(by_jet, Input<R, S>{g, nullptr}, f_out, jets_of_edges, features, features,
+                     panels, stream);
+        if (grad.h) {
+          to_h(dual, {n, f_in, inner, slices.count}, panels.rows(inner), layer.rows(f_in),
+               of_segments, false, stream);
+          add_to_h();
+        }
+        if (want_last)
+          to_last(dual, {inner, f_in, n, nullptr, slices.count}, panels.rows(inner).transposed(),
+                  x.rows(f_in), grad_last, true, stream);
+      }
+      if (want_jets) {
+        const Shape shape{n, inner, f_in, slices.count};
+        const auto b = layer.rows(f_in).transposed();
+        multiply_planes(to_panels, shape, x.rows(f_in), b, panels, stream);
+        multiply_segments(by_jet, g, f_out, panels, features, slices.network.grad, stream);
+      }
+    } else {
+      const Planes<S> jets_of_edges = slices.network.features(slice);
+      if (grad.h) {
+        slices.load_kappa(slice, to_kappa, jets_of_edges);
+        launch_threads(n * f_out, stream, diagonal_messages_back<R, S>, by_edge, channels, f_out, g,
+                       panels, of_segments);
+        add_to_h();
+      }
+      slices.gather_sources_of(slice);
+      launch_threads(n * channels * f_out, stream, diagonal_kappa_gradient<R, S>, n, channels,
+                     f_out, g, x, panels);
+      const auto to = panels.rows(f_out);
+      if (want_last)
+        to_last(dual, {features, f_out, n * channels}, jets_of_edges.rows(features).transposed(),
+                to, grad_last, true, stream);
+      const Shape shape{n * channels, features, f_out};
+      const auto b = layer.rows(f_out).transposed();
+      if (want_jets) multiply_planes(to_jets, shape, to, b, slices.network.grad, stream);
+    }
+    if (!want_jets) return;
+    slices.network.reverse(slice, grad.weight, grad.weight_derivatives, grad.layers,
+                           want_coords ? of_coords : nullptr);
+    if (want_coords)
+      launch_threads(n * seen, stream, scatter_edges<R>, slice, seen, of_coords, of_edges);
+  });
+
+  if (want_last)
+    unpack_layer(slices.order(), problem.n_hidden(), grad_last, grad.v, grad.b_v, stream);
+  const auto sum = [&](const Csc& graph, int64_t shift, R scale, R* sums) {
+    const int64_t d = problem.jet.d;
+    launch_threads(graph.n_rows * d * warp_lanes, stream, sum_edges<R>, graph, of_edges, seen,
+                   shift, d, scale, sums);
+  };
+  const bool pair = problem.geometry == geometry_pair;
+  if (grad.x) sum(by_dst(problem.graph), 0, R(1), grad.x);
+  if (grad.y) sum(by_src(problem.graph), pair ? problem.jet.d : 0, R(pair ? 1 : -1), grad.y);
+  return cudaGetLastError();
+}
+
+// ---- the four faces ----
+
+// The inputs of one call as they cross the C ABI, or their tangents.
+struct Arrays {
+  const void *h = nullptr, *x = nullptr, *y = nullptr, *layers = nullptr, *v = nullptr,
+             *b_v = nullptr, *weight = nullptr, *weight_derivatives = nullptr;
+};
+
+template <class R>
+JetOutputs<R*> outputs(void* out, void* gradient, void* second = nullptr) {
+  return {static_cast<R*>(out), static_cast<R*>(gradient), static_cast<R*>(second)};
+}
+template <class R>
+JetOutputs<const R*> cotangents(const void* out, const void* gradient,
+                                const void* second = nullptr) {
+  return {static_cast<const R*>(out), static_cast<const R*>(gradient),
+          static_cast<const R*>(second)};
+}
+template <class R>
+JetsGradients<R> gradients(void* h, void* x, void* y, void* layers, void* v, void* b_v,
+                           void* weight, void* weight_derivatives) {
+  return {static_cast<R*>(h),      static_cast<R*>(x),
+          static_cast<R*>(y),      static_cast<R*>(layers),
+          static_cast<R*>(v),      static_cast<R*>(b_v),
+          static_cast<R*>(weight), static_cast<R*>(weight_derivatives)};
+}
+
+template <class R>
+struct Faces {
+  int order;
+  const gnograd_cuda_graph* graph;
+  int64_t d, f_in, f_out, n_layers;
+  const int64_t* widths;
+  int geometry, activation, reduction, kernel;
+  Workspace workspace;
+  void* stream = nullptr;
+
+  template <class S>
+  JetsProblem<R, S> problem(const Arrays& values, const Arrays& tangents = {}) const {
+    const auto input = make_input<R, S>;
+    return {*graph,
+            {order, int(d)},
+            f_in,
+            f_out,
+            n_layers,
+            widths,
+            geometry,
+            activation,
+            reduction,
+            kernel,
+            input(values.h, tangents.h),
+            input(values.x, tangents.x),
+            input(values.y, tangents.y),
+            input(values.layers, tangents.layers),
+            input(values.v, tangents.v),
+            input(values.b_v, tangents.b_v),
+            input(values.weight, tangents.weight),
+            input(values.weight_derivatives, tangents.weight_derivatives)};
+  }
+
+  int forward(const Arrays& in, const JetOutputs<R*>& out) {
+    return evaluate(problem<R>(in), out, workspace, static_cast<cudaStream_t>(stream));
+  }
+  int vjp(const JetOutputs<const R*>& c, const Arrays& in, const JetsGradients<R>& grad) {
+    return differentiate(problem<R>(in), c, grad, workspace, static_cast<cudaStream_t>(stream));
+  }
+  int jvp(const Arrays& in, const Arrays& along, const JetOutputs<R*>& out) {
+    return evaluate(problem<Dual<R>>(in, along), out, workspace,
+                    static_cast<cudaStream_t>(stream));
+  }
+  int hvp(const JetOutputs<const R*>& c, const Arrays& in, const Arrays& along,
+          const JetsGradients<R>& grad) {
+    return differentiate(problem<Dual<R>>(in, along), c, grad, workspace,
+                         static_cast<cudaStream_t>(stream));
+  }
+
+  // A face that has no memory to work in only counts what it needs.
+  size_t forward_bytes() { return forward({}, {}), workspace.bytes(); }
+  size_t vjp_bytes() { return vjp({}, {}, {}), workspace.bytes(); }
+  size_t jvp_bytes() { return jvp({}, {}, {}), workspace.bytes(); }
+  size_t hvp_bytes() { return hvp({}, {}, {}, {}), workspace.bytes(); }
+};
+
+}  // namespace
+}  // namespace gnograd
+
+using namespace gnograd;
+
+// One face: the function that counts, and the one that runs.
+#define FACE(name, order, face, type, R, SIZES, call, ...)                                               \
+  size_t gnograd_cuda_##name##_##face##_workspace_bytes_##type SIZES {            \
+    return MADE(R, order, Workspace(), nullptr).face##_bytes();                                   \
+  }                                                                                               \
+  int gnograd_cuda_##name##_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, \
+                                            void* workspace, size_t workspace_bytes,              \
+                                            void* stream) {                                       \
+    return MADE(R, order, Workspace(workspace, workspace_bytes), stream).call;                    \
+  }
+#define MADE(R, order, space, stream)                                                     \
+  Faces<R> {                                                                              \
+    order, graph, d, f_in, f_out, n_layers, widths, geometry, activation, reduction, kernel, \
+        space, stream                                                                     \
+  }
+
+#define IN {h, x, y, layers, v, b_v, edge_weight, weight_derivatives}
+#define ALONG                                                                                    \
+  {h_tangent, x_tangent, y_tangent, layers_tangent, v_tangent, b_v_tangent, edge_weight_tangent, \
+   weight_derivatives_tangent}
+#define GRAD(R)                                                                          \
+  gradients<R>(grad_h, grad_x, grad_y, grad_layers, grad_v, grad_b_v, grad_edge_weight, \
+               grad_weight_derivatives)
+
+#define FOUR_FACES(name, order, ORDER, type, R, OUT, OUT_TANGENT, COTANGENT)                 \
+  FACE(name, order, forward, type, R, GNOGRAD_CUDA_GNO_JETS, forward(IN, outputs<R> OUT), GNOGRAD_CUDA_JETS_INPUTS, \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUTS)                                \
+  FACE(name, order, vjp, type, R, GNOGRAD_CUDA_GNO_JETS, vjp(cotangents<R> COTANGENT, IN, GRAD(R)),                 \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS,   \
+       GNOGRAD_CUDA_JETS_GRADIENTS)                                                          \
+  FACE(name, order, jvp, type, R, GNOGRAD_CUDA_GNO_JETS, jvp(IN, ALONG, outputs<R> OUT_TANGENT),                    \
+       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_TANGENTS,                                 \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUT_TANGENTS)                        \
+  FACE(name, order, hvp, type, R, GNOGRAD_CUDA_GNO_JETS, hvp(cotangents<R> COTANGENT, IN, ALONG, GRAD(R)),          \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS,   \
+       GNOGRAD_CUDA_JETS_TANGENTS, GNOGRAD_CUDA_JETS_GRADIENTS)
+#define FIRST(name, order, type, R)                                                     \
+  FOUR_FACES(name, order, FIRST, type, R, (out, gradient), (out_tangent, gradient_tangent), \
+             (c_out, c_gradient))
+#define SECOND(name, order, type, R)                                  \
+  FOUR_FACES(name, order, SECOND, type, R, (out, gradient, second),   \
+             (out_tangent, gradient_tangent, second_tangent), (c_out, c_gradient, c_second))
+#define JETS(type, R)                                          \
+  FIRST(gno_with_gradient, order_gradient, type, R)            \
+  SECOND(gno_with_laplacian, order_laplacian, type, R)         \
+  SECOND(gno_with_hessian, order_hessian, type, R)
+JETS(f32, float)
+JETS(f64, double)

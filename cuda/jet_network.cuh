@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// Jets of a slice of edges through the hidden layers of a kernel network:
+//
+//     hid_0 = c,   pre_l = U_l^T hid_(l-1) + b_l,   hid_l = act(pre_l)
+//
+// With the jet of 1, which is (1, 0, ...), behind the features of every hid_l, a layer is one
+// product with [U_l; b_l], which is how layers are packed. All arrays are [edges, channels, width].
+#pragma once
+#include <vector>
+
+#include "jet_edges.cuh"
+
+namespace gnograd {
+
+enum Geometry { geometry_difference, geometry_pair };
+
+// Sizes and inputs of one call.
+template <class R, class S>
+struct JetsProblem {
+  const gnograd_cuda_graph& graph;
+  Jet jet;
+  int64_t f_in, f_out, n_layers;
+  const int64_t* widths;  // of the hidden layers
+  int geometry, activation, reduction, kernel;
+  Input<R, S> h, x, y, layers, v, b_v, weight, weight_derivatives;
+
+  bool valid() const {
+    for (int64_t l = 0; l < n_layers; ++l)
+      if (widths[l] < 1) return false;
+    return jet.d >= 1 && f_in >= 1 && f_out >= 1 && n_layers >= 1 &&
+           (geometry == geometry_difference || geometry == geometry_pair) && activation >= 0 &&
+           activation < n_activations && (reduction == reduce_sum || reduction == reduce_mean) &&
+           (kernel == kernel_full || (kernel == kernel_diagonal && f_in == f_out)) &&
+           (weight || !weight_derivatives);
+  }
+  int64_t channels() const { return jet.channels(); }
+  Positions<R, S> positions() const { return {x, y, geometry == geometry_pair, jet.d}; }
+  Weights<R, S> weights() const { return {weight, weight_derivatives, jet.channels() - 1}; }
+  const int64_t* degrees() const {
+    return reduction == reduce_mean ? graph.by_dst.offsets : nullptr;
+  }
+  // Features of layer l, the input being 0; with the 1 behind them
+  int64_t width(int64_t l) const { return l == 0 ? positions().seen() : widths[l - 1]; }
+  int64_t columns(int64_t l) const { return width(l) + 1; }
+  int64_t n_hidden() const { return width(n_layers); }
+  int64_t widest() const {
+    int64_t n = 0;
+    for (int64_t l = 0; l <= n_layers; ++l) n = std::max(n, columns(l));
+    return n;
+  }
+  // Where [U_l; b_l] begins, for l from 1; the end for n_layers + 1
+  int64_t start(int64_t l) const {
+    int64_t n = 0;
+    for (int64_t m = 1; m < l; ++m) n += columns(m - 1) * width(m);
+    return n;
+  }
+  Operand<R> layer(int64_t l) const { return rows(layers + start(l), width(l)); }
+};
+
+// Of `width` features of hid, the last is the 1.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    activate_jets(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre, Planes<S> hid) {
+  const int64_t q = thread_number() / width, k = thread_number() % width;
+  if (q >= n) return;
+  const JetIn<S> y(jet, hid, width, q, k);
+  if (k < width - 1) {
+    jet_activate(jet, activation, JetIn<S>(jet, pre, width - 1, q, k), y);
+  } else {
+    y.set(0, S(R(1)));
+    for (int c = 1; c < jet.channels(); ++c) y.set(c, S(R(0)));
+  }
+}
+
+// Gradients to hid, `pitch` apart, become those to pre.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    activate_jets_reverse(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre,
+                          int64_t pitch, Planes<S> grad) {
+  const int64_t q = thread_number() / width, k = thread_number() % width;
+  if (q < n)
+    jet_activate_reverse(jet, activation, JetIn<S>(jet, pre, width, q, k),
+                         JetIn<S>(jet, grad, pitch, q, k));
+}
+
+template <class R, class S>
+class JetNetwork {
+  static constexpr bool dual = ScalarTraits<S>::dual;
+
+  const JetsProblem<R, S>& problem;
+  cudaStream_t stream;
+  std::vector<Planes<S>> pre, hid;  // on the way forward, those of all layers are the same
+  std::vector<Product<R>> up, down, to_layers;
+  Planes<S> spare;
+
+  int64_t top() const { return problem.n_layers; }
+
+ public:
+  Planes<S> grad;  // of features() on the way back
+
+  // Numbers that an edge takes.
+  static int64_t numbers(const JetsProblem<R, S>& problem, bool reverse) {
+    int64_t n = 2 * problem.widest();
+    for (int64_t l = 0; reverse && l <= problem.n_layers; ++l)
+      n += problem.columns(l) + (l ? problem.width(l) : 0);
+    return problem.channels() * n;
+  }
+
+  JetNetwork(const JetsProblem<R, S>& problem, int64_t length, bool reverse, Workspace& workspace,
+             cudaStream_t stream)
+      : problem(problem), stream(stream) {
+    const int64_t jets = length * problem.channels();
+    spare = Planes<S>(jets * problem.widest(), workspace);
+    grad = Planes<S>(jets * problem.widest(), workspace);
+    for (int64_t l = 0; l <= top(); ++l) {
+      const int64_t width = problem.width(l), below = l ? problem.columns(l - 1) : 0;
+      hid.push_back(reverse ? Planes<S>(jets * problem.columns(l), workspace) : grad);
+      pre.push_back(reverse ? Planes<S>(l ? jets * width : 0, workspace) : spare);
+      up.emplace_back(Shape{jets, width, below}, workspace);
+      if (!reverse) continue;
+      down.emplace_back(Shape{jets, below, width}, workspace);
+      to_layers.emplace_back(Shape{below, width, jets}, workspace);
+    }
+  }
+
+  void load(const EdgeSlice& slice) const {
+    const int64_t jets = slice.n * problem.channels();
+    launch_threads(jets * problem.columns(0), stream, seed_jets<R, S>, problem.jet, slice,
+                   problem.positions(), hid[0]);
+    for (int64_t l = 1; l <= top(); ++l) {
+      const int64_t width = problem.width(l), below = problem.columns(l - 1);
+      const auto x = hid[l - 1].rows(below);
+      multiply_planes(up[l], {jets, width, below}, x, problem.layer(l), pre[l], stream);
+      launch_threads(slice.n * (width + 1), stream, activate_jets<R, S>, problem.jet,
+                     problem.activation, slice.n, width + 1, pre[l], hid[l]);
+    }
+  }
+
+  // Jets of w_e [hid_e; 1], of columns(top) features.
+  Planes<S> features(const EdgeSlice& slice) const {
+    if (!problem.weight) return hid[top()];
+    const int64_t width = problem.columns(top());
+    launch_threads(slice.n * width, stream, weigh<R, S>, problem.jet, slice, problem.weights(),
+                   width, hid[top()], spare);
+    return spare;
+  }
+
+  // From `grad` to the gradients to weights, layers (added to) and c_e [n, width(0)]; null where not
+  // wanted.
+  void reverse(const EdgeSlice& slice, R* weight, R* weight_derivatives, R* layers, R* coords) {
+    const int64_t jets = slice.n * problem.channels();
+    int64_t pitch = problem.columns(top());
+    if (weight || weight_derivatives)
+      launch_threads(jets * warp_lanes, stream, weight_gradients<R, S>, problem.jet, slice, pitch,
+                     hid[top()], grad, weight, weight_derivatives);
+    if (!layers && !coords) return;
+    if (problem.weight) {
+      launch_threads(slice.n * pitch, stream, weigh_reverse<R, S>, problem.jet, slice,
+                     problem.weights(), pitch, grad, spare);
+      std::swap(grad, spare);
+    }
+    for (int64_t l = top(); l >= 1; --l) {
+      const int64_t width = problem.width(l), below = problem.width(l - 1);
+      launch_threads(slice.n * width, stream, activate_jets_reverse<R, S>, problem.jet,
+                     problem.activation, slice.n, width, pre[l], pitch, grad);
+      const auto x = hid[l - 1].rows(below + 1).transposed();
+      if (layers)
+        to_layers[l](dual, {below + 1, width, jets}, x, grad.rows(pitch),
+                     layers + problem.start(l), true, stream);
+      const auto back = problem.layer(l).transposed();
+      if (l > 1) {
+        multiply_planes(down[l], {jets, below, width}, grad.rows(pitch), back, spare, stream);
+        std::swap(grad, spare);
+        pitch = below;
+      } else if (coords) {
+        // all other channels of c_e are constants
+        const auto first = grad.rows(problem.channels() * pitch);
+        down[l](dual, {slice.n, below, width}, first, back, coords, false, stream);
+      }
+    }
+  }
+};
+
+}  // namespace gnograd
