@@ -13,7 +13,7 @@ memory has no ratio. The table is printed and appended to benchmarks/results/gpu
 and the date.
 
     make gpu-bench
-    python benchmarks/gpu.py [--cases power-law mesh triplets gno] [--repeats 20]
+    python benchmarks/gpu.py [--cases power-law mesh triplets gno physics] [--repeats 20]
 """
 
 import argparse
@@ -194,11 +194,71 @@ def neural_operator(
     yield f"gno {width} x {hidden}", inputs, forward, forward + backward, peers
 
 
+def physics(
+    device, n: int = 20_000, degree: int = 16, width: int = 8, hidden: tuple[int, ...] = (64, 64)
+) -> Iterator[tuple]:
+    """Value, gradient and Laplacian of the GNO, beside nested backward passes."""
+    import torch
+
+    import gnograd.torch as gt
+
+    rng = np.random.default_rng(0)
+    graph = gg.Graph(degree * np.arange(n + 1), rng.integers(0, n, degree * n), n_src=n)
+    src, dst = (torch.from_numpy(np.array(a, np.int64)).to(device) for a in (graph.src, graph.dst))
+    tensor = drawer(device)
+    befores = (2, *hidden[:-1])
+    packed = torch.cat(
+        [
+            tensor(*shape, scale=before**-0.5).detach().flatten()
+            for before, size in zip(befores, hidden, strict=True)
+            for shape in ((before, size), (size,))
+        ]
+    )
+    inputs = (
+        tensor(n, width),
+        tensor(n, 2),
+        tensor(n, 2),
+        packed.requires_grad_(),
+        tensor(hidden[-1], width, 1, scale=hidden[-1] ** -0.5),
+        tensor(width, 1),
+    )
+
+    def ours(*inputs):
+        u, gradient, laplacian = gt.gno_with_laplacian(*inputs, graph=graph, widths=list(hidden))
+        return torch.cat([u, gradient.flatten(1), laplacian], dim=1)
+
+    @torch.enable_grad()
+    def plain(h, x, y, packed, v, b_v):
+        z, start = x[dst] - y[src], 0
+        for before, size in zip(befores, hidden, strict=True):
+            middle, end = start + before * size, start + (before + 1) * size
+            z = torch.nn.functional.gelu(
+                z @ packed[start:middle].view(before, size) + packed[middle:end]
+            )
+            start = end
+        message = (h[src] * (z @ v[:, :, 0] + b_v[:, 0])).sum(1, keepdim=True)
+        value = h.new_zeros(n, 1).index_add(0, dst, message)
+        # a destination's value depends on its own position alone
+        (gradient,) = torch.autograd.grad(value.sum(), x, create_graph=True)
+        laplacian = sum(
+            torch.autograd.grad(gradient[:, a].sum(), x, create_graph=True)[0][:, a, None]
+            for a in range(2)
+        )
+        return torch.cat([value, gradient, laplacian], dim=1)
+
+    parameters = sum(i.numel() for i in inputs[3:])
+    forward = graph.n_edges * (width + 4) + n * 4 + parameters
+    backward = graph.n_edges * (2 * width + 8) + n * (width + 8) + 2 * parameters
+    peers = {"gnograd": ours, "nested backward": plain}
+    yield "gno_with_laplacian", inputs, forward, forward + backward, peers
+
+
 CASES = {
     "power-law": lambda device: aggregations(power_law(), 128, device),
     "mesh": lambda device: aggregations(mesh(), 64, device),
     "triplets": triplets,
     "gno": neural_operator,
+    "physics": physics,
 }
 
 

@@ -4,8 +4,8 @@
 //     out_i = s_i sum over e = (j -> i) of w_e h_j . kappa(c_e),     c_e = x_i - y_j or [x_i, y_j]
 //
 // together with its gradient and Laplacian (or Hessian) by x_i. Every edge carries the jet of its
-// hidden features through the network (jets.cuh), and each channel of the jet is summed as the value
-// is. With W = [V; b_v], f_e = [hid_e; 1] and channels c,
+// hidden features through the network (jets.cuh), and each channel of the jet is summed as the
+// value is. With W = [V; b_v], f_e = [hid_e; 1] and channels c,
 //
 //     out_i^c = Z_i^c W,   Z_i^c = s_i sum_e (w_e f_e)^c (x) h_j
 //
@@ -231,9 +231,7 @@ int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& 
     const Segments by_edge = slices.segments(slice, 1), by_jet = slices.segments(slice, channels);
     launch_threads(n * channels * f_out, stream, gather_cotangents<R>, problem.jet, slice,
                    cotangents, f_out, problem.degrees(), g);
-    const auto add_to_h = [&] {
-      slices.add(slice, f_in, of_segments, AddToRows<R>{grad.h, f_in});
-    };
+    const auto add_to_h = [&] { slices.add(slice, f_in, of_segments, AddToRows<R>{grad.h, f_in}); };
 
     if (slices.full()) {
       launch_threads(n * f_in, stream, gather_rows<R, S>, slice, by_edge, problem.h, f_in, x);
@@ -362,8 +360,7 @@ struct Faces {
     return differentiate(problem<R>(in), c, grad, workspace, static_cast<cudaStream_t>(stream));
   }
   int jvp(const Arrays& in, const Arrays& along, const JetOutputs<R*>& out) {
-    return evaluate(problem<Dual<R>>(in, along), out, workspace,
-                    static_cast<cudaStream_t>(stream));
+    return evaluate(problem<Dual<R>>(in, along), out, workspace, static_cast<cudaStream_t>(stream));
   }
   int hvp(const JetOutputs<const R*>& c, const Arrays& in, const Arrays& along,
           const JetsGradients<R>& grad) {
@@ -384,50 +381,51 @@ struct Faces {
 using namespace gnograd;
 
 // One face: the function that counts, and the one that runs.
-#define FACE(name, order, face, type, R, SIZES, call, ...)                                               \
-  size_t gnograd_cuda_##name##_##face##_workspace_bytes_##type SIZES {            \
-    return MADE(R, order, Workspace(), nullptr).face##_bytes();                                   \
-  }                                                                                               \
-  int gnograd_cuda_##name##_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, \
-                                            void* workspace, size_t workspace_bytes,              \
-                                            void* stream) {                                       \
-    return MADE(R, order, Workspace(workspace, workspace_bytes), stream).call;                    \
+#define FACE(name, order, face, type, R, SIZES, call, ...)                                         \
+  size_t gnograd_cuda_##name##_##face##_workspace_bytes_##type SIZES {                             \
+    return MADE(R, order, Workspace(), nullptr).face##_bytes();                                    \
+  }                                                                                                \
+  int gnograd_cuda_##name##_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace, \
+                                            size_t workspace_bytes, void* stream) {                \
+    return MADE(R, order, Workspace(workspace, workspace_bytes), stream).call;                     \
   }
-#define MADE(R, order, space, stream)                                                     \
-  Faces<R> {                                                                              \
+#define MADE(R, order, space, stream)                                                        \
+  Faces<R> {                                                                                 \
     order, graph, d, f_in, f_out, n_layers, widths, geometry, activation, reduction, kernel, \
-        space, stream                                                                     \
+        space, stream                                                                        \
   }
 
 #define IN {h, x, y, layers, v, b_v, edge_weight, weight_derivatives}
-#define ALONG                                                                                    \
-  {h_tangent, x_tangent, y_tangent, layers_tangent, v_tangent, b_v_tangent, edge_weight_tangent, \
-   weight_derivatives_tangent}
-#define GRAD(R)                                                                          \
+#define ALONG                                                   \
+  {h_tangent, x_tangent,   y_tangent,           layers_tangent, \
+   v_tangent, b_v_tangent, edge_weight_tangent, weight_derivatives_tangent}
+#define GRAD(R)                                                                         \
   gradients<R>(grad_h, grad_x, grad_y, grad_layers, grad_v, grad_b_v, grad_edge_weight, \
                grad_weight_derivatives)
 
-#define FOUR_FACES(name, order, ORDER, type, R, OUT, OUT_TANGENT, COTANGENT)                 \
-  FACE(name, order, forward, type, R, GNOGRAD_CUDA_GNO_JETS, forward(IN, outputs<R> OUT), GNOGRAD_CUDA_JETS_INPUTS, \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUTS)                                \
-  FACE(name, order, vjp, type, R, GNOGRAD_CUDA_GNO_JETS, vjp(cotangents<R> COTANGENT, IN, GRAD(R)),                 \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS,   \
-       GNOGRAD_CUDA_JETS_GRADIENTS)                                                          \
-  FACE(name, order, jvp, type, R, GNOGRAD_CUDA_GNO_JETS, jvp(IN, ALONG, outputs<R> OUT_TANGENT),                    \
-       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_TANGENTS,                                 \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUT_TANGENTS)                        \
-  FACE(name, order, hvp, type, R, GNOGRAD_CUDA_GNO_JETS, hvp(cotangents<R> COTANGENT, IN, ALONG, GRAD(R)),          \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS,   \
+#define FOUR_FACES(name, order, ORDER, type, R, OUT, OUT_TANGENT, COTANGENT)                     \
+  FACE(name, order, forward, type, R, GNOGRAD_CUDA_GNO_JETS, forward(IN, outputs<R> OUT),        \
+       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUTS)          \
+  FACE(name, order, vjp, type, R, GNOGRAD_CUDA_GNO_JETS,                                         \
+       vjp(cotangents<R> COTANGENT, IN, GRAD(R)),                                                \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS,       \
+       GNOGRAD_CUDA_JETS_GRADIENTS)                                                              \
+  FACE(name, order, jvp, type, R, GNOGRAD_CUDA_GNO_JETS, jvp(IN, ALONG, outputs<R> OUT_TANGENT), \
+       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_TANGENTS,                                     \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUT_TANGENTS)                            \
+  FACE(name, order, hvp, type, R, GNOGRAD_CUDA_GNO_JETS,                                         \
+       hvp(cotangents<R> COTANGENT, IN, ALONG, GRAD(R)),                                         \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS,       \
        GNOGRAD_CUDA_JETS_TANGENTS, GNOGRAD_CUDA_JETS_GRADIENTS)
-#define FIRST(name, order, type, R)                                                     \
+#define FIRST(name, order, type, R)                                                         \
   FOUR_FACES(name, order, FIRST, type, R, (out, gradient), (out_tangent, gradient_tangent), \
              (c_out, c_gradient))
-#define SECOND(name, order, type, R)                                  \
-  FOUR_FACES(name, order, SECOND, type, R, (out, gradient, second),   \
+#define SECOND(name, order, type, R)                                \
+  FOUR_FACES(name, order, SECOND, type, R, (out, gradient, second), \
              (out_tangent, gradient_tangent, second_tangent), (c_out, c_gradient, c_second))
-#define JETS(type, R)                                          \
-  FIRST(gno_with_gradient, order_gradient, type, R)            \
-  SECOND(gno_with_laplacian, order_laplacian, type, R)         \
+#define JETS(type, R)                                  \
+  FIRST(gno_with_gradient, order_gradient, type, R)    \
+  SECOND(gno_with_laplacian, order_laplacian, type, R) \
   SECOND(gno_with_hessian, order_hessian, type, R)
 JETS(f32, float)
 JETS(f64, double)

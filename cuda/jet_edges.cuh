@@ -45,7 +45,8 @@ static __global__ void __launch_bounds__(scan_threads)
   });
 }
 
-// target(row, column, sum over the segments of a row of `width` numbers each): the first one does it.
+// target(row, column, sum over the segments of a row of `width` numbers each): the first one does
+// it.
 template <class R, class Target>
 __global__ void __launch_bounds__(block_threads)
     add_segments(EdgeSlice slice, Segments segments, int64_t width, const R* of_segments,
@@ -156,7 +157,8 @@ struct Positions {
   }
 };
 
-// Jets of [c_e; 1]: the first d entries have derivative 1 by themselves, all other derivatives are 0.
+// Jets of [c_e; 1]: the first d entries have derivative 1 by themselves, all other derivatives are
+// 0.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     seed_jets(Jet jet, EdgeSlice slice, Positions<R, S> positions, Planes<S> jets) {
@@ -175,7 +177,8 @@ __global__ void __launch_bounds__(block_threads)
   if (q < slice.n) to_edges[slice.edge(q) * width + i % width] = x[i];
 }
 
-// sums [n_rows, d] = scale times the sums over edges of columns shift .. shift + d - 1; a warp each.
+// sums [n_rows, d] = scale times the sums over edges of columns shift .. shift + d - 1; a warp
+// each.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
     sum_edges(Csc graph, const R* of_edges, int64_t width, int64_t shift, int64_t d, R scale,
@@ -244,8 +247,7 @@ __global__ void __launch_bounds__(block_threads)
   if (warp.lane != 0) return;
   const int64_t e = slice.edge(q);
   if (c == 0 && grad_value) grad_value[e] = result(sum);
-  if (c > 0 && grad_derivatives)
-    grad_derivatives[e * (jet.channels() - 1) + c - 1] = result(sum);
+  if (c > 0 && grad_derivatives) grad_derivatives[e * (jet.channels() - 1) + c - 1] = result(sum);
 }
 
 }  // namespace gnograd

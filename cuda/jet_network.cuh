@@ -145,8 +145,8 @@ class JetNetwork {
     return spare;
   }
 
-  // From `grad` to the gradients to weights, layers (added to) and c_e [n, width(0)]; null where not
-  // wanted.
+  // From `grad` to the gradients to weights, layers (added to) and c_e [n, width(0)]; null where
+  // not wanted.
   void reverse(const EdgeSlice& slice, R* weight, R* weight_derivatives, R* layers, R* coords) {
     const int64_t jets = slice.n * problem.channels();
     int64_t pitch = problem.columns(top());
@@ -165,8 +165,8 @@ class JetNetwork {
                      problem.activation, slice.n, width, pre[l], pitch, grad);
       const auto x = hid[l - 1].rows(below + 1).transposed();
       if (layers)
-        to_layers[l](dual, {below + 1, width, jets}, x, grad.rows(pitch),
-                     layers + problem.start(l), true, stream);
+        to_layers[l](dual, {below + 1, width, jets}, x, grad.rows(pitch), layers + problem.start(l),
+                     true, stream);
       const auto back = problem.layer(l).transposed();
       if (l > 1) {
         multiply_planes(down[l], {jets, below, width}, grad.rows(pitch), back, spare, stream);

@@ -23,9 +23,10 @@ import test_compat
 import test_dimenet
 import test_gat
 import test_gno
+import test_gno_jets
 import test_nsa
 from conftest import GRAPHS, Edges, power_law
-from faces import Case, like
+from faces import Case, convert, like
 from gnograd.backends import cuda_library, has_cuda
 from gnograd.compat import ascend
 from gnograd.compat.pylibcugraphops import dimenet
@@ -201,6 +202,17 @@ def test_graph_neural_operators(variant, name, dtype, rng):
     check_faces(variant.operator, inputs, tangents, cotangent, static, dtype, slack=4)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["power law", "no edges"])
+@test_gno_jets.every_case
+def test_derivatives_by_positions(case, name, dtype, rng):
+    operator, static = case.operator.operator, case.arguments(GRAPHS[name])
+    inputs = case.inputs(GRAPHS[name], rng)
+    cotangents = like(operator(*inputs, **static), rng)
+    groups = (convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents))
+    check_faces(operator, *groups, static, dtype, slack=4)
+
+
 @pytest.mark.parametrize("cu", [None, np.array([0, 5, 5, 17])])
 @pytest.mark.parametrize("dtype", EPS)
 def test_compress(dtype, cu, rng):
@@ -306,7 +318,8 @@ def test_saved_statistics_have_the_precision_of_the_arithmetic(rng):
 
 def test_every_kernel_is_tested():
     kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
-    tested = {case.operator.name for case in CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY}
+    cases = CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY + test_gno_jets.MANY
+    tested = {case.operator.name for case in cases}
     assert kernels == tested | {
         "compress", "nsa_selected_attention", "radial_basis", "select_blocks"
     }  # fmt: skip
@@ -603,9 +616,10 @@ def test_checks_are_those_of_the_cpu(weighted):
 
 
 def test_no_kernel():
-    arrays = [np.ones(shape) for shape in [(2, 1), (1, 1), (2,), (1, 1), (1,)]]
+    arrays = [np.ones(shape, np.float16) for shape in [(2, 1), (1, 1), (2,), (1, 1), (1,)]]
     static = {"graph": gg.Graph([0, 1, 1], [0], n_src=1), "widths": [1], "kernel": "diagonal"}
-    with pytest.raises(NotImplementedError, match="gno_with_gradient: there is no CUDA kernel"):
+    message = "gno_with_gradient: there is no CUDA kernel for float16"
+    with pytest.raises(NotImplementedError, match=message):
         gg.gno_with_gradient(None, *map(cuda.to_device, arrays), **static)
 
 

@@ -129,8 +129,8 @@ class Accumulator<float> {
   }
 };
 
-// store(row, column, sum) for the entries of C in the tile of this block's threads, from the columns
-// `begin` to `end` of A alone.
+// store(row, column, sum) for the entries of C in the tile of this block's threads, from the
+// columns `begin` to `end` of A alone.
 template <class R, class Store>
 __device__ void multiply_tile(const Operand<R>& a, int64_t first_row, int64_t m,
                               const Operand<R>& b, int64_t first_column, int64_t n, int64_t begin,

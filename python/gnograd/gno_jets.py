@@ -158,7 +158,7 @@ def gno_with_laplacian(  # type: ignore[empty-body]
     and B the sum of their widths: ``d n_edges`` for gradients to positions (twice that for pairs),
     ``2 P W`` for the sums of gradients, P at most 64 pieces within 64 MiB, or 8 pieces; and a
     thread ``32 (d + 2) (8 B + F_in + F_out)`` and a few tiles of 1 MiB. Nothing else grows with
-    the edges.
+    the edges. On a GPU, slices of edges take 128 MiB instead.
 
     References
     ----------

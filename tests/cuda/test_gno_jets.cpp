@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gno_with_gradient, gno_with_laplacian and gno_with_hessian against the formulas in float64: the
-// network of every edge with its Jacobian and its Hessian, a kernel matrix an edge, and gradients by
-// differentiation with respect to one number after another.
+// network of every edge with its Jacobian and its Hessian, a kernel matrix an edge, and gradients
+// by differentiation with respect to one number after another.
 #include "support.h"
 
 enum { relu, gelu, silu, hyperbolic, sinus, identity };
@@ -86,9 +86,14 @@ struct Options {
   std::array<int64_t, n_inputs> sizes(int64_t n_src, int64_t n_dst, int64_t n_edges) const {
     int64_t packed = 0, before = seen();
     for (const int64_t width : widths) packed += (before + 1) * width, before = width;
-    return {features ? n_src * f_in : 0, n_dst * d,        n_src * d,
-            packed,                      before * kappa(), kappa(),
-            weights ? n_edges : 0,       weights > 1 ? n_edges * n_derivatives() : 0};
+    return {features ? n_src * f_in : 0,
+            n_dst * d,
+            n_src * d,
+            packed,
+            before * kappa(),
+            kappa(),
+            weights ? n_edges : 0,
+            weights > 1 ? n_edges * n_derivatives() : 0};
   }
 };
 
@@ -228,16 +233,16 @@ void go(Entry entry, Bytes bytes, const S& sizes, const std::vector<void*>& a) {
 }
 #define ENTRY(name, face, type) \
   gnograd_cuda_##name##_##face##_##type, gnograd_cuda_##name##_##face##_workspace_bytes_##type
-#define FACES(name, n_out, type)                                                 \
-  if (face == "forward") go<8 + n_out>(ENTRY(name, forward, type), sizes, a);    \
-  else if (face == "vjp") go<16 + n_out>(ENTRY(name, vjp, type), sizes, a);      \
-  else if (face == "jvp") go<16 + n_out>(ENTRY(name, jvp, type), sizes, a);      \
+#define FACES(name, n_out, type)                                              \
+  if (face == "forward") go<8 + n_out>(ENTRY(name, forward, type), sizes, a); \
+  else if (face == "vjp") go<16 + n_out>(ENTRY(name, vjp, type), sizes, a);   \
+  else if (face == "jvp") go<16 + n_out>(ENTRY(name, jvp, type), sizes, a);   \
   else go<24 + n_out>(ENTRY(name, hvp, type), sizes, a);
-#define TYPES(name, n_out)                                \
-  if constexpr (std::is_same_v<T, float>) {               \
-    FACES(name, n_out, f32)                               \
-  } else {                                                \
-    FACES(name, n_out, f64)                               \
+#define TYPES(name, n_out)                  \
+  if constexpr (std::is_same_v<T, float>) { \
+    FACES(name, n_out, f32)                 \
+  } else {                                  \
+    FACES(name, n_out, f64)                 \
   }
 
 template <class T>
@@ -262,12 +267,11 @@ struct Case {
            (a == weight_derivatives && o.weights < 2);
   }
   std::string name(const std::string& what) const {
-    std::string text = std::string(order_names[o.order]) + " " + what + ", " +
-                       activation_names[o.activation] + (o.reduction == mean ? " mean" : " sum") +
-                       (o.kernel == diagonal ? " diagonal" : "") +
-                       (o.geometry == ::pair ? " pair" : "") + ", weights " +
-                       std::to_string(o.weights) + ", " + graph.name + ", " + std::to_string(o.d) +
-                       "D";
+    std::string text =
+        std::string(order_names[o.order]) + " " + what + ", " + activation_names[o.activation] +
+        (o.reduction == mean ? " mean" : " sum") + (o.kernel == diagonal ? " diagonal" : "") +
+        (o.geometry == ::pair ? " pair" : "") + ", weights " + std::to_string(o.weights) + ", " +
+        graph.name + ", " + std::to_string(o.d) + "D";
     for (const int64_t width : o.widths) text += "-" + std::to_string(width);
     return text + ", " + std::to_string(o.f_in) + " to " + std::to_string(o.f_out);
   }
@@ -276,9 +280,9 @@ struct Case {
            const std::vector<std::vector<void*>>& groups) const {
     std::vector<void*> a;
     for (const auto& group : groups) a.insert(a.end(), group.begin(), group.end());
-    const auto sizes = std::make_tuple(&view, o.d, o.f_in, o.f_out, int64_t(o.widths.size()),
-                                       o.widths.data(), o.geometry, o.activation, o.reduction,
-                                       o.kernel);
+    const auto sizes =
+        std::make_tuple(&view, o.d, o.f_in, o.f_out, int64_t(o.widths.size()), o.widths.data(),
+                        o.geometry, o.activation, o.reduction, o.kernel);
     if (o.order == gradient) {
       TYPES(gno_with_gradient, 2)
     } else if (o.order == laplacian) {
@@ -379,8 +383,7 @@ struct Case {
     auto values = upload(in), along = upload(tangents), c = upload_cotangents();
     auto out = output_room(), grad = room();
     run("jvp", g.view, {pointers(values), pointers(along), output_pointers(out)});
-    run("hvp", g.view,
-        {output_pointers(c), pointers(values), pointers(along), pointers(grad)});
+    run("hvp", g.view, {output_pointers(c), pointers(values), pointers(along), pointers(grad)});
     std::vector<T> all;
     for (auto* arrays : {&out, &grad})
       for (auto& array : *arrays) {
@@ -403,8 +406,11 @@ void test_type() {
   const HostGraph square = small_square(), long_row = hub();
   for (const int order : {gradient, laplacian, hessian})
     for (const int kernel : {full, diagonal}) {
-      Options o{.order = order, .f_in = kernel == full ? 3 : 4, .reduction = mean,
-                .kernel = kernel, .weights = 2};
+      Options o{.order = order,
+                .f_in = kernel == full ? 3 : 4,
+                .reduction = mean,
+                .kernel = kernel,
+                .weights = 2};
       Case<T>(square, o).test();
       o.geometry = ::pair, o.weights = 0, o.reduction = sum, o.activation = silu;
       Case<T>(square, o).test();
@@ -413,10 +419,23 @@ void test_type() {
     }
   for (int activation = relu; activation <= identity; ++activation)
     Case<T>(square, {.widths = {4, 3}, .activation = activation, .weights = 1}).test();
-  Case<T>(square, {.order = hessian, .d = 3, .widths = {3, 5, 2}, .f_in = 1, .f_out = 1,
-                   .activation = sinus, .only_second = true}).test();
-  Case<T>(square, {.d = 1, .widths = {7}, .f_in = 2, .f_out = 2, .activation = hyperbolic,
-                   .reduction = mean, .kernel = diagonal, .features = false}).test();
+  Case<T>(square, {.order = hessian,
+                   .d = 3,
+                   .widths = {3, 5, 2},
+                   .f_in = 1,
+                   .f_out = 1,
+                   .activation = sinus,
+                   .only_second = true})
+      .test();
+  Case<T>(square, {.d = 1,
+                   .widths = {7},
+                   .f_in = 2,
+                   .f_out = 2,
+                   .activation = hyperbolic,
+                   .reduction = mean,
+                   .kernel = diagonal,
+                   .features = false})
+      .test();
   Case<T>(long_row, {.widths = {4}, .f_in = 2, .f_out = 2, .weights = 1}).test();
 }
 

@@ -18,6 +18,8 @@ from contextvars import ContextVar
 from ctypes import byref, c_int64, c_void_p
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gnograd.backends import cuda_arrays
 from gnograd.backends.cuda_arrays import (
     DeviceArray,
@@ -202,6 +204,8 @@ def _pass(argument: Any, device: int) -> Any:
         return byref(_mirror(argument, device).structure)
     if hasattr(argument, "__cuda_array_interface__"):
         return address(argument)
+    if isinstance(argument, np.ndarray):  # integers that are read on the host
+        return argument.ctypes.data
     return argument
 
 
