@@ -65,7 +65,9 @@ class Accumulator {
   }
   template <class F>
   __device__ void each(F f) const {
+#pragma unroll
     for (int i = 0; i < rows; ++i)
+#pragma unroll
       for (int j = 0; j < columns; ++j) f(row() + i, column() + j, sum[i][j]);
   }
 };
@@ -122,8 +124,11 @@ class Accumulator<float> {
   }
   template <class F>
   __device__ void each(F f) const {
+#pragma unroll
     for (int i = 0; i < rows; ++i)
+#pragma unroll
       for (int j = 0; j < columns; ++j)
+#pragma unroll
         for (int k = 0; k < 4; ++k)
           f(row() + 16 * i + k / 2 * 8, column() + 8 * j + lane() % 4 * 2 + k % 2, sum[i][j][k]);
   }

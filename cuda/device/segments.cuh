@@ -16,7 +16,7 @@ struct Segments {
 // c[s] = a^T b, summed over the rows of segment s, for a of m columns and b of n. Columns of b come
 // in chunks; those of one chunk lie together: c [count, n/chunk, m, chunk].
 template <class R>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 3)
     segment_sums(Segments segments, const R* a, int64_t m, const R* b, int64_t n, int64_t chunk,
                  R* c, bool accumulate) {
   const int64_t s = blockIdx.x;
@@ -26,7 +26,8 @@ __global__ void __launch_bounds__(block_threads)
                 Operand<R>{b, nullptr, n, 1}, int64_t(blockIdx.y) * tile_columns, n,
                 int64_t(segments.begin[s]) * segments.each,
                 int64_t(segments.begin[s + 1]) * segments.each, [&](int64_t y, int64_t x, R sum) {
-                  R& to = c[(x / chunk * m + y) * chunk + x % chunk];
+                  const int part = int(x) / int(chunk), at = int(x) % int(chunk);
+                  R& to = c[(part * m + y) * chunk + at];
                   to = sum + (accumulate ? to : R(0));
                 });
 }

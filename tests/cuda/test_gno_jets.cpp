@@ -146,7 +146,9 @@ std::vector<N> edge_outputs(const Options& o, const Arrays<N>& in) {
       for (int64_t a = 0; a < d * d; ++a) second[a] += curves[k * d * d + a] * u;
     }
     const N hj = o.features ? in[h][fi] : N(1), w = o.weights ? in[weight][0] : N(1);
-    const auto dw = [&](int64_t a) { return o.weights > 1 ? in[weight_derivatives][a] : N(0); };
+    const auto dw = [&](int64_t a) {
+      return o.weights > 1 && a < o.n_derivatives() ? in[weight_derivatives][a] : N(0);
+    };
     out[fo] += hj * w * value;
     for (int64_t a = 0; a < d; ++a)
       out[(1 + a) * o.f_out + fo] += hj * (w * first[a] + dw(a) * value);
@@ -449,8 +451,10 @@ int main() {
     Case<double>(square, o).test(true);
     Case<double>(irregular, o).test();
   }
-  Case<double>(square, {.widths = {70, 9}, .f_in = 66, .f_out = 2, .weights = 1}).test();
-  Case<float>(irregular, {.order = gradient, .widths = {3}, .f_in = 2, .f_out = 2}).test();
+  // more than a tile of each
+  Case<double>(square, {.widths = {3, 70}, .f_in = 1, .f_out = 1, .weights = 1}).test();
+  Case<double>(square, {.widths = {2}, .f_in = 66, .f_out = 1}).test();
+  Case<double>(square, {.widths = {2}, .f_in = 1, .f_out = 66}).test();
   Case<float> c(square, {.weights = 2});
   const auto first = c.bits();
   for (const char* seed : {"1", "2"}) {
