@@ -12,12 +12,14 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from gnograd.cli import engine as engines
+from gnograd.cli import poisson, poisson_problem
 from gnograd.cli.app import app
 from gnograd.cli.checkpoint import CHECKPOINT
 from gnograd.cli.darcy import DarcyConfig, DarcyModel
 from gnograd.cli.darcy_data import DarcyData
 from gnograd.cli.darcy_graphs import DarcyGraphs
 from gnograd.cli.engine import Device, DeviceError, Engine, TapeEngine, make_engine
+from gnograd.cli.poisson import Lesson, PoissonConfig, PoissonModel
 from gnograd.cli.training import fit
 
 CONFIG = DarcyConfig(
@@ -81,6 +83,26 @@ def test_runs_continue_on_another_device(tmp_path: Path) -> None:
             runs.append(parameters(model))
         for other in runs[1:]:
             assert all(close(runs[0][name], other[name], 1e-3) for name in other)
+
+
+def test_poisson_predicts_the_same() -> None:
+    config = PoissonConfig(nodes=40, width=8, hidden=8, layers=2)
+    case = poisson.solve(poisson_problem.draw(np.random.default_rng(0)))
+    for device in devices():
+        ours, theirs = (
+            PoissonModel(config, Lesson.BOTH, [case], [case], engine)
+            for engine in (TapeEngine(), make_engine(device, torch=True))
+        )
+        assert close(ours.predict(case), theirs.predict(case), 1e-5)
+        batch = next(ours.batches(np.random.default_rng(0)))
+        gradients = []
+        for model in (ours, theirs):
+            with model.engine.step():
+                loss = model.loss(batch)
+                loss.backward()
+            gradient = model.parameters["decoder.layers"].grad
+            gradients.append(np.asarray(gradient if model is ours else gradient.cpu()))
+        assert close(*gradients, 1e-3)
 
 
 # ---- the command ----

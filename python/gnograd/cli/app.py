@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Commands and their options."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +10,13 @@ import typer
 from rich.console import Console
 
 import gnograd as gg
-from gnograd.cli import darcy, green
+from gnograd.cli import darcy, green, poisson
 from gnograd.cli.checkpoint import CHECKPOINT, CheckpointError
 from gnograd.cli.darcy import DarcyConfig
 from gnograd.cli.darcy_data import DataError
 from gnograd.cli.engine import Device, DeviceError, make_engine
 from gnograd.cli.green import GreenConfig
+from gnograd.cli.poisson import Lesson, PoissonConfig
 from gnograd.cli.training import TrainingError
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ console = Console(highlight=False)
 
 DARCY = DarcyConfig()
 GREEN = GreenConfig()
+POISSON = PoissonConfig()
 
 Out = Annotated[
     Path,
@@ -154,11 +156,72 @@ def train_green(
         green.train(config, out, console)
 
 
+@train.command("poisson")
+def train_poisson(
+    physics: Annotated[
+        bool,
+        typer.Option(
+            "--physics",
+            help="Train on the equation, without and with solutions, besides on solutions alone.",
+        ),
+    ] = False,
+    out: Out = Path("runs/poisson"),
+    samples: Annotated[
+        int, typer.Option(min=1, help="Solved problems for training.")
+    ] = POISSON.samples,
+    test_samples: Annotated[int, typer.Option(min=1, help="Test problems.")] = POISSON.test_samples,
+    nodes: Annotated[
+        int, typer.Option(min=1, help="Points of a problem where f is known.")
+    ] = POISSON.nodes,
+    queries: Annotated[
+        int, typer.Option(min=1, max=poisson.MOST_QUERIES, help="Points of a loss.")
+    ] = POISSON.queries,
+    radius: Annotated[
+        float, typer.Option(help="Distance up to which points are neighbours.")
+    ] = POISSON.radius,
+    reach: Annotated[
+        float, typer.Option(help="Distance up to which points contribute to a value.")
+    ] = POISSON.reach,
+    width: Annotated[int, typer.Option(min=1, help="Channels.")] = POISSON.width,
+    hidden: Annotated[
+        int, typer.Option(min=1, help="Hidden width of the kernel networks.")
+    ] = POISSON.hidden,
+    layers: Annotated[int, typer.Option(min=1, help="Operator layers.")] = POISSON.layers,
+    epochs: Epochs = POISSON.epochs,
+    batch: Annotated[int, typer.Option(min=2, help="Problems of a training step.")] = POISSON.batch,
+    learning_rate: Rate = POISSON.learning_rate,
+    seed: Seed = POISSON.seed,
+    device: Where = Device.CPU,
+    torch: Torch = False,
+    threads: Threads = 0,
+    fresh: Fresh = False,
+) -> None:
+    """Solve div((1 + u^2/10) grad u) = f, u = 0 on the boundary, on random star-shaped domains."""
+    config = PoissonConfig(
+        samples=samples,
+        test_samples=test_samples,
+        nodes=nodes,
+        queries=queries,
+        radius=radius,
+        reach=reach,
+        width=width,
+        hidden=hidden,
+        layers=layers,
+        epochs=epochs,
+        batch=batch,
+        learning_rate=learning_rate,
+        seed=seed,
+    )
+    with _job(out, threads, fresh, [lesson.directory for lesson in Lesson]):
+        poisson.train(config, physics, out, make_engine(device, torch, threads), console)
+
+
 @contextmanager
-def _job(out: Path, threads: int, fresh: bool) -> Iterator[None]:
-    """Prepare a job, and say in one line why it ends early."""
+def _job(out: Path, threads: int, fresh: bool, runs: Sequence[str] = (".",)) -> Iterator[None]:
+    """Prepare a job with runs in some directories, and say in one line why it ends early."""
     if fresh:
-        (out / CHECKPOINT).unlink(missing_ok=True)
+        for run in runs:
+            (out / run / CHECKPOINT).unlink(missing_ok=True)
     gg.set_num_threads(threads)
     try:
         yield

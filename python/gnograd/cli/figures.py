@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The picture that each training job leaves behind."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,63 @@ def green(
     sections.legend(frameon=False)
     _loss(panels["l"], "relative L2 error of u", history)
     _save(figure, path)
+
+
+class OnMesh(NamedTuple):
+    """A problem on a mesh of triangles, and its solutions at the nodes."""
+
+    points: Array
+    triangles: Array
+    source: Array
+    truth: Array
+    prediction: Array
+
+
+def poisson(path: Path, cases: Sequence[OnMesh], histories: Mapping[str, Sequence[Epoch]]) -> None:
+    """Draw problems with their solutions, predictions and errors, and the held-out errors.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        PNG file.
+    cases : sequence of OnMesh
+        One row each.
+    histories : mapping of str to sequence of Epoch
+        Of the trainings, by what they are trained on; the first is that of the predictions.
+    """
+    rows = len(cases)
+    figure = Figure(figsize=(15, 3.3 * rows + 3), layout="constrained")
+    grid = figure.add_gridspec(rows + 1, 4)
+    for row, case in enumerate(cases):
+        f, u, v, e = (figure.add_subplot(grid[row, column]) for column in range(4))
+        title = f"prediction, trained on {next(iter(histories))}"
+        _on_mesh(f, "right-hand side f", case, case.source, cmap="cividis")
+        low, high = (g(g(case.truth), g(case.prediction)) for g in (min, max))
+        _on_mesh(u, "finite elements", case, case.truth, vmin=low, vmax=high)
+        _on_mesh(v, title, case, case.prediction, vmin=low, vmax=high)
+        error = case.prediction - case.truth
+        worst = np.abs(error).max()
+        _on_mesh(e, "error", case, error, cmap="RdBu_r", vmin=-worst, vmax=worst)
+    axes = figure.add_subplot(grid[rows, :])
+    for name, history in histories.items():
+        measured = [row for row in history if np.isfinite(row.held_out)]
+        epochs = [row.epoch for row in measured]
+        axes.semilogy(epochs, [row.held_out for row in measured], "o-", markersize=3, label=name)
+    axes.set_title("relative L2 error on held-out problems")
+    axes.set_xlabel("epoch")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(frameon=False)
+    _save(figure, path)
+
+
+def _on_mesh(axes: Axes, title: str, case: OnMesh, values: Array, **style: Any) -> None:
+    x, y = case.points.T
+    image = axes.tripcolor(x, y, values, triangles=case.triangles, shading="gouraud", **style)
+    axes.set_title(title)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    assert axes.figure is not None
+    axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.04)
 
 
 def _compare(
