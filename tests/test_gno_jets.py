@@ -60,7 +60,7 @@ class Joined:
     def _reverse(self, face, cotangent, inputs, arguments, *tangents):
         static = {k: v for k, v in arguments.items() if k not in ("wrt", "saved")}
         shapes = self.operator.results(
-            [None if x is None else x.shape for x in inputs], "float64", **static
+            [None if x is None else (x.shape, "float64") for x in inputs], **static
         )
         parts, start = [], 0
         for shape, _ in shapes.values():

@@ -142,12 +142,16 @@ def test_introspection():
 
 
 def test_results(graph):
-    given = (3, 8), (16,), None
+    given = ((3, 8), "float32"), ((16,), "float32"), None
     expected = {"y": ((2, 8), "float32"), "z": ((3,), "float32"), "where": ((2,), "int64")}
-    assert attend.results(given, "float32", graph=graph, heads=4) == expected
-    assert attend.results(given, "float32", graph=graph, heads=4, concat=False)["y"][0] == (2, 2)
+    assert attend.results(given, graph=graph, heads=4) == expected
+    assert attend.results(given, graph=graph, heads=4, concat=False)["y"][0] == (2, 2)
     with pytest.raises(ValueError, match="attend: a has shape"):
-        attend.results(((3, 8), (15,), None), "float32", graph=graph, heads=4)
+        attend.results((given[0], ((15,), "float32"), None), graph=graph, heads=4)
+    with pytest.raises(TypeError, match="attend: x is float32 but a is float64"):
+        attend.results((given[0], ((16,), "float64"), None), graph=graph, heads=4)
+    with pytest.raises(TypeError, match="attend: a is missing"):
+        attend.results((given[0], None, None), graph=graph, heads=4)
 
 
 # ---- errors ----

@@ -96,6 +96,10 @@ class Function(Generic[P]):
         Names of the inputs, in order.
     static : dict
         Static arguments and their defaults, `inspect.Parameter.empty` where there is none.
+    arrays : tuple of str
+        Names of the static arguments that are arrays.
+    n_outputs : int
+        How many outputs there are.
 
     Raises
     ------
@@ -117,9 +121,16 @@ class Function(Generic[P]):
     ) -> None:
         functools.update_wrapper(self, declaration)
         self.name = declaration.__name__
-        parameters = inspect.signature(declaration).parameters.values()
+        declared = inspect.signature(declaration)
+        parameters = declared.parameters.values()
         self.inputs = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
         self.static = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        self.arrays = tuple(
+            name
+            for name in self.static
+            if str(declared.parameters[name].annotation).startswith("Array")
+        )
+        self.n_outputs = str(declared.return_annotation).count("Array")
         self._signature = signature
         self._choices = choices
 
@@ -133,7 +144,13 @@ class Function(Generic[P]):
         """Value of the operator; inputs may be given by name."""
         return self.forward(*args, **cast(dict[str, Any], kwargs))
 
-    def forward(self, *inputs: Array, return_saved: bool = False, **static: Any) -> Array:
+    def forward(
+        self,
+        *inputs: Array,
+        return_saved: bool = False,
+        out: Sequence[Array] | None = None,
+        **static: Any,
+    ) -> Array:
         """Value of the operator.
 
         Parameters
@@ -142,20 +159,23 @@ class Function(Generic[P]):
             As the operator's own documentation says; they may be given by name.
         return_saved : bool, optional
             Return ``(y, saved)``; `saved` makes a later `vjp` cheaper.
+        out : tuple of array, optional
+            Memory for the results, in the order of `results`; None is new memory.
         **static
             Static arguments.
         """
-        named = {name: static.pop(name) for name in self.inputs if name in static}
-        call = self._call(self._ordered(inputs, named), static)
-        arrays = {name: call.empty(shape) for name, shape in call.signature.outputs.items()}
-        outputs = tuple(arrays.values())
-        for name, shape in call.signature.saved.items():
-            if name not in arrays:
-                arrays[name] = call.empty(shape) if return_saved and shape != "None" else None
-        call.run("forward", call.inputs, arrays.values())
+        ordered, static = self._ordered(inputs, static)
+        call = self._call(ordered, static)
+        signature = call.signature
+        own = {n: s for n, s in signature.saved.items() if n not in signature.outputs}
+        kept = {n: s for n, s in own.items() if return_saved and s != "None"}
+        wanted = {**signature.outputs, **kept}
+        arrays = dict(zip(wanted, call.memory(wanted, out), strict=True))
+        outputs = tuple(arrays[name] for name in signature.outputs)
+        call.run("forward", call.inputs, outputs, [arrays.get(name) for name in own])
         result = outputs if len(outputs) > 1 else outputs[0]
         if return_saved:
-            return result, tuple(arrays[name] for name in call.signature.saved)
+            return result, tuple(arrays.get(name) for name in signature.saved)
         return result
 
     def signature(self, **static: Any) -> Signature:
@@ -163,36 +183,75 @@ class Function(Generic[P]):
         return self._signature_for(self.complete(static))
 
     def results(
-        self, inputs: Sequence[Shape | None], dtype: str, **static: Any
+        self, inputs: Sequence[tuple[Shape, str] | None], **static: Any
     ) -> dict[str, tuple[Shape, str]]:
         """Shapes and dtypes of the outputs, then of what else is saved; nothing is computed.
 
         Parameters
         ----------
-        inputs : sequence of tuple of int
-            Shapes of the inputs in order, None for an absent one.
-        dtype : str
-            That of the inputs.
+        inputs : sequence of (tuple of int, str)
+            Shapes and dtypes of the inputs in order, None for an absent one.
         **static
-            Static arguments.
+            Static arguments. Of those that are arrays, the shapes alone matter.
+
+        Raises
+        ------
+        TypeError, ValueError
+            What is true of the call: an input missing, of another dtype or shape than it needs.
 
         Examples
         --------
         >>> import gnograd as gg
-        >>> gg.gno_kernel.results([(10, 2), (2, 8), (8,), (8, 3, 4), (3, 4)], "float64")
+        >>> shapes = (10, 2), (2, 8), (8,), (8, 3, 4), (3, 4)
+        >>> gg.gno_kernel.results([(shape, "float64") for shape in shapes])
         {'kappa': ((10, 3, 4), 'float64')}
         """
         values = self.complete(static)
         signature, sizes = self._signature_for(values), _known_sizes(values)
-        for (name, spec), shape in zip(signature.inputs.items(), inputs, strict=True):
-            if shape is not None:
-                shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
+        first = of_first = ""
+        for (name, spec), given in zip(signature.inputs.items(), inputs, strict=True):
+            if given is None:
+                if not shapes.parse(spec).optional:
+                    raise _missing(self.name, name, spec, sizes)
+                continue
+            shape, dtype = given
+            if first:
+                _check_dtype(self.name, name, dtype, spec, first, of_first)
+            else:
+                first, of_first = name, dtype
+            shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
+        for name, spec in signature.arrays.items():
+            if values[name] is not None:
+                shapes.match(f"{self.name}: {name}", tuple(values[name].shape), spec, sizes)
         shapes.close(signature.inputs.values(), sizes)
         return {
-            name: (shapes.shape_of(spec, sizes), shapes.dtype_of(spec, dtype))
+            name: (shapes.shape_of(spec, sizes), shapes.dtype_of(spec, of_first))
             for name, spec in {**signature.outputs, **signature.saved}.items()
             if spec != "None"
         }
+
+    def arrange(
+        self, inputs: tuple[Array, ...], arguments: Mapping[str, Any]
+    ) -> tuple[list[Array], dict[str, Any]]:
+        """Arguments of a call as adapters pass them on.
+
+        Parameters
+        ----------
+        inputs : tuple of array
+            Arguments by position.
+        arguments : dict
+            Arguments by name.
+
+        Returns
+        -------
+        operands : list of array
+            The inputs, then the static arguments that are arrays; None for an absent one.
+        static : dict
+            The other static arguments, complete.
+        """
+        ordered, given = self._ordered(inputs, arguments)
+        static = self.complete(given)
+        return [*ordered, *(static.pop(name) for name in self.arrays)], static
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Static arguments in their order, with defaults, checked.
@@ -220,12 +279,20 @@ class Function(Generic[P]):
                 )
         return static
 
-    def _ordered(self, inputs: tuple[Array, ...], named: dict[str, Array]) -> tuple[Array, ...]:
-        """All inputs in order, those by name behind those by position."""
+    def _ordered(
+        self, inputs: tuple[Array, ...], arguments: Mapping[str, Any]
+    ) -> tuple[tuple[Array, ...], dict[str, Any]]:
+        """All inputs in order, those by name behind those by position; and the other arguments."""
         for name in self.inputs[: len(inputs)]:
-            if name in named:
+            if name in arguments:
                 raise TypeError(f"{self.name}: {name} is given twice")
-        return inputs + tuple(named.get(name) for name in self.inputs[len(inputs) :])
+        if len(inputs) > len(self.inputs):
+            raise TypeError(
+                f"{self.name}: {len(inputs)} arrays were given for {', '.join(self.inputs)}"
+            )
+        named = tuple(arguments.get(name) for name in self.inputs[len(inputs) :])
+        rest = {name: value for name, value in arguments.items() if name not in self.inputs}
+        return inputs + named, rest
 
     def _signature_for(self, static: Mapping[str, Any]) -> Signature:
         return self._signature(static) if callable(self._signature) else self._signature
@@ -248,6 +315,7 @@ class Operator(Function[P]):
         inputs: Sequence[Array],
         wrt: Collection[str] | None = None,
         saved: Sequence[Array] | None = None,
+        out: Sequence[Array] | None = None,
         **static: Any,
     ) -> tuple[Array, ...]:
         """Gradients of ``sum(cotangent * op(*inputs))``.
@@ -262,6 +330,8 @@ class Operator(Function[P]):
             Names of the inputs whose gradients are wanted, all when left out.
         saved : tuple of array, optional
             From ``forward(..., return_saved=True)`` with the same inputs.
+        out : tuple of array, optional
+            Memory for the gradients, one entry an input; None is new memory.
         **static
             Static arguments.
 
@@ -273,12 +343,18 @@ class Operator(Function[P]):
         call = self._call(inputs, static)
         cotangents = call.cotangents(cotangent)
         kept = call.saved(saved)
-        gradients = call.gradients(self._wanted(wrt))
+        gradients = call.gradients(self._wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
             call.run("vjp", cotangents, call.inputs, kept, gradients)
         return gradients
 
-    def jvp(self, inputs: Sequence[Array], tangents: Sequence[Array], **static: Any) -> Array:
+    def jvp(
+        self,
+        inputs: Sequence[Array],
+        tangents: Sequence[Array],
+        out: Sequence[Array] | None = None,
+        **static: Any,
+    ) -> Array:
         """Derivative of ``op(*(inputs + t * tangents))`` by t at 0.
 
         Parameters
@@ -287,12 +363,14 @@ class Operator(Function[P]):
             The inputs in order; None for an absent one.
         tangents : tuple of array
             One entry an input, in its shape; None is zero.
+        out : tuple of array, optional
+            Memory for the tangents of the outputs; None is new memory.
         **static
             Static arguments.
         """
         call = self._call(inputs, static)
         directions = call.tangents(tangents)
-        outputs = tuple(call.empty(shape) for shape in call.signature.outputs.values())
+        outputs = call.memory(call.signature.outputs, out)
         call.run("jvp", call.inputs, directions, outputs)
         return outputs if len(outputs) > 1 else outputs[0]
 
@@ -302,6 +380,7 @@ class Operator(Function[P]):
         inputs: Sequence[Array],
         tangents: Sequence[Array],
         wrt: Collection[str] | None = None,
+        out: Sequence[Array] | None = None,
         **static: Any,
     ) -> tuple[Array, ...]:
         """Derivative of ``vjp(cotangent, inputs + t * tangents)`` by t at 0.
@@ -316,6 +395,8 @@ class Operator(Function[P]):
             One entry an input, in its shape; None is zero.
         wrt : collection of str, optional
             Names of the inputs whose gradients' tangents are wanted, all when left out.
+        out : tuple of array, optional
+            Memory for the results, one entry an input; None is new memory.
         **static
             Static arguments.
 
@@ -327,7 +408,7 @@ class Operator(Function[P]):
         call = self._call(inputs, static)
         cotangents = call.cotangents(cotangent)
         directions = call.tangents(tangents)
-        gradients = call.gradients(self._wanted(wrt))
+        gradients = call.gradients(self._wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
             call.run("hvp", cotangents, call.inputs, directions, gradients)
         return gradients
@@ -402,11 +483,27 @@ class _Call:
             return (None,) * len(self.signature.saved)
         return self._arrays("saved ", saved, self.signature.saved)
 
-    def gradients(self, wanted: Collection[str]) -> tuple[Array, ...]:
+    def gradients(
+        self, wanted: Collection[str], out: Sequence[Array] | None = None
+    ) -> tuple[Array, ...]:
         """Memory for the gradients of the wanted inputs that are present."""
-        return tuple(
-            self.empty(spec) if name in wanted and value is not None else None
+        specs = {
+            name: spec if name in wanted and value is not None else "None"
             for (name, spec), value in zip(self.signature.inputs.items(), self.inputs, strict=True)
+        }
+        return self.memory(specs, out)
+
+    def memory(
+        self, specs: Mapping[str, str], out: Sequence[Array] | None = None
+    ) -> tuple[Array, ...]:
+        """Memory for results: the caller's as far as it is given, else new."""
+        given = self._arrays("out for ", out or (), specs, absent=True)
+        for name, array, mine in zip(specs, out or (), given, strict=False):
+            if array is not mine:
+                raise ValueError(f"{self.name}: out for {name} is not contiguous")
+        return tuple(
+            self.empty(spec) if array is None and spec != "None" else array
+            for array, spec in zip(given, specs.values(), strict=True)
         )
 
     def empty(self, spec: str) -> Array:
@@ -452,10 +549,7 @@ class _Call:
     def _array(self, label: str, array: Array, spec: str) -> Array:
         """Check one array against its spec and what is known from those before it."""
         if array is None:
-            raise TypeError(
-                f"{self.name}: {label} is missing, needs an array of shape "
-                + shapes.readable(spec, self._sizes)
-            )
+            raise _missing(self.name, label, spec, self._sizes)
         try:
             backend = backend_of(array)
         except RuntimeError as error:
@@ -482,12 +576,25 @@ class _Call:
                 f"{self.name}: {self._first} is on the {self._backend.DEVICE} "
                 f"but {label} is on the {backend.DEVICE}"
             )
-        elif shapes.parse(spec).dtype:
-            needed = shapes.dtype_of(spec, self._dtype)
-            if dtype != needed:
-                raise TypeError(f"{self.name}: {label} is {dtype}, needs {needed}")
-        elif dtype != self._dtype:
-            raise TypeError(f"{self.name}: {self._first} is {self._dtype} but {label} is {dtype}")
+        else:
+            _check_dtype(self.name, label, dtype, spec, self._first, self._dtype)
+
+
+def _check_dtype(
+    operator: str, label: str, dtype: str, spec: str, first: str, of_first: str
+) -> None:
+    """Check a dtype: that of the first array, unless another is prescribed."""
+    if not shapes.parse(spec).dtype:
+        if dtype != of_first:
+            raise TypeError(f"{operator}: {first} is {of_first} but {label} is {dtype}")
+    elif dtype != shapes.dtype_of(spec, of_first):
+        needed = shapes.dtype_of(spec, of_first)
+        raise TypeError(f"{operator}: {label} is {dtype}, needs {needed}")
+
+
+def _missing(operator: str, label: str, spec: str, sizes: Mapping[str, int]) -> TypeError:
+    readable = shapes.readable(spec, sizes)
+    return TypeError(f"{operator}: {label} is missing, needs an array of shape {readable}")
 
 
 def _known_sizes(static: Mapping[str, Any]) -> dict[str, int]:

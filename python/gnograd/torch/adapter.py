@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from gnograd import shapes
+from gnograd.backends.cpu import dtype_name
 from gnograd.graph import Graph, graph_by_number
 from gnograd.operator import Function, Operator
 
@@ -64,13 +65,10 @@ def torch_operator(op: Function[Any]) -> Callable[..., Any]:
         (computes in float32).
     """
     apply = _functions(_Faces(op)) if isinstance(op, Operator) else _Face(op).apply
-    arrays = _static_arrays(op)
 
     def function(*inputs: Any, **arguments: Any) -> Any:
-        named = [arguments.pop(name, None) for name in op.inputs[len(inputs) :]]
-        # kept until the call is over: a graph made of edges is known by its number alone
-        static = op.complete(arguments)
-        operands = [*inputs, *named, *(static.pop(name) for name in arrays)]
+        # static is kept until the call is over: a graph made of edges is known by its number alone
+        operands, static = op.arrange(inputs, arguments)
         outputs = apply(operands, _by_number(static))
         return outputs if len(outputs) > 1 else outputs[0]
 
@@ -89,13 +87,12 @@ class _Face:
     def __init__(self, op: Function[Any]) -> None:
         self.op = op
         self.n = len(op.inputs)
-        self.arrays = _static_arrays(op)
-        self.plain = [name for name in op.static if name not in self.arrays]
-        self.n_operands = self.n + len(self.arrays)
+        self.plain = [name for name in op.static if name not in op.arrays]
+        self.n_operands = self.n + len(op.arrays)
         # the rest of what forward returns is saved for the vjp
-        self.n_outputs = str(inspect.signature(op).return_annotation).count("Array")
+        self.n_outputs = op.n_outputs
         parameters = inspect.signature(op).parameters
-        self.operand_schema = [f"Tensor? {name}" for name in (*op.inputs, *self.arrays)]
+        self.operand_schema = [f"Tensor? {name}" for name in (*op.inputs, *op.arrays)]
         self.static_schema = [f"{_schema_type(parameters[name])} {name}" for name in self.plain]
         self.forward = self._define(
             "forward", self.operand_schema + self.static_schema, self._forward, self._like_forward
@@ -134,15 +131,15 @@ class _Face:
         values = dict(zip(self.plain, static, strict=True))
         if "graph" in values:
             values["graph"] = self.graph(static)
-        return values | dict(zip(self.arrays, operands[self.n : self.n_operands], strict=True))
+        return values | dict(zip(self.op.arrays, operands[self.n : self.n_operands], strict=True))
 
     def static_arrays(
         self, array: Callable[..., Any], operands: Tensors, static: Sequence[Any]
     ) -> dict[str, Any]:
         """The same with arrays for tensors, of the integer type that the operator needs."""
         values = self.static(operands, static)
-        specs = self.op.signature(**values).arrays if self.arrays else {}
-        for name in self.arrays:
+        specs = self.op.signature(**values).arrays if self.op.arrays else {}
+        for name in self.op.arrays:
             tensor, dtype = values[name], shapes.parse(specs.get(name, "")).dtype
             if tensor is not None and dtype and not tensor.is_floating_point():
                 tensor = tensor.to(getattr(torch, dtype))
@@ -168,8 +165,7 @@ class _Face:
         inputs = operands[: self.n]
         first = next(x for x in inputs if x is not None)
         results = self.op.results(
-            [None if x is None else tuple(x.shape) for x in inputs],
-            str(first.dtype).removeprefix("torch."),
+            [None if x is None else (tuple(x.shape), dtype_name(x.dtype)) for x in inputs],
             **self.static(operands, static),
         )
         return [
@@ -284,7 +280,7 @@ class _Faces(_Face):
             if any(wrt)
             else []
         )
-        return (*_spread(wrt, gradients), *[None] * (len(self.arrays) + len(ctx.static)))
+        return (*_spread(wrt, gradients), *[None] * (len(self.op.arrays) + len(ctx.static)))
 
     def _keep_vjp(self, ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
         cotangents, *operands = inputs[: self.n_operands + 1]
@@ -303,7 +299,7 @@ class _Faces(_Face):
         return (
             _where(cotangents, to_cotangents),
             *_spread(wrt, gradients),
-            *[None] * len(self.arrays),
+            *[None] * len(self.op.arrays),
             [None] * ctx.n_saved,
             None,
             *[None] * len(ctx.static),
@@ -313,7 +309,7 @@ class _Faces(_Face):
 def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tensor, ...]]:
     """The same two rules for eager mode, with forward mode and vmap: how forward is applied."""
     n, n_operands, n_outputs = faces.n, faces.n_operands, faces.n_outputs
-    no_gradients = [None] * len(faces.arrays)
+    no_gradients = [None] * len(faces.op.arrays)
 
     class Forward(torch.autograd.Function):
         @staticmethod
@@ -438,15 +434,6 @@ def _arrays(tensors: Tensors) -> Iterator[tuple[Callable[..., Any], Callable[...
 def _schema_type(parameter: inspect.Parameter) -> str:
     """Type of a static argument in the language of custom operators."""
     return _SCHEMA_TYPES[str(parameter.annotation)]
-
-
-def _static_arrays(op: Function[Any]) -> list[str]:
-    """Names of the static arguments that are arrays."""
-    return [
-        parameter.name
-        for parameter in inspect.signature(op).parameters.values()
-        if parameter.name in op.static and str(parameter.annotation).startswith("Array")
-    ]
 
 
 def _by_number(static: dict[str, Any]) -> list[Any]:

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+"""XLA's foreign function interface: how a Python function becomes a target of XLA.
+
+XLA calls a target with one pointer, to a *call frame*: where operands and results lie, attributes,
+and a table of functions to report errors and to ask for the stream. Its layout is a stable C
+interface (``xla/ffi/api/c_api.h``, in ``jax.ffi.include_dir()``). What is declared here are the
+fields in use, all of version 0.1. XLA asks a target for its version when it is registered, and
+refuses one that it does not understand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_int64, c_size_t
+from ctypes import c_uint32, c_void_p, cast, sizeof
+from typing import Any, NamedTuple
+
+import jax.ffi
+
+__all__ = ["Buffer", "Call", "register"]
+
+_VERSION = 0, 1
+_EXECUTE = 3  # stage
+_METADATA = 1  # extension
+_INT64 = 5
+_DTYPES = {
+    1: "bool", 2: "int8", 3: "int16", 4: "int32", _INT64: "int64", 6: "uint8", 7: "uint16",
+    8: "uint32", 9: "uint64", 10: "float16", 11: "float32", 12: "float64", 16: "bfloat16",
+}  # fmt: skip
+_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 8, 12, 13
+_CODES = {
+    ValueError: _INVALID_ARGUMENT,
+    TypeError: _INVALID_ARGUMENT,
+    IndexError: _INVALID_ARGUMENT,
+    MemoryError: _RESOURCE_EXHAUSTED,
+    NotImplementedError: _UNIMPLEMENTED,
+}
+
+
+# ---- the C interface; all structures begin with their size and a list of extensions ----
+
+
+class _Head(Structure):
+    _fields_ = (("size", c_size_t), ("extensions", c_void_p))
+
+
+class _Buffer(_Head):
+    _fields_ = (
+        ("dtype", c_int),
+        ("data", c_void_p),
+        ("rank", c_int64),
+        ("dims", POINTER(c_int64)),
+    )
+
+
+class _Buffers(_Head):
+    _fields_ = (("n", c_int64), ("types", c_void_p), ("buffers", POINTER(POINTER(_Buffer))))
+
+
+class _Scalar(Structure):
+    _fields_ = (("dtype", c_int), ("value", POINTER(c_int64)))
+
+
+class _Attributes(_Head):
+    _fields_ = (
+        ("n", c_int64),
+        ("types", c_void_p),
+        ("names", c_void_p),
+        ("scalars", POINTER(POINTER(_Scalar))),
+    )
+
+
+class _Version(_Head):
+    _fields_ = (("major", c_int), ("minor", c_int))
+
+
+class _Extension(Structure):
+    _fields_ = (("size", c_size_t), ("type", c_int), ("next", c_void_p))
+
+
+class _Metadata(Structure):
+    _fields_ = (("size", c_size_t), ("version", _Version), ("traits", c_uint32))
+
+
+class _MetadataExtension(_Extension):
+    _fields_ = (("metadata", POINTER(_Metadata)),)
+
+
+class _ErrorCreate(_Head):
+    _fields_ = (("message", c_char_p), ("code", c_int))
+
+
+class _ErrorDestroy(_Head):
+    _fields_ = (("error", c_void_p),)
+
+
+class _StreamGet(_Head):
+    _fields_ = (("context", c_void_p), ("stream", c_void_p))
+
+
+class _Allocate(_Head):
+    _fields_ = (
+        ("context", c_void_p),
+        ("bytes", c_size_t),
+        ("alignment", c_size_t),
+        ("data", c_void_p),
+    )
+
+
+class _Free(_Head):
+    _fields_ = (("context", c_void_p), ("bytes", c_size_t), ("data", c_void_p))
+
+
+_Function = CFUNCTYPE(c_void_p, c_void_p)
+"""All functions take a pointer to their arguments, and give an error or null."""
+
+
+class _Api(_Head):
+    _fields_ = (
+        ("version", _Version),
+        ("internal", c_void_p),
+        ("error_create", _Function),
+        ("error_get_message", c_void_p),
+        ("error_destroy", _Function),
+        ("handler_register", c_void_p),
+        ("stream_get", _Function),
+        ("type_register", c_void_p),
+        ("context_get", c_void_p),
+        ("state_set", c_void_p),
+        ("state_get", c_void_p),
+        ("allocate", _Function),
+        ("free", _Function),
+    )
+
+
+class _CallFrame(_Head):
+    _fields_ = (
+        ("api", POINTER(_Api)),
+        ("context", c_void_p),
+        ("stage", c_int),
+        ("operands", _Buffers),
+        ("results", _Buffers),
+        ("attributes", _Attributes),
+    )
+
+
+# ---- the same for Python ----
+
+
+class Buffer(NamedTuple):
+    """An array, contiguous in C order; nothing owns it here."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Call:
+    """One call of a target, valid until the target returns.
+
+    Attributes
+    ----------
+    attribute : int
+        The one attribute.
+    operands, results : list of Buffer
+    """
+
+    def __init__(self, frame: _CallFrame) -> None:
+        self._frame = frame
+        self.attribute = frame.attributes.scalars[0].contents.value[0]
+        self.operands = _buffers(frame.operands)
+        self.results = _buffers(frame.results)
+
+    @property
+    def stream(self) -> int:
+        """The CUDA stream to compute on."""
+        arguments = _StreamGet(sizeof(_StreamGet), None, self._frame.context)
+        self._ask("stream_get", arguments, "there is no stream")
+        return arguments.stream or 0
+
+    def allocate(self, size: int) -> int:
+        """Some bytes on the device, for as long as the stream computes what it has been given."""
+        arguments = _Allocate(sizeof(_Allocate), None, self._frame.context, size, 256)
+        self._ask("allocate", arguments, f"no memory for {size} bytes")
+        return arguments.data or 0
+
+    def free(self, address: int, size: int) -> None:
+        """Give back what `allocate` gave; the device may still be computing with it."""
+        arguments = _Free(sizeof(_Free), None, self._frame.context, size, address)
+        self._ask("free", arguments, "memory could not be freed")
+
+    def _ask(self, function: str, arguments: Structure, otherwise: str) -> None:
+        api = self._frame.api.contents
+        error = getattr(api, function)(cast(byref(arguments), c_void_p))
+        if error:
+            destroy = _ErrorDestroy(sizeof(_ErrorDestroy), None, error)
+            api.error_destroy(cast(byref(destroy), c_void_p))
+            raise MemoryError(otherwise) if function == "allocate" else RuntimeError(otherwise)
+
+
+def register(name: str, platform: str, function: Callable[[Call], None]) -> Any:
+    """Make a function a target of XLA.
+
+    Parameters
+    ----------
+    name : str
+    platform : {"cpu", "CUDA"}
+    function : callable
+        Reads the operands of a `Call` and writes its results. What it raises becomes an error of
+        XLA with the same message. It is called in any thread.
+
+    Returns
+    -------
+    callable
+        What XLA calls, from now on for ever.
+    """
+
+    def target(frame_address: int) -> int | None:
+        frame = cast(frame_address, POINTER(_CallFrame)).contents
+        if frame.extensions:
+            _tell_version(frame.extensions)
+        elif frame.stage == _EXECUTE:
+            try:
+                function(Call(frame))
+            except BaseException as error:  # Python's errors end here
+                return _error(frame, error)
+        return None
+
+    callback = _Function(target)
+    _targets.append(callback)
+    capsule = jax.ffi.pycapsule(cast(callback, c_void_p).value)
+    jax.ffi.register_ffi_target(name, capsule, platform=platform)
+    return callback
+
+
+_targets: list[Any] = []
+"""XLA has their addresses alone."""
+
+
+def _tell_version(extension_address: int) -> None:
+    address: int | None = extension_address
+    while address:
+        extension = cast(address, POINTER(_MetadataExtension)).contents
+        if extension.type == _METADATA:
+            metadata = extension.metadata.contents
+            metadata.version.major, metadata.version.minor = _VERSION
+            metadata.traits = 0  # not to be replayed in CUDA graphs
+        address = extension.next
+
+
+def _error(frame: _CallFrame, error: BaseException) -> int | None:
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), _INTERNAL)
+    message = str(error) if code != _INTERNAL else f"{type(error).__name__}: {error}"
+    arguments = _ErrorCreate(sizeof(_ErrorCreate), None, message.encode(), code)
+    created: int | None = frame.api.contents.error_create(cast(byref(arguments), c_void_p))
+    return created
+
+
+def _buffers(found: _Buffers) -> list[Buffer]:
+    buffers = []
+    for pointer in found.buffers[: found.n]:
+        buffer = pointer.contents
+        shape = tuple(buffer.dims[: buffer.rank])
+        dtype = _DTYPES.get(buffer.dtype, f"of XLA's type {buffer.dtype}")
+        buffers.append(Buffer(buffer.data or 0, shape, dtype))
+    return buffers
