@@ -123,10 +123,12 @@ def _results(*operands: Any, task: Task) -> list[Any]:
     if task.face in ("vjp", "hvp"):
         wanted = zip(at.operands, task.wrt, strict=False)
         return [jax.core.ShapedArray(x.shape, x.dtype) for x, wrt in wanted if wrt]
+    # signatures may look at the numbers in static arrays, but not for the shapes of results
+    arrays = [None if x is None else np.broadcast_to(0, x.shape) for x in at.operands[n:]]
     results = task.op.results(
         [None if x is None else (x.shape, str(x.dtype)) for x in at.operands[:n]],
         **task.arguments,
-        **dict(zip(task.op.arrays, at.operands[n:], strict=True)),
+        **dict(zip(task.op.arrays, arrays, strict=True)),
     )
     given = list(results.values())[: None if task.keeps else len(task.signature.outputs)]
     return [jax.core.ShapedArray(shape, jnp.dtype(dtype)) for shape, dtype in given]

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""One call of every operator, for the fronts that are generic over operators."""
+
+import numpy as np
+
+import gnograd as gg
+
+SRC, DST = [0, 1, 3, 3, 2, 2, 4, 0], [1, 1, 0, 2, 2, 4, 4, 4]  # node 3 has no incoming edge
+
+# blocks of two sequences, with 4 and 3 keys
+SELECTED = np.array([[[0, 1]], [[1, -1]], [[1, 0]], [[1, 1]], [[0, -1]], [[0, 1]]], np.int32)
+OFFSETS = np.array([[0, 3, 6], [0, 4, 7]])
+
+
+def graph():
+    return gg.Graph.from_edges(SRC[::-1], DST[::-1], 5, 5)
+
+
+def normal(*shapes, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=shape) for shape in shapes]
+
+
+def gno_inputs(weighted=True):
+    shapes = (5, 3), (8, 2), (2, 4), (4,), (4, 3, 2), (3, 2), (8,)
+    return normal(*shapes[: 7 if weighted else 6])
+
+
+def basis_inputs():
+    x, w = normal((8, 1), (2,))
+    return [1 / (1 + np.exp(-x)), w]
+
+
+def jets_inputs():
+    layers, weights = (2 * 4 + 4 + 4 * 3 + 3,), (8, 3)
+    return normal((5, 3), (5, 2), (5, 2), layers, (3, 3, 2), (3, 2), (8,), weights)
+
+
+def calls():
+    """Inputs in float64 and static arguments but the graph, by the name of the operator.
+
+    Activations are smooth, for central differences of gradients.
+    """
+    h, hid = (5, 3), (8, 4)
+    gat = dict(num_heads=2, activation="Tanh")
+    return {
+        "gno": (gno_inputs(), dict(activation="gelu", reduction="mean")),
+        "gno_contract": (normal(h, hid, (4, 3, 2), (3, 2)), dict(reduction="mean")),
+        "gno_aggregate": (normal(h, (8, 3, 2)), {}),
+        "gno_kernel": (gno_inputs()[1:6], dict(activation="tanh")),
+        "gno_with_laplacian": (
+            jets_inputs(),
+            dict(widths=[4, 3], activation="tanh", reduction="mean"),
+        ),
+        "gno_with_gradient": (jets_inputs()[:6], dict(widths=[4, 3], activation="silu")),
+        "gno_with_hessian": (jets_inputs()[:6], dict(widths=[4, 3], activation="sin")),
+        "agg_weighted": (normal(h, (8,)), dict(aggregation="mean")),
+        "agg_simple": (normal(h, (8, 2)), dict(aggregation="max")),
+        "mha_gat": (normal((5, 6), (5, 6), (16,), (8, 4)), gat),
+        "mha_gat_v2": (normal((5, 6), (5, 6), (6,), (8, 6)), gat),
+        "mha_simple": (normal((5, 6), (5, 6), (5, 6), (8, 6)), dict(num_heads=2)),
+        "radial_basis": (basis_inputs(), dict(n_spherical=3)),
+        "agg_edge_to_edge": (
+            normal((8, 3), (8, 6), (8, 4), (10, 2)),
+            dict(n_spherical=3, n_radial=2),
+        ),
+        "selected_attention": (
+            normal((6, 2, 3), (7, 1, 3), (7, 1, 2)),
+            dict(block_index=SELECTED, block_size=2, cu_q=OFFSETS[0], cu_k=OFFSETS[1]),
+        ),
+        "compress": (
+            normal((7, 2, 3), (2, 2)),
+            dict(block=2, stride=1, cu=OFFSETS[1], n_compressed=5),
+        ),
+        "compressed_attention": (normal((5, 2, 3), (4, 1, 3), (4, 1, 2)), dict(block=2, stride=1)),
+        "window_attention": (normal(*[(6, 2, 3)] * 3), dict(window=3, causal=True)),
+    }
+
+
+def call_of(name, graph):
+    """Inputs and static arguments of one operator."""
+    inputs, static = calls()[name]
+    if "graph" in getattr(gg, name).static:
+        static = static | {"graph": graph}
+    return inputs, static

@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: MIT
+"""The JAX front: values and derivatives of every operator, transforms, programs, errors."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import calls
+import gnograd as gg
+
+jax = pytest.importorskip("jax")
+jnp = pytest.importorskip("jax.numpy")
+check_grads = pytest.importorskip("jax.test_util").check_grads
+gj = pytest.importorskip("gnograd.jax")
+
+jax.config.update("jax_platforms", "cpu")
+jax.config.update("jax_enable_x64", True)
+
+NAMES = list(calls.calls())
+every_operator = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture
+def graph():
+    return calls.graph()
+
+
+def bind(name, graph):
+    """Inputs, the operator on JAX arrays, and static arguments."""
+    inputs, static = calls.call_of(name, graph)
+    return tuple(inputs), lambda *x: getattr(gj, name)(*x, **static), static
+
+
+def outputs_of(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+def like(arrays, seed):
+    rng = np.random.default_rng(seed)
+    found = [rng.normal(size=np.shape(a)) for a in outputs_of(arrays)]
+    return tuple(found) if isinstance(arrays, tuple) else found[0]
+
+
+def assert_same(actual, expected):
+    for a, e in zip(outputs_of(actual), outputs_of(expected), strict=True):
+        assert_array_equal(np.asarray(a), e)
+
+
+# ---- every operator: the faces are gnograd's own, to the last bit ----
+
+
+@every_operator
+def test_value(name, graph):
+    inputs, function, static = bind(name, graph)
+    expected = getattr(gg, name)(*inputs, **static)
+    assert_same(function(*inputs), expected)
+    assert_same(jax.jit(function)(*inputs), expected)
+
+
+@every_operator
+def test_vjp_jvp_hvp(name, graph):
+    inputs, function, static = bind(name, graph)
+    op = getattr(gg, name)
+    out, pull = jax.vjp(function, *inputs)
+    cotangent, tangents = like(out, 1), like(inputs, 2)
+    _, saved = op.forward(*inputs, return_saved=True, **static)
+    vjp = op.vjp(cotangent, inputs, saved=saved, **static)[: len(inputs)]
+    assert_same(pull(jax.tree.map(jnp.asarray, cotangent)), vjp)
+    assert_same(jax.jvp(function, inputs, tangents)[1], op.jvp(inputs, tangents, **static))
+
+    hvp = op.hvp(cotangent, inputs, tangents, **static)[: len(inputs)]
+
+    def pulled(*x):
+        return jax.vjp(function, *x)[1](jax.tree.map(jnp.asarray, cotangent))
+
+    assert_same(jax.jit(lambda x, t: jax.jvp(pulled, x, t)[1])(inputs, tangents), hvp)
+
+    def pushed(*x):
+        changes = jax.jvp(function, x, tangents)[1]
+        return sum(jnp.vdot(c, t) for c, t in zip(*map(outputs_of, (cotangent, changes)), strict=True))
+
+    assert_same(jax.grad(pushed, argnums=tuple(range(len(inputs))))(*inputs), hvp)
+
+
+@every_operator
+def test_central_differences(name, graph):
+    inputs, function, _ = bind(name, graph)
+    function = jax.jit(function)
+    check_grads(function, inputs, order=1, modes=["fwd"], eps=1e-5)
+    check_grads(function, inputs, order=2, modes=["rev"], eps=1e-5)
+
+
+def test_selection_has_no_derivative():
+    q, k = calls.normal((6, 2, 3), (5, 1, 3))
+    static = dict(block=2, stride=1, block_size=2, n_blocks=2)
+
+    def select(q, k, **more):
+        _, lse = gj.compressed_attention(q, k, k, block=2, stride=1)
+        return gj.select_blocks(q, k, lse, **static, **more)
+
+    _, lse = gg.compressed_attention(q, k, k, block=2, stride=1)
+    expected = gg.select_blocks(q, k, lse, **static)
+    assert_same(select(q, k), expected)
+    cu = [np.array([0, len(q)]), np.array([0, 6])]
+    packed = jax.jit(lambda *a: select(*a[:2], cu_q=a[2], cu_k=a[3], n_keys=6))
+    assert_same(packed(q, k, *cu), expected)
+
+    def attend(q):
+        v = jnp.concatenate([k, k[:1]])
+        return gj.selected_attention(q, v, v, block_index=select(q, k), block_size=2).sum()
+
+    v = np.concatenate([k, k[:1]])
+    vjp = gg.selected_attention.vjp(
+        np.ones((6, 2, 3)), (q, v, v), block_index=expected, block_size=2
+    )
+    assert_allclose(jax.jit(jax.grad(attend))(q), vjp[0], rtol=1e-13, atol=1e-15)
+
+
+# ---- transforms ----
+
+
+def loss_of_coords(graph):
+    h, coords, *rest = calls.gno_inputs()
+    static = dict(graph=graph, activation="tanh")
+    return coords, lambda c: jnp.sin(gj.gno(h, c, *rest, **static)).sum()
+
+
+def test_hessians(graph):
+    coords, loss = loss_of_coords(graph)
+    hessian = jax.hessian(loss)(coords)
+    for outer, inner in ((jax.jacrev, jax.jacrev), (jax.jacrev, jax.jacfwd)):
+        assert_allclose(outer(inner(loss))(coords), hessian, rtol=1e-12, atol=1e-14)
+    assert_allclose(jax.jit(jax.hessian(jax.jit(loss)))(coords), hessian, rtol=1e-13, atol=1e-15)
+    flat = hessian.reshape(16, 16)
+    assert_allclose(flat, flat.T, rtol=1e-12, atol=1e-14)
+
+
+def test_vmap(graph):
+    coords, loss = loss_of_coords(graph)
+    batch = jnp.stack([coords, 2 * coords, coords - 1])
+    gradient = jax.grad(loss)
+    each = jnp.stack([gradient(c) for c in batch])
+    assert_allclose(jax.vmap(gradient)(batch), each, rtol=1e-14)
+    summed = jax.grad(lambda b: jax.vmap(loss)(b).sum())
+    assert_allclose(jax.jit(summed)(batch), each, rtol=1e-14)
+
+
+def test_vmap_over_integers():
+    (q, k, v), _, static = bind("selected_attention", None)
+    batch = jnp.stack([static.pop("block_index"), np.zeros_like(calls.SELECTED)])
+
+    def attend(blocks):
+        return gj.selected_attention(q, k, v, block_index=blocks, **static)
+
+    assert_same(jax.vmap(attend, out_axes=1)(batch), np.stack(list(map(attend, batch)), 1))
+
+
+def test_scan_and_checkpoint(graph):
+    h, kappa = calls.normal((5, 3), (8, 3, 3))
+
+    def step(h, _):
+        return jnp.tanh(gj.gno_aggregate(h, kappa, graph=graph)), None
+
+    def scanned(h):
+        return jax.lax.scan(jax.checkpoint(step), h, length=3)[0].sum()
+
+    def unrolled(h):
+        return sum(step(step(step(h, None)[0], None)[0], None)[:1]).sum()
+
+    assert_allclose(jax.grad(scanned)(h), jax.grad(unrolled)(h), rtol=1e-13, atol=1e-15)
+
+
+def test_gradient_of_one_of_two_outputs():
+    inputs, function, static = bind("compressed_attention", None)
+    for k in (0, 1):
+        cotangents = [None, None]
+        cotangents[k] = np.ones(np.shape(function(*inputs)[k]))
+        expected = gg.compressed_attention.vjp(tuple(cotangents), inputs, **static)
+        got = jax.grad(lambda *x, k=k: function(*x)[k].sum(), argnums=(0, 1, 2))(*inputs)
+        for a, e in zip(got, expected, strict=True):
+            assert_allclose(a, e, rtol=1e-12, atol=1e-14)
+
+
+def test_integers_have_float0_tangents():
+    (q, k, v), _, static = bind("selected_attention", None)
+    blocks = static.pop("block_index").astype(np.int64)
+
+    @jax.jit
+    def attend(q, blocks):
+        return gj.selected_attention(q, k, v, block_index=blocks, **static).sum()
+
+    to_q, to_blocks = jax.grad(attend, argnums=(0, 1), allow_int=True)(q, blocks)
+    assert to_blocks.dtype == jax.dtypes.float0
+    vjp = gg.selected_attention.vjp(
+        np.ones((6, 2, 2)), (q, k, v), block_index=calls.SELECTED, **static
+    )
+    assert_allclose(to_q, vjp[0], rtol=1e-13)
+
+
+# ---- programs and memory ----
+
+
+def spy_on_kernels(patch):
+    """What kernels are called with: (operator, face, addresses of arrays)."""
+    seen = []
+    run = gg.backends.cpu.run
+
+    def spy(operator, face, dtype, arguments):
+        arrays = arguments[-len([a for a in arguments if a is None or isinstance(a, np.ndarray)]) :]
+        seen.append((operator, face, [None if a is None else a.ctypes.data for a in arrays]))
+        run(operator, face, dtype, arguments)
+
+    patch.setattr(gg.backends.cpu, "run", spy)
+    return seen
+
+
+def test_buffers_are_not_copied(graph, monkeypatch):
+    h, kappa = map(jnp.asarray, calls.normal((5, 3), (8, 3, 2)))
+    seen = spy_on_kernels(monkeypatch)
+    out = jax.block_until_ready(gj.gno_aggregate(h, kappa, graph=graph))
+    pointers = [x.unsafe_buffer_pointer() for x in (h, kappa, out)]
+    assert seen == [("gno_aggregate", "forward", pointers)]
+
+
+def test_unwanted_gradients_are_not_computed(graph, monkeypatch):
+    h, kappa = map(jnp.asarray, calls.normal((5, 3), (8, 3, 2)))
+    seen = spy_on_kernels(monkeypatch)
+    jax.block_until_ready(jax.grad(lambda k: gj.gno_aggregate(h, k, graph=graph).sum())(kappa))
+    (arrays,) = [arrays for _, face, arrays in seen if face == "vjp"]
+    assert arrays[-2] is None
+    assert arrays[-1] is not None
+
+
+def test_absent_inputs_and_names(graph):
+    h, coords, U, b_u, V, b_v = calls.gno_inputs(weighted=False)
+    expected = gg.gno(h, coords, U, b_u, V, b_v, graph=graph)
+    assert_same(gj.gno(h, coords, U=U, b_u=b_u, V=V, b_v=b_v, graph=graph), expected)
+    with pytest.raises(TypeError, match="gno: h is given twice"):
+        gj.gno(h, coords, U, b_u, V, b_v, h=h, graph=graph)
+
+
+def test_graph_lives_as_long_as_the_program():
+    h, kappa = calls.normal((5, 3), (8, 3, 2))
+    graph = calls.graph()
+    alive = weakref.ref(graph)
+    program = jax.jit(lambda h, graph=graph: gj.gno_aggregate(h, kappa, graph=graph).sum())
+    compiled = jax.grad(program)
+    expected = compiled(h)
+    ahead = program.lower(h).compile()
+    del graph, program, compiled
+    gc.collect()
+    assert alive() is not None
+    assert_allclose(ahead(h), gj.gno_aggregate(h, kappa, graph=calls.graph()).sum())
+    del ahead, expected
+    jax.clear_caches()
+    gj.adapter._compiled.cache_clear()
+    gc.collect()
+    assert alive() is None
+
+
+def test_graph_made_inside_a_program():
+    h, kappa = calls.normal((5, 3), (8, 3, 2))
+    program = jax.jit(lambda h: gj.gno_aggregate(h, kappa, graph=calls.graph()))
+    for _ in range(2):
+        assert_same(program(h), gg.gno_aggregate(h, kappa, graph=calls.graph()))
+        gc.collect()
+
+
+def test_graph_as_static_argument(graph):
+    h, kappa = calls.normal((5, 3), (8, 3, 2))
+    program = jax.jit(gj.gno_aggregate, static_argnames=("graph", "reduction"))
+    other = gg.Graph.from_edges(calls.DST, calls.SRC, 5, 5)
+    for g in (graph, other, graph):
+        assert_same(
+            program(h, kappa, graph=g, reduction="mean"),
+            gg.gno_aggregate(h, kappa, graph=g, reduction="mean"),
+        )
+    assert program._cache_size() == 2
+
+
+def test_many_threads(graph):
+    coords, loss = loss_of_coords(graph)
+    gradient = jax.jit(jax.grad(loss))
+    expected = gradient(coords)
+    with ThreadPoolExecutor(8) as pool:
+        for got in pool.map(lambda _: np.asarray(gradient(coords)), range(64)):
+            assert_array_equal(got, expected)
+
+
+def test_no_nodes():
+    graph = gg.Graph([0], [])
+    out = gj.gno_aggregate(np.ones((0, 3)), np.ones((0, 3, 2)), graph=graph)
+    assert out.shape == (0, 2)
+
+
+def test_without_x64(graph):
+    inputs, function, static = bind("selected_attention", None)
+    single = tuple(x.astype(np.float32) for x in inputs)
+    expected = gg.selected_attention(*single, **static)
+    with jax.enable_x64(False):
+        # JAX's integers have 32 bits here, gnograd needs 64
+        out = jax.jit(function)(*inputs)
+        assert out.dtype == jnp.float32
+        assert_same(out, expected)
+
+
+def test_disabled_jit(graph):
+    coords, loss = loss_of_coords(graph)
+    expected = jax.grad(loss)(coords)
+    with jax.disable_jit():
+        assert_allclose(jax.grad(loss)(coords), expected, rtol=1e-14)
+
+
+# ---- errors ----
+
+
+def test_errors_when_traced(graph):
+    inputs = calls.gno_inputs()
+    with pytest.raises(TypeError, match="gno: h is float32 but coords is float64"):
+        gj.gno(inputs[0].astype(np.float32), *inputs[1:], graph=graph)
+    with pytest.raises(TypeError, match="gno: b_v is missing, needs an array of shape"):
+        gj.gno(*inputs[:5], graph=graph)
+    with pytest.raises(ValueError, match=r"gno: U has shape \(2, 4\), needs \(d=1, H\)"):
+        jax.jit(lambda *x: gj.gno(*x, graph=graph))(inputs[0], inputs[1][:, :1], *inputs[2:])
+    with pytest.raises(TypeError, match="gno: h is of type list, needs an array"):
+        gj.gno(inputs[0].tolist(), *inputs[1:], graph=graph)
+    with pytest.raises(TypeError, match=r"gno: graph is of type int, needs a gnograd\.Graph"):
+        gj.gno(*inputs, graph=3)
+    with pytest.raises(TypeError, match="gno: unknown argument 'edges'"):
+        gj.gno(*inputs, graph=graph, edges=graph)
+    q, k, v = bind("window_attention", None)[0]
+    with pytest.raises(TypeError, match="window_attention: scale is a JAX array"):
+        jax.jit(lambda scale: gj.window_attention(q, k, v, scale=scale))(0.5)
+
+
+def test_errors_when_computed(graph):
+    inputs, _, static = bind("selected_attention", None)
+    outside = dict(static, block_index=calls.SELECTED + 1)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="selected_attention: .*a block that the"):
+        jax.block_until_ready(gj.selected_attention(*inputs, **outside))
+    wrong = dict(static, block_index=calls.SELECTED.astype(float))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="block_index is float64, needs int32"):
+        jax.block_until_ready(gj.selected_attention(*inputs, **wrong))
+    half = [jnp.asarray(x, jnp.bfloat16) for x in calls.gno_inputs()]
+    with pytest.raises(jax.errors.JaxRuntimeError, match="gno: h is bfloat16, needs float32 or"):
+        jax.block_until_ready(gj.gno(*half, graph=graph))
+
+
+def test_derivatives_that_there_are_not(graph):
+    coords, loss = loss_of_coords(graph)
+    with pytest.raises(NotImplementedError, match="gno: there is no second derivative in forward"):
+        jax.jacfwd(jax.jacfwd(loss))(coords)
+    for third in (jax.jacrev(jax.hessian(loss)), jax.jacfwd(jax.hessian(loss))):
+        with pytest.raises(NotImplementedError, match="gno: there are no third derivatives"):
+            third(coords)
+
+
+def test_program_of_another_process():
+    from gnograd.jax import task
+
+    with pytest.raises(RuntimeError, match="compiled in another process"):
+        task._task_of(type("Call", (), {"attribute": -1}))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys, gnograd; assert 'jax' not in sys.modules",
+        """
+import sys
+sys.modules["jax"] = None
+try:
+    import gnograd.jax
+except ImportError as error:
+    assert "gnograd.jax needs JAX" in str(error) and "pip install" in str(error)
+else:
+    raise SystemExit("no error")
+""",
+    ],
+    ids=["not imported", "missing"],
+)
+def test_jax_is_optional(code):
+    subprocess.run([sys.executable, "-c", code], check=True)
