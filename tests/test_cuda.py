@@ -6,6 +6,7 @@ formulas. ``make test`` names the SIMT build in GNOGRAD_CUDA_LIBRARY.
 """
 
 import contextlib
+import ctypes
 import gc
 import pickle
 import re
@@ -534,6 +535,122 @@ def test_chosen_stream(weighted, calls):
     del x
     assert calls["free"][-1][1] == 60  # behind the kernel that read it
     assert_allclose(out.get(), weighted.out, rtol=1e-12)
+
+
+class Xla:
+    """What XLA hands to a target on a GPU: buffers, a stream, memory, and a place for errors."""
+
+    CODES = {"int32": 4, "int64": 5, "float16": 10, "float32": 11, "float64": 12, "bfloat16": 16}  # noqa: RUF012
+
+    def __init__(self, stream):
+        self.stream, self.blocks, self.taken, self.errors = stream, {}, [], []
+
+    def call(self, task, operands, results):
+        xla = pytest.importorskip("gnograd.jax.xla")
+        from gnograd.jax.task import TARGET, number_of
+
+        number = ctypes.c_int64(number_of(task))
+        scalar = xla._Scalar(xla._INT64, ctypes.pointer(number))
+        attributes = xla._Attributes(n=1, scalars=ctypes.pointer(ctypes.pointer(scalar)))
+        api = xla._Api(
+            error_create=self.function(xla._ErrorCreate, self.create_error),
+            stream_get=self.function(xla._StreamGet, self.give_stream),
+            allocate=self.function(xla._Allocate, self.allocate),
+            free=self.function(xla._Free, self.free),
+        )
+        frame = xla._CallFrame(
+            api=ctypes.pointer(api), stage=xla._EXECUTE, attributes=attributes,
+            operands=self.buffers(xla, operands), results=self.buffers(xla, results),
+        )  # fmt: skip
+        return xla._targets[TARGET, "CUDA"](ctypes.addressof(frame))
+
+    def buffers(self, xla, arrays):
+        found = []
+        for array in arrays:
+            shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
+            buffer = xla._Buffer(
+                dtype=self.CODES[str(array.dtype)],
+                data=array.ctypes.data,
+                rank=array.ndim,
+                dims=shape,
+            )
+            found.append(ctypes.pointer(buffer))
+        pointers = (ctypes.POINTER(xla._Buffer) * len(found))(*found)
+        return xla._Buffers(n=len(found), buffers=pointers)
+
+    def function(self, arguments, do):
+        xla = pytest.importorskip("gnograd.jax.xla")
+        return xla._Function(
+            lambda address: do(ctypes.cast(address, ctypes.POINTER(arguments)).contents)
+        )
+
+    def create_error(self, arguments):
+        self.errors.append(arguments.message.decode())
+        return len(self.errors)
+
+    def give_stream(self, arguments):
+        arguments.stream = self.stream
+
+    def allocate(self, arguments):
+        block = np.full(arguments.bytes + 256, 0xFF, np.uint8)
+        arguments.data = -(-block.ctypes.data // 256) * 256
+        self.blocks[arguments.data] = arguments.bytes, block
+        self.taken.append(arguments.bytes)
+
+    def free(self, arguments):
+        assert self.blocks.pop(arguments.data)[0] == arguments.bytes
+
+
+@on_host
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_jax_buffers(dtype, weighted, monkeypatch):
+    """XLA's buffers are read and written where they are, on its stream, in its memory."""
+    jax_task = pytest.importorskip("gnograd.jax.task")
+    x, w = weighted.x.astype(numbers(dtype)), weighted.w.astype(numbers(dtype))
+    launched = []
+    run = cuda.run
+    monkeypatch.setattr(cuda, "run", lambda *a: (launched.append(cuda._current([], None)), run(*a)))
+    xla = Xla(stream=75)
+    static = (("graph", weighted.graph), ("aggregation", "sum"))
+    yes = True, True
+    forward = jax_task.Task(gg.agg_weighted, static, "forward", jax_task.Parts(yes))
+    out = np.zeros(weighted.out.shape, x.dtype)
+    assert xla.call(forward, [x, w], [out]) is None
+    tolerance = 8 * max(EPS[dtype], 1e-13)
+    assert_allclose(out.astype(float), weighted.out, rtol=tolerance, atol=tolerance)
+    there = jax_task.Parts(yes, cotangents=(True,))
+    vjp = jax_task.Task(gg.agg_weighted, static, "vjp", there, wrt=(False, True))
+    d_w = np.zeros_like(w)
+    assert xla.call(vjp, [x, w, out], [d_w]) is None
+    expected = gg.agg_weighted.vjp(
+        out.astype(float), (x.astype(float), w.astype(float)), graph=weighted.graph
+    )[1]
+    scale = np.abs(expected).max()
+    assert_allclose(d_w.astype(float), expected, rtol=tolerance, atol=tolerance * scale)
+    assert launched == [75, 75]
+    assert not xla.blocks  # all that was taken has been given back
+    wrong = np.zeros((1, 1, 1), x.dtype)
+    assert xla.call(forward, [wrong, w], [out]) == 1
+    assert xla.errors[0].startswith("agg_weighted: x has shape (1, 1, 1), needs")
+
+
+@on_host
+def test_jax_integers_on_device():
+    """Integers of 32 bits become those that the kernel needs, in XLA's memory."""
+    jax_task = pytest.importorskip("gnograd.jax.task")
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=(6, 2, 16)).astype(np.float32) for _ in range(3))
+    ends = np.array([0, 2, 6])
+    out = np.zeros_like(v)
+    static = {k: v for k, v in gg.window_attention.static.items() if k not in ("cu_q", "cu_k")}
+    there = jax_task.Parts((True,) * 5)
+    task = jax_task.Task(gg.window_attention, tuple(static.items()), "forward", there)
+    xla = Xla(stream=0)
+    assert xla.call(task, [q, k, v, ends.astype(np.int32), ends.astype(np.int32)], [out]) is None
+    assert xla.taken[:2] == [24, 24]
+    assert not xla.blocks
+    expected = gg.window_attention(*(x.astype(float) for x in (q, k, v)), cu_q=ends, cu_k=ends)
+    assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
 
 
 @on_host

@@ -85,7 +85,9 @@ def test_vjp_jvp_hvp(name, graph):
 
     def pushed(*x):
         changes = jax.jvp(function, x, tangents)[1]
-        return sum(jnp.vdot(c, t) for c, t in zip(*map(outputs_of, (cotangent, changes)), strict=True))
+        return sum(
+            jnp.vdot(c, t) for c, t in zip(*map(outputs_of, (cotangent, changes)), strict=True)
+        )
 
     assert_same(jax.grad(pushed, argnums=tuple(range(len(inputs))))(*inputs), hvp)
 
@@ -135,10 +137,10 @@ def loss_of_coords(graph):
 
 def test_hessians(graph):
     coords, loss = loss_of_coords(graph)
-    hessian = jax.hessian(loss)(coords)
+    forward_over_reverse = jax.jit(jax.hessian(jax.jit(loss)))(coords)
     for outer, inner in ((jax.jacrev, jax.jacrev), (jax.jacrev, jax.jacfwd)):
-        assert_allclose(outer(inner(loss))(coords), hessian, rtol=1e-12, atol=1e-14)
-    assert_allclose(jax.jit(jax.hessian(jax.jit(loss)))(coords), hessian, rtol=1e-13, atol=1e-15)
+        hessian = jax.jit(outer(inner(loss)))(coords)
+        assert_allclose(hessian, forward_over_reverse, rtol=1e-12, atol=1e-14)
     flat = hessian.reshape(16, 16)
     assert_allclose(flat, flat.T, rtol=1e-12, atol=1e-14)
 
@@ -301,15 +303,22 @@ def test_no_nodes():
     assert out.shape == (0, 2)
 
 
+@pytest.fixture
+def single_precision():
+    jax.config.update("jax_enable_x64", False)
+    yield
+    jax.config.update("jax_enable_x64", True)
+
+
+@pytest.mark.usefixtures("single_precision")
 def test_without_x64(graph):
     inputs, function, static = bind("selected_attention", None)
     single = tuple(x.astype(np.float32) for x in inputs)
     expected = gg.selected_attention(*single, **static)
-    with jax.enable_x64(False):
-        # JAX's integers have 32 bits here, gnograd needs 64
-        out = jax.jit(function)(*inputs)
-        assert out.dtype == jnp.float32
-        assert_same(out, expected)
+    # JAX's integers have 32 bits here, gnograd needs 64
+    out = jax.jit(function)(*inputs)
+    assert out.dtype == jnp.float32
+    assert_same(out, expected)
 
 
 def test_disabled_jit(graph):
@@ -344,7 +353,7 @@ def test_errors_when_traced(graph):
 def test_errors_when_computed(graph):
     inputs, _, static = bind("selected_attention", None)
     outside = dict(static, block_index=calls.SELECTED + 1)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="selected_attention: .*a block that the"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="a block that the sequence"):
         jax.block_until_ready(gj.selected_attention(*inputs, **outside))
     wrong = dict(static, block_index=calls.SELECTED.astype(float))
     with pytest.raises(jax.errors.JaxRuntimeError, match="block_index is float64, needs int32"):
@@ -357,10 +366,10 @@ def test_errors_when_computed(graph):
 def test_derivatives_that_there_are_not(graph):
     coords, loss = loss_of_coords(graph)
     with pytest.raises(NotImplementedError, match="gno: there is no second derivative in forward"):
-        jax.jacfwd(jax.jacfwd(loss))(coords)
-    for third in (jax.jacrev(jax.hessian(loss)), jax.jacfwd(jax.hessian(loss))):
+        jax.jit(jax.jacfwd(jax.jacfwd(loss)))(coords)
+    for third in (jax.jacrev(jax.hessian(loss)), jax.jacrev(jax.jacrev(jax.jacrev(loss)))):
         with pytest.raises(NotImplementedError, match="gno: there are no third derivatives"):
-            third(coords)
+            jax.jit(third)(coords)
 
 
 def test_program_of_another_process():

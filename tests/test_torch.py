@@ -9,89 +9,48 @@ import sys
 import numpy as np
 import pytest
 
+import calls
 import gnograd as gg
+from calls import DST, SRC
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 
-SRC, DST = [0, 1, 3, 3, 2, 2, 4, 0], [1, 1, 0, 2, 2, 4, 4, 4]  # node 3 has no incoming edge
-
-# blocks of two sequences, with 4 and 3 keys
-SELECTED = torch.tensor([[[0, 1]], [[1, -1]], [[1, 0]], [[1, 1]], [[0, -1]], [[0, 1]]])
-OFFSETS = torch.tensor([[0, 3, 6], [0, 4, 7]])
+# static arguments that are arrays may be tensors of any integer type
+SELECTED, OFFSETS = (torch.from_numpy(a).long() for a in (calls.SELECTED, calls.OFFSETS))
 
 
 @pytest.fixture
 def graph():
-    return gg.Graph.from_edges(SRC[::-1], DST[::-1], 5, 5)
+    return calls.graph()
 
 
 def tensors(*shapes, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return [
-        torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True)
-        for shape in shapes
-    ]
+    return as_tensors(calls.normal(*shapes, seed=seed))
+
+
+def as_tensors(arrays):
+    return [torch.from_numpy(a).requires_grad_() for a in arrays]
 
 
 def gno_inputs(weighted=True):
-    shapes = (5, 3), (8, 2), (2, 4), (4,), (4, 3, 2), (3, 2), (8,)
-    return tensors(*shapes[: 7 if weighted else 6])
+    return as_tensors(calls.gno_inputs(weighted))
 
 
 def basis_inputs():
-    x, w = tensors((8, 1), (2,))
-    return [x.detach().sigmoid().requires_grad_(), w]
+    return as_tensors(calls.basis_inputs())
 
 
 def jets_inputs():
-    layers, weights = (2 * 4 + 4 + 4 * 3 + 3,), (8, 3)
-    return tensors((5, 3), (5, 2), (5, 2), layers, (3, 3, 2), (3, 2), (8,), weights)
-
-
-# One call of every operator: inputs, static arguments. Activations are smooth for gradgradcheck.
-def cases():
-    h, hid = (5, 3), (8, 4)
-    gat = dict(num_heads=2, activation="Tanh")
-    return {
-        "gno": (gno_inputs(), dict(activation="gelu", reduction="mean")),
-        "gno_contract": (tensors(h, hid, (4, 3, 2), (3, 2)), dict(reduction="mean")),
-        "gno_aggregate": (tensors(h, (8, 3, 2)), {}),
-        "gno_kernel": (gno_inputs()[1:6], dict(activation="tanh")),
-        "gno_with_laplacian": (
-            jets_inputs(),
-            dict(widths=[4, 3], activation="tanh", reduction="mean"),
-        ),
-        "gno_with_gradient": (jets_inputs()[:6], dict(widths=[4, 3], activation="silu")),
-        "gno_with_hessian": (jets_inputs()[:6], dict(widths=[4, 3], activation="sin")),
-        "agg_weighted": (tensors(h, (8,)), dict(aggregation="mean")),
-        "agg_simple": (tensors(h, (8, 2)), dict(aggregation="max")),
-        "mha_gat": (tensors((5, 6), (5, 6), (16,), (8, 4)), gat),
-        "mha_gat_v2": (tensors((5, 6), (5, 6), (6,), (8, 6)), gat),
-        "mha_simple": (tensors((5, 6), (5, 6), (5, 6), (8, 6)), dict(num_heads=2)),
-        "radial_basis": (basis_inputs(), dict(n_spherical=3)),
-        "agg_edge_to_edge": (
-            tensors((8, 3), (8, 6), (8, 4), (10, 2)),
-            dict(n_spherical=3, n_radial=2),
-        ),
-        "selected_attention": (
-            tensors((6, 2, 3), (7, 1, 3), (7, 1, 2)),
-            dict(block_index=SELECTED, block_size=2, cu_q=OFFSETS[0], cu_k=OFFSETS[1]),
-        ),
-        "compress": (
-            tensors((7, 2, 3), (2, 2)),
-            dict(block=2, stride=1, cu=OFFSETS[1], n_compressed=5),
-        ),
-        "compressed_attention": (tensors((5, 2, 3), (4, 1, 3), (4, 1, 2)), dict(block=2, stride=1)),
-        "window_attention": (tensors(*[(6, 2, 3)] * 3), dict(window=3, causal=True)),
-    }
+    return as_tensors(calls.jets_inputs())
 
 
 def bind(name, graph):
-    inputs, static = cases()[name]
-    if "graph" in getattr(gg, name).static:
-        static = static | {"graph": graph}
-    return inputs, lambda *x: getattr(gt, name)(*x, **static), static
+    arrays, static = calls.call_of(name, graph)
+    static = {
+        k: torch.from_numpy(v).long() if isinstance(v, np.ndarray) else v for k, v in static.items()
+    }
+    return as_tensors(arrays), lambda *x: getattr(gt, name)(*x, **static), static
 
 
 def outputs_of(result):
@@ -107,7 +66,7 @@ def numpy_static(static):
     }
 
 
-NAMES = list(cases())
+NAMES = list(calls.calls())
 
 
 @pytest.mark.parametrize("name", NAMES)

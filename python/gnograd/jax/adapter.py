@@ -199,15 +199,14 @@ def _differentiate(
 def _differentiate_forward(at: Parts, moved: Parts, task: Task) -> tuple[list[Any], list[Any]]:
     """Forward mode, which is what reverse mode is made of: with all that the vjp would like."""
     along = moved.operands[: len(task.op.inputs)]
-    names = [name for name, spec in task.signature.saved.items() if spec != "None"]
     n = len(task.signature.outputs)
     differentiable = isinstance(task.op, Operator) and any(_there(along))
     values = _bind(task, "forward", at, keeps=task.keeps or differentiable)
     changes = list(map(_zero, values))
     if differentiable:
-        own = [name for name in names if name not in task.signature.outputs]
+        own = [name for name in task.saved_names if name not in task.signature.outputs]
         results = dict(zip([*task.signature.outputs, *own], values, strict=True))
-        saved = [results[name] for name in names]
+        saved = [results[name] for name in task.saved_names]
         changes[:n] = _bind(task, "jvp", at._replace(tangents=along, saved=saved))
     return (values, changes) if task.keeps else (values[:n], changes[:n])
 

@@ -198,13 +198,13 @@ def run_on_cuda(call: xla.Call) -> None:
 
     try:
         with cuda.using(call.stream, empty):
-            _task_of(call).run(cuda, list(map(array, call.operands)), list(map(array, call.results)))
+            _task_of(call).run(
+                cuda, list(map(array, call.operands)), list(map(array, call.results))
+            )
     finally:
         for address, size in scratch:
             call.free(address, size)
 
 
-HANDLERS = [
-    xla.register(TARGET, "cpu", run_on_cpu),
-    xla.register(TARGET, "CUDA", run_on_cuda),
-]
+xla.register(TARGET, "cpu", run_on_cpu)
+xla.register(TARGET, "CUDA", run_on_cuda)

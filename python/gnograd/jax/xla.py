@@ -11,8 +11,20 @@ refuses one that it does not understand.
 from __future__ import annotations
 
 from collections.abc import Callable
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_int64, c_size_t
-from ctypes import c_uint32, c_void_p, cast, sizeof
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    Structure,
+    byref,
+    c_char_p,
+    c_int,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_void_p,
+    cast,
+    sizeof,
+)
 from typing import Any, NamedTuple
 
 import jax.ffi
@@ -198,7 +210,7 @@ class Call:
             raise MemoryError(otherwise) if function == "allocate" else RuntimeError(otherwise)
 
 
-def register(name: str, platform: str, function: Callable[[Call], None]) -> Any:
+def register(name: str, platform: str, function: Callable[[Call], None]) -> None:
     """Make a function a target of XLA.
 
     Parameters
@@ -208,11 +220,6 @@ def register(name: str, platform: str, function: Callable[[Call], None]) -> Any:
     function : callable
         Reads the operands of a `Call` and writes its results. What it raises becomes an error of
         XLA with the same message. It is called in any thread.
-
-    Returns
-    -------
-    callable
-        What XLA calls, from now on for ever.
     """
 
     def target(frame_address: int) -> int | None:
@@ -226,15 +233,13 @@ def register(name: str, platform: str, function: Callable[[Call], None]) -> Any:
                 return _error(frame, error)
         return None
 
-    callback = _Function(target)
-    _targets.append(callback)
+    callback = _targets[name, platform] = _Function(target)
     capsule = jax.ffi.pycapsule(cast(callback, c_void_p).value)
     jax.ffi.register_ffi_target(name, capsule, platform=platform)
-    return callback
 
 
-_targets: list[Any] = []
-"""XLA has their addresses alone."""
+_targets: dict[tuple[str, str], Any] = {}
+"""XLA has but their addresses."""
 
 
 def _tell_version(extension_address: int) -> None:
