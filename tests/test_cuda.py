@@ -611,26 +611,33 @@ def test_jax_buffers(dtype, weighted, monkeypatch):
     run = cuda.run
     monkeypatch.setattr(cuda, "run", lambda *a: (launched.append(cuda._current([], None)), run(*a)))
     xla = Xla(stream=75)
-    static = (("graph", weighted.graph), ("aggregation", "sum"))
-    yes = True, True
-    forward = jax_task.Task(gg.agg_weighted, static, "forward", jax_task.Parts(yes))
+    # the graph is gone: it is made again, of its arrays
+    graph = weighted.graph
+    key = jax_task.GraphKey(-1, graph.n_src)
+    static = (("graph", key), ("aggregation", "sum"))
+    signature = gg.agg_weighted.signature(graph=graph)
+    problem = jax_task.Problem(gg.agg_weighted, static, signature, ())
+    csc = [graph.offsets, graph.indices, graph.edge_ids]
+    yes = (True,) * 5
+    forward = jax_task.Task(problem, "forward", jax_task.Parts(yes))
     out = np.zeros(weighted.out.shape, x.dtype)
-    assert xla.call(forward, [x, w], [out]) is None
+    assert xla.call(forward, [x, w, *csc], [out]) is None
     tolerance = 8 * max(EPS[dtype], 1e-13)
     assert_allclose(out.astype(float), weighted.out, rtol=tolerance, atol=tolerance)
     there = jax_task.Parts(yes, cotangents=(True,))
-    vjp = jax_task.Task(gg.agg_weighted, static, "vjp", there, wrt=(False, True))
+    vjp = jax_task.Task(problem, "vjp", there, wrt=(False, True))
     d_w = np.zeros_like(w)
-    assert xla.call(vjp, [x, w, out], [d_w]) is None
+    assert xla.call(vjp, [x, w, *csc, out], [d_w]) is None
     expected = gg.agg_weighted.vjp(
         out.astype(float), (x.astype(float), w.astype(float)), graph=weighted.graph
     )[1]
     scale = np.abs(expected).max()
     assert_allclose(d_w.astype(float), expected, rtol=tolerance, atol=tolerance * scale)
     assert launched == [75, 75]
+    jax_task._again.clear()
     assert not xla.blocks  # all that was taken has been given back
     wrong = np.zeros((1, 1, 1), x.dtype)
-    assert xla.call(forward, [wrong, w], [out]) == 1
+    assert xla.call(forward, [wrong, w, *csc], [out]) == 1
     assert xla.errors[0].startswith("agg_weighted: x has shape (1, 1, 1), needs")
 
 
@@ -644,7 +651,9 @@ def test_jax_integers_on_device():
     out = np.zeros_like(v)
     static = {k: v for k, v in gg.window_attention.static.items() if k not in ("cu_q", "cu_k")}
     there = jax_task.Parts((True,) * 5)
-    task = jax_task.Task(gg.window_attention, tuple(static.items()), "forward", there)
+    signature = gg.window_attention.signature(**static, cu_q=ends, cu_k=ends)
+    problem = jax_task.Problem(gg.window_attention, tuple(static.items()), signature, ())
+    task = jax_task.Task(problem, "forward", there)
     xla = Xla(stream=0)
     assert xla.call(task, [q, k, v, ends.astype(np.int32), ends.astype(np.int32)], [out]) is None
     assert xla.taken[:2] == [24, 24]

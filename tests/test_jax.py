@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import subprocess
 import sys
+import types
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -249,31 +251,31 @@ def test_absent_inputs_and_names(graph):
         gj.gno(h, coords, U, b_u, V, b_v, h=h, graph=graph)
 
 
-def test_graph_lives_as_long_as_the_program():
+def test_programs_outlive_their_graphs():
     h, kappa = calls.normal((5, 3), (8, 3, 2))
+    expected = gg.gno_aggregate(h, kappa, graph=calls.graph())
     graph = calls.graph()
     alive = weakref.ref(graph)
-    program = jax.jit(lambda h, graph=graph: gj.gno_aggregate(h, kappa, graph=graph).sum())
-    compiled = jax.grad(program)
-    expected = compiled(h)
-    ahead = program.lower(h).compile()
-    del graph, program, compiled
-    gc.collect()
-    assert alive() is not None
-    assert_allclose(ahead(h), gj.gno_aggregate(h, kappa, graph=calls.graph()).sum())
-    del ahead, expected
+    function = functools.partial(gj.gno_aggregate, kappa=kappa, graph=graph)
+    program = jax.jit(function).lower(h).compile()
+    inside = jax.jit(lambda h: gj.gno_aggregate(h, kappa, graph=calls.graph()))
+    _, pull = jax.vjp(lambda h: gj.gno_aggregate(h, kappa, graph=calls.graph()), h)
+    del graph, function
     jax.clear_caches()
-    gj.adapter._compiled.cache_clear()
     gc.collect()
     assert alive() is None
+    for run in (program, program, inside, inside):
+        assert_same(run(h), expected)
+    (vjp, _) = gg.gno_aggregate.vjp(expected, (h, kappa), graph=calls.graph())
+    assert_same(pull(jnp.asarray(expected))[0], vjp)
 
 
-def test_graph_made_inside_a_program():
-    h, kappa = calls.normal((5, 3), (8, 3, 2))
-    program = jax.jit(lambda h: gj.gno_aggregate(h, kappa, graph=calls.graph()))
-    for _ in range(2):
-        assert_same(program(h), gg.gno_aggregate(h, kappa, graph=calls.graph()))
-        gc.collect()
+def test_temporary_programs(graph):
+    """The last Python object of a program goes while XLA is still at it."""
+    coords, loss = loss_of_coords(graph)
+    expected = jax.grad(loss)(coords)
+    for k in range(10):
+        assert_allclose(jax.jit(jax.grad(lambda c, k=k: loss(c) + k))(coords), expected)
 
 
 def test_graph_as_static_argument(graph):
@@ -376,7 +378,7 @@ def test_program_of_another_process():
     from gnograd.jax import task
 
     with pytest.raises(RuntimeError, match="compiled in another process"):
-        task._task_of(type("Call", (), {"attribute": -1}))
+        task._task_of(types.SimpleNamespace(attribute=-1))
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,19 @@ class Signature(NamedTuple):
     is that output; "None" is one that these static arguments do not need."""
     arrays: Mapping[str, str] = MappingProxyType({})
     """Shapes of static arguments that are arrays, each with its dtype."""
+
+    @property
+    def needed(self) -> list[bool]:
+        """Which of `saved` these static arguments need."""
+        return [spec != "None" for spec in self.saved.values()]
+
+    def kept(self, results: Sequence[Any]) -> list[Any]:
+        """What is saved, as far as it is needed, of all that `Function.results` tells of."""
+        names = [name for name, needed in zip(self.saved, self.needed, strict=True) if needed]
+        own = [name for name in names if name not in self.outputs]
+        by_name = dict(zip([*self.outputs, *own], results, strict=True))
+        return [by_name[name] for name in names]
+
     faults: Sequence[tuple[type[Exception], str]] = ()
     """What is looked for in these arrays before kernels run that cannot refuse it themselves: the
     errors, and their messages for the item at fault."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -30,7 +29,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from gnograd import shapes
-from gnograd.jax.task import TARGET, Parts, Task, number_of, spread
+from gnograd.graph import Graph
+from gnograd.jax.task import TARGET, GraphKey, Parts, Problem, Task, number_of, spread
 from gnograd.operator import Function, Operator
 
 __all__ = ["jax_operator"]
@@ -58,11 +58,12 @@ def jax_operator(op: Function[Any]) -> Callable[..., Any]:
         given, static = op.arrange(inputs, arguments)
         names = (*op.inputs, *op.arrays)
         operands = [_array(op, *pair) for pair in zip(names, given, strict=True)]
-        task = Task(op, _hashable(op, static), "forward", Parts(_there(operands)))
-        specs = task.signature.arrays
+        problem = _problem(op, operands, static)
         for k, name in enumerate(op.arrays, len(op.inputs)):
-            operands[k] = _integers(operands[k], shapes.parse(specs[name]).dtype)
-        outputs = _bind(task, "forward", Parts(operands))[: op.n_outputs]
+            dtype = shapes.parse(problem.signature.arrays[name]).dtype
+            operands[k] = _integers(operands[k], dtype)
+        operands += _graph_arrays(static.get("graph"))
+        outputs = _bind(problem, "forward", Parts(operands))
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
     function.__name__ = function.__qualname__ = op.name
@@ -78,21 +79,43 @@ def _array(op: Function[Any], name: str, value: Any) -> Any:
     return jnp.asarray(value)
 
 
-def _integers(array: Any, dtype: str) -> Any:
-    """The same numbers in the type that the operator needs, or in the largest that JAX has."""
-    if array is None or not dtype or not jnp.issubdtype(array.dtype, jnp.integer):
-        return array
-    return array.astype(jax.dtypes.canonicalize_dtype(dtype))
-
-
-def _hashable(op: Function[Any], static: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _problem(op: Function[Any], operands: Sequence[Any], static: dict[str, Any]) -> Problem:
     for name, value in static.items():
         if isinstance(value, jax.Array):
             raise TypeError(
                 f"{op.name}: {name} is a JAX array, but needs to be known when the program is "
                 "compiled"
             )
-    return tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in static.items())
+    n = len(op.inputs)
+    # a signature may look at the numbers in static arrays, but not for the shapes of results
+    arrays = [None if x is None else np.broadcast_to(0, x.shape) for x in operands[n:]]
+    given = static | dict(zip(op.arrays, arrays, strict=True))
+    results = op.results(
+        [None if x is None else (x.shape, str(x.dtype)) for x in operands[:n]], **given
+    )
+    graph = static.get("graph")
+    hashable = {k: tuple(v) if isinstance(v, list) else v for k, v in static.items()}
+    if graph is not None:
+        hashable["graph"] = GraphKey(graph.number, graph.n_src)
+    return Problem(op, tuple(hashable.items()), op.signature(**given), tuple(results.values()))
+
+
+def _integers(array: Any, dtype: str) -> Any:
+    """The same numbers in the type that the operator needs, or in the largest that JAX has."""
+    if array is None or not jnp.issubdtype(array.dtype, jnp.integer):
+        return array
+    return array.astype(jax.dtypes.canonicalize_dtype(dtype))
+
+
+def _graph_arrays(graph: Graph | None) -> list[Any]:
+    """What makes the graph, in case that it is gone when the program runs."""
+    if graph is None:
+        return []
+    longest = jax.dtypes.canonicalize_dtype("int64")
+    return [
+        None if array is None else np.asarray(array, longest)
+        for array in (graph.offsets, graph.indices, graph.edge_ids)
+    ]
 
 
 # ---- the primitives ----
@@ -110,27 +133,19 @@ def _primitive(face: str) -> Primitive:
     return primitive
 
 
-def _bind(task: Task, face: str, at: Parts, wrt: Sequence[bool] = (), keeps: bool = False) -> Any:
-    """Apply a face of the operator of another task."""
-    there = Parts(*map(_there, at))
-    task = replace(task, face=face, there=there, wrt=tuple(wrt), keeps=keeps)
+def _bind(
+    problem: Problem, face: str, at: Parts, wrt: Sequence[bool] = (), keeps: bool = False
+) -> Any:
+    task = Task(problem, face, Parts(*map(_there, at)), tuple(wrt), keeps)
     return _PRIMITIVES[face].bind(*_flat(at), task=task)
 
 
 def _results(*operands: Any, task: Task) -> list[Any]:
     """Shapes and dtypes of what a primitive gives."""
-    at, n = task.parts(operands), len(task.op.inputs)
     if task.face in ("vjp", "hvp"):
-        wanted = zip(at.operands, task.wrt, strict=False)
+        wanted = zip(task.parts(operands).operands, task.wrt, strict=False)
         return [jax.core.ShapedArray(x.shape, x.dtype) for x, wrt in wanted if wrt]
-    # signatures may look at the numbers in static arrays, but not for the shapes of results
-    arrays = [None if x is None else np.broadcast_to(0, x.shape) for x in at.operands[n:]]
-    results = task.op.results(
-        [None if x is None else (x.shape, str(x.dtype)) for x in at.operands[:n]],
-        **task.arguments,
-        **dict(zip(task.op.arrays, arrays, strict=True)),
-    )
-    given = list(results.values())[: None if task.keeps else len(task.signature.outputs)]
+    given = task.problem.results[: None if task.keeps else task.problem.op.n_outputs]
     return [jax.core.ShapedArray(shape, jnp.dtype(dtype)) for shape, dtype in given]
 
 
@@ -147,10 +162,9 @@ def _compiled(task: Task) -> Any:
 def _lower(ctx: Any, *operands: Any, task: Task) -> Any:
     if task.face == "curve":
         raise NotImplementedError(
-            f"{task.op.name}: there is no second derivative in forward over forward mode; "
+            f"{task.problem.op.name}: there is no second derivative in forward over forward mode; "
             "jax.jacfwd(jax.jacrev(f)) and jax.jacrev(jax.jacfwd(f)) are equal to it"
         )
-    ctx.module_context.add_keepalive(task)
     return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, task=np.int64(number_of(task)))
 
 
@@ -174,45 +188,45 @@ def _loop(arrays: Sequence[Any], dims: Sequence[Any], *, task: Task) -> tuple[An
 def _differentiate(
     primals: Sequence[Any], tangents: Sequence[Any], *, task: Task
 ) -> tuple[list[Any], list[Any]]:
-    at, moved = task.parts(primals), task.parts(map(_or_none, tangents))
+    problem, at, moved = task.problem, task.parts(primals), task.parts(map(_or_none, tangents))
+    along = moved.operands[: len(problem.op.inputs)]
     if task.face == "forward":
-        return _differentiate_forward(at, moved, task)
+        return _differentiate_forward(at, along, task)
     terms = []
-    along = moved.operands[: len(task.op.inputs)]
     if any(_there(along)):
         if task.face == "jvp":
-            terms.append(_bind(task, "curve", at._replace(others=along, saved=())))
+            terms.append(_bind(problem, "curve", at._replace(others=along, saved=())))
         elif task.face == "vjp":
-            terms.append(_bind(task, "hvp", at._replace(tangents=along, saved=()), task.wrt))
+            terms.append(_bind(problem, "hvp", at._replace(tangents=along, saved=()), task.wrt))
         else:
-            raise NotImplementedError(f"{task.op.name}: there are no third derivatives")
+            raise NotImplementedError(f"{problem.op.name}: there are no third derivatives")
     for group in ("cotangents", "tangents", "others"):
         if any(_there(getattr(moved, group))):
             linear = at._replace(**{group: getattr(moved, group)})
-            terms.append(_bind(task, task.face, linear, task.wrt))
+            terms.append(_bind(problem, task.face, linear, task.wrt))
     values = _PRIMITIVES[task.face].bind(*primals, task=task)
     if not terms:
         return values, list(map(_zero, values))
     return values, [functools.reduce(jnp.add, column) for column in zip(*terms, strict=True)]
 
 
-def _differentiate_forward(at: Parts, moved: Parts, task: Task) -> tuple[list[Any], list[Any]]:
+def _differentiate_forward(
+    at: Parts, along: Sequence[Any], task: Task
+) -> tuple[list[Any], list[Any]]:
     """Forward mode, which is what reverse mode is made of: with all that the vjp would like."""
-    along = moved.operands[: len(task.op.inputs)]
-    n = len(task.signature.outputs)
-    differentiable = isinstance(task.op, Operator) and any(_there(along))
-    values = _bind(task, "forward", at, keeps=task.keeps or differentiable)
+    problem = task.problem
+    differentiable = isinstance(problem.op, Operator) and any(_there(along))
+    values = _bind(problem, "forward", at, keeps=task.keeps or differentiable)
     changes = list(map(_zero, values))
     if differentiable:
-        own = [name for name in task.saved_names if name not in task.signature.outputs]
-        results = dict(zip([*task.signature.outputs, *own], values, strict=True))
-        saved = [results[name] for name in task.saved_names]
-        changes[:n] = _bind(task, "jvp", at._replace(tangents=along, saved=saved))
-    return (values, changes) if task.keeps else (values[:n], changes[:n])
+        point = at._replace(tangents=along, saved=problem.signature.kept(values))
+        changes[: problem.op.n_outputs] = _bind(problem, "jvp", point)
+    n = None if task.keeps else problem.op.n_outputs
+    return values[:n], changes[:n]
 
 
 def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
-    at, given = task.parts(args), list(map(_or_none, cotangents))
+    problem, at, given = task.problem, task.parts(args), list(map(_or_none, cotangents))
     (group,) = [g for g in Parts._fields if any(map(ad.is_undefined_primal, getattr(at, g)))]
     asked = [ad.is_undefined_primal(x) for x in getattr(at, group)]
     gradients: Sequence[Any] = [None] * len(asked)
@@ -220,19 +234,19 @@ def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
         if group == "cotangents":  # of vjp and hvp, whose own cotangents are those of gradients
             along = spread(task.wrt, given)
             if task.face == "vjp":
-                gradients = _bind(task, "jvp", at._replace(cotangents=(), tangents=along))
+                gradients = _bind(problem, "jvp", at._replace(cotangents=(), tangents=along))
             else:
-                gradients = _bind(task, "curve", at._replace(cotangents=(), others=along))
+                gradients = _bind(problem, "curve", at._replace(cotangents=(), others=along))
         elif task.face == "jvp":
             point = at._replace(cotangents=given, tangents=())
-            gradients = spread(asked, _bind(task, "vjp", point, asked))
+            gradients = spread(asked, _bind(problem, "vjp", point, asked))
         else:  # hvp and curve, symmetric in the two tangents
             if task.face == "hvp":
                 point = at._replace(tangents=spread(task.wrt, given))
             else:
                 known = at.others if group == "tangents" else at.tangents
                 point = at._replace(cotangents=given, tangents=known, others=())
-            gradients = spread(asked, _bind(task, "hvp", point, asked))
+            gradients = spread(asked, _bind(problem, "hvp", point, asked))
     mine = [g if wanted else None for g, wanted in zip(gradients, asked, strict=True)]
     result = Parts(*([None] * len(part) for part in at))._replace(**{group: mine})
     masked = (zip(*pair, strict=True) for pair in zip(task.there, result, strict=True))

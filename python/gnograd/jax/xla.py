@@ -10,7 +10,7 @@ refuses one that it does not understand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -25,7 +25,7 @@ from ctypes import (
     cast,
     sizeof,
 )
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.ffi
 
@@ -53,7 +53,7 @@ _CODES = {
 
 
 class _Head(Structure):
-    _fields_ = (("size", c_size_t), ("extensions", c_void_p))
+    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (("size", c_size_t), ("extensions", c_void_p))
 
 
 class _Buffer(_Head):
@@ -87,7 +87,11 @@ class _Version(_Head):
 
 
 class _Extension(Structure):
-    _fields_ = (("size", c_size_t), ("type", c_int), ("next", c_void_p))
+    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (
+        ("size", c_size_t),
+        ("type", c_int),
+        ("next", c_void_p),
+    )
 
 
 class _Metadata(Structure):

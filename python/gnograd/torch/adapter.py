@@ -207,8 +207,7 @@ class _Faces(_Face):
         operands, saved, wrt, static = args[:m], args[m], args[m + 1], args[m + 2 :]
         with _arrays(operands) as (array, tensor):
             given = self.static_arrays(array, operands, static)
-            specs = self.op.signature(**given).saved.values()
-            kept = _spread([spec != "None" for spec in specs], saved) if saved else None
+            kept = _spread(self.op.signature(**given).needed, saved) if saved else None
             return _present(
                 tensor,
                 self.op.vjp(
@@ -258,11 +257,7 @@ class _Faces(_Face):
         self, outputs: Sequence[Tensor], operands: Tensors, static: Sequence[Any]
     ) -> list[Tensor]:
         """What the vjp wants of the results of forward, in its order."""
-        signature = self.op.signature(**self.static(operands, static))
-        saved = [name for name, spec in signature.saved.items() if spec != "None"]
-        own = [name for name in saved if name not in signature.outputs]
-        results = dict(zip([*signature.outputs, *own], outputs, strict=True))
-        return [results[name] for name in saved]
+        return self.op.signature(**self.static(operands, static)).kept(outputs)
 
     # ---- the two rules, for the dispatcher ----
 
