@@ -2,6 +2,7 @@
 """The frame that all operators share, with a kernel that only writes down its arguments."""
 
 import copy
+import functools
 import inspect
 import pickle
 
@@ -115,6 +116,35 @@ def test_hvp(calls, graph, inputs):
     gradients = attend.hvp(cotangent, inputs, (inputs[0],), wrt="x", graph=graph, heads=4)
     expected = [*cotangent, *inputs, inputs[0], None, None, gradients[0], None, None]
     assert calls == [("hvp", (graph.handle, 4, 2, 0, 0.2, *map(address, expected)))]
+
+
+def test_results_are_written_where_the_caller_wants(calls, graph, inputs):
+    mine = np.empty((2, 8))
+    y, z = attend.forward(*inputs, out=(mine,), graph=graph, heads=4)
+    assert y is mine
+    assert z.shape == (3,)
+    most, where = np.empty((2, 4)), np.empty(2, np.int64)
+    _, saved = attend.forward(
+        *inputs, return_saved=True, out=(mine, z, most, where), graph=graph, heads=4, kind="hard"
+    )
+    assert [a is b for a, b in zip(saved, (mine, most, where), strict=True)] == [True] * 3
+    assert attend.jvp(inputs, (inputs[0],), out=(mine, z), graph=graph, heads=4)[1] is z
+    to_a = np.empty(16)
+    for face in (attend.vjp, functools.partial(attend.hvp, tangents=(inputs[0],))):
+        gradients = face((y, z), inputs, wrt=["x", "a"], out=(None, to_a), graph=graph, heads=4)
+        assert gradients[0].shape == (3, 8)
+        assert gradients[1] is to_a
+        assert gradients[2] is None
+    assert len(calls) == 5
+
+
+def test_wrong_out(graph, inputs):
+    with pytest.raises(ValueError, match=r"attend: out for y has shape \(8, 2\), needs"):
+        attend.forward(*inputs, out=(np.empty((8, 2)),), graph=graph, heads=4)
+    with pytest.raises(ValueError, match="attend: out for y is not contiguous"):
+        attend.forward(*inputs, out=(np.empty((8, 2)).T,), graph=graph, heads=4)
+    with pytest.raises(TypeError, match="attend: x is float64 but out for z is float32"):
+        attend.jvp(inputs, (), out=(None, np.empty(3, np.float32)), graph=graph, heads=4)
 
 
 def test_strided_and_unaligned_inputs_are_copied(calls, graph, inputs):

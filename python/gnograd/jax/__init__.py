@@ -8,7 +8,7 @@ try:
     import jax.ffi  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "gnograd.jax needs JAX 0.6 or later: pip install jax, or jax[cuda12] for NVIDIA GPUs"
+        "gnograd.jax needs JAX 0.6.2 or later: pip install jax, or jax[cuda12] for NVIDIA GPUs"
     ) from error
 
 from gnograd.jax.adapter import jax_operator
