@@ -143,145 +143,202 @@ struct JetSlices {
     launch_threads(slice.n * width, stream, add_segments<R, Target>, slice, segments(slice, 1),
                    width, of_segments, target);
   }
-  void gather_sources_of(const EdgeSlice& slice) const {
-    launch_threads(slice.n * problem.f_in, stream, gather_sources<R, S>, slice, problem.h,
-                   problem.f_in, x);
-  }
-  // kappa of every edge and channel, for a diagonal kernel
-  void load_kappa(const EdgeSlice& slice, const Product<R>& product, const Planes<S>& jets) const {
-    const Shape shape{slice.n * problem.channels(), problem.f_out, features()};
-    const auto a = jets.rows(features()), b = layer.rows(problem.f_out);
-    multiply_planes(product, shape, a, b, panels, stream);
+};
+
+// ---- the sums of a slice: from its jets to `of_segments`, and back ----
+
+template <class R, class S>
+class FullForward {
+  const JetSlices<R, S>& all;
+  const JetsProblem<R, S>& problem = all.problem;
+  int64_t channels = problem.channels(), features = all.features();
+  int64_t inner = problem.f_in * features;
+  Product<R> to_outputs;
+
+ public:
+  FullForward(const JetSlices<R, S>& all, Workspace& workspace)
+      : all(all), to_outputs({all.length * channels, problem.f_out, inner}, workspace) {}
+
+  void operator()(const EdgeSlice& slice, const Planes<S>& jets, R* of_segments) const {
+    const Input<R, S> x{all.x.v, all.x.d};
+    launch_threads(slice.n * problem.f_in, all.stream, gather_sources<R, S>, slice, problem.h,
+                   problem.f_in, all.x);
+    sum_segments(all.segments(slice, 1), x, problem.f_in, jets, channels * features, features,
+                 all.panels, all.stream);
+    to_outputs(ScalarTraits<S>::dual, {slice.n * channels, problem.f_out, inner, all.count + 1},
+               all.panels.rows(inner), all.layer.rows(problem.f_out), of_segments, false,
+               all.stream);
   }
 };
 
 template <class R, class S>
+class FullReverse {
+  const JetSlices<R, S>& all;
+  const JetsProblem<R, S>& problem = all.problem;
+  int64_t f_in = problem.f_in, f_out = problem.f_out, features = all.features();
+  int64_t inner = f_out * features;
+  Product<R> to_h, to_layer, to_panels;
+
+ public:
+  FullReverse(const JetSlices<R, S>& all, Workspace& workspace)
+      : all(all),
+        to_h({all.length, f_in, inner}, workspace),
+        to_layer({inner, f_in, all.length}, workspace),
+        to_panels({all.length, inner, f_in}, workspace) {}
+
+  // Gradients to h of segments, to W (added to) and, if wanted, to the jets.
+  void operator()(const EdgeSlice& slice, const R* g, R* of_segments, R* grad_layer,
+                  bool want_jets) const {
+    constexpr bool dual = ScalarTraits<S>::dual;
+    const Planes<S>&panels = all.panels, &x = all.x;
+    const Segments by_jet = all.segments(slice, problem.channels());
+    const auto w = all.layer.rows(f_in);
+    launch_threads(slice.n * f_in, all.stream, gather_rows<R, S>, slice, all.segments(slice, 1),
+                   problem.h, f_in, x);
+    if (of_segments || grad_layer)
+      sum_segments(by_jet, Input<R, S>{g, nullptr}, f_out, all.network.features(slice), features,
+                   features, panels, all.stream);
+    if (of_segments)
+      to_h(dual, {slice.n, f_in, inner, all.count}, panels.rows(inner), w, of_segments, false,
+           all.stream);
+    if (grad_layer)
+      to_layer(dual, {inner, f_in, slice.n, nullptr, all.count}, panels.rows(inner).transposed(),
+               x.rows(f_in), grad_layer, true, all.stream);
+    if (!want_jets) return;
+    const Shape shape{slice.n, inner, f_in, all.count};
+    multiply_planes(to_panels, shape, x.rows(f_in), w.transposed(), panels, all.stream);
+    multiply_segments(by_jet, g, f_out, panels, features, all.network.grad, all.stream);
+  }
+};
+
+// kappa of every edge and channel
+template <class R, class S>
+void load_kappa(const JetSlices<R, S>& all, const EdgeSlice& slice, const Product<R>& product,
+                const Planes<S>& jets) {
+  const Shape shape{slice.n * all.problem.channels(), all.problem.f_out, all.features()};
+  const auto a = jets.rows(all.features()), b = all.layer.rows(all.problem.f_out);
+  multiply_planes(product, shape, a, b, all.panels, all.stream);
+}
+
+template <class R, class S>
+class DiagonalForward {
+  const JetSlices<R, S>& all;
+  const JetsProblem<R, S>& problem = all.problem;
+  int64_t channels = problem.channels(), width = problem.f_out;
+  Product<R> to_kappa;
+
+ public:
+  DiagonalForward(const JetSlices<R, S>& all, Workspace& workspace)
+      : all(all), to_kappa({all.length * channels, width, all.features()}, workspace) {}
+
+  void operator()(const EdgeSlice& slice, const Planes<S>& jets, R* of_segments) const {
+    launch_threads(slice.n * width, all.stream, gather_sources<R, S>, slice, problem.h, width,
+                   all.x);
+    load_kappa(all, slice, to_kappa, jets);
+    launch_threads(slice.n * channels * width, all.stream, diagonal_messages<R, S>,
+                   all.segments(slice, 1), channels, width, all.x, all.panels, of_segments);
+  }
+};
+
+template <class R, class S>
+class DiagonalReverse {
+  const JetSlices<R, S>& all;
+  const JetsProblem<R, S>& problem = all.problem;
+  int64_t channels = problem.channels(), width = problem.f_out, features = all.features();
+  Product<R> to_kappa, to_layer, to_jets;
+
+ public:
+  DiagonalReverse(const JetSlices<R, S>& all, Workspace& workspace)
+      : all(all),
+        to_kappa({all.length * channels, width, features}, workspace),
+        to_layer({features, width, all.length * channels}, workspace),
+        to_jets({all.length * channels, features, width}, workspace) {}
+
+  // Gradients to h of segments, to W (added to) and, if wanted, to the jets.
+  void operator()(const EdgeSlice& slice, const R* g, R* of_segments, R* grad_layer,
+                  bool want_jets) const {
+    const int64_t jets = slice.n * channels;
+    const Planes<S> weighted = all.network.features(slice), &panels = all.panels;
+    if (of_segments) {
+      load_kappa(all, slice, to_kappa, weighted);
+      launch_threads(slice.n * width, all.stream, diagonal_messages_back<R, S>,
+                     all.segments(slice, 1), channels, width, g, panels, of_segments);
+    }
+    if (!grad_layer && !want_jets) return;
+    launch_threads(slice.n * width, all.stream, gather_sources<R, S>, slice, problem.h, width,
+                   all.x);
+    launch_threads(jets * width, all.stream, diagonal_kappa_gradient<R, S>, slice.n, channels,
+                   width, g, all.x, panels);
+    if (grad_layer)
+      to_layer(ScalarTraits<S>::dual, {features, width, jets}, weighted.rows(features).transposed(),
+               panels.rows(width), grad_layer, true, all.stream);
+    if (!want_jets) return;
+    const Shape shape{jets, features, width};
+    const auto back = all.layer.rows(width).transposed();
+    multiply_planes(to_jets, shape, panels.rows(width), back, all.network.grad, all.stream);
+  }
+};
+
+// ---- all slices ----
+
+template <template <class, class> class Forward, class R, class S>
 int evaluate(const JetsProblem<R, S>& problem, const JetOutputs<R*>& outputs, Workspace& workspace,
              cudaStream_t stream) {
-  constexpr bool dual = ScalarTraits<S>::dual;
-  if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
   const JetSlices<R, S> slices(problem, false, workspace, stream);
-  const int64_t channels = problem.channels(), f_in = problem.f_in, f_out = problem.f_out;
-  const int64_t features = slices.features(), length = slices.length;
-  R* of_segments = workspace.take<R>(length * channels * f_out);
-  const Product<R> to_outputs({length * channels, f_out, f_in * features}, workspace);
-  const Product<R> to_kappa({length * channels, f_out, features}, workspace);
+  const int64_t width = problem.channels() * problem.f_out;
+  R* of_segments = workspace.take<R>(slices.length * width);
+  const Forward<R, S> sum(slices, workspace);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
-  const int64_t n = problem.graph.n_dst * f_out, d = problem.jet.d;
+  const int64_t n = problem.graph.n_dst * problem.f_out, d = problem.jet.d;
   const int64_t n_second = problem.jet.order == order_hessian ? d * d : 1;
   cudaMemsetAsync(outputs.out, 0, n * sizeof(R), stream);
   cudaMemsetAsync(outputs.gradient, 0, n * d * sizeof(R), stream);
   if (outputs.second) cudaMemsetAsync(outputs.second, 0, n * n_second * sizeof(R), stream);
   slices.pack_last_layer();
   slices.each([&](const EdgeSlice& slice) {
-    const Planes<S> jets = slices.network.features(slice), &panels = slices.panels;
-    const Segments segments = slices.segments(slice, 1);
-    slices.gather_sources_of(slice);
-    if (slices.full()) {
-      const int64_t inner = f_in * features;
-      const Input<R, S> x{slices.x.v, slices.x.d};
-      sum_segments(segments, x, f_in, jets, channels * features, features, panels, stream);
-      to_outputs(dual, {slice.n * channels, f_out, inner, slices.count + 1}, panels.rows(inner),
-                 slices.layer.rows(f_out), of_segments, false, stream);
-    } else {
-      slices.load_kappa(slice, to_kappa, jets);
-      launch_threads(slice.n * channels * f_out, stream, diagonal_messages<R, S>, segments,
-                     channels, f_out, slices.x, panels, of_segments);
-    }
-    slices.add(slice, channels * f_out, of_segments,
-               AddToOutputs<R>{problem.jet, outputs, f_out, problem.degrees()});
+    sum(slice, slices.network.features(slice), of_segments);
+    slices.add(slice, width, of_segments,
+               AddToOutputs<R>{problem.jet, outputs, problem.f_out, problem.degrees()});
   });
   return cudaGetLastError();
 }
 
-template <class R, class S>
+template <template <class, class> class Reverse, class R, class S>
 int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& cotangents,
                   const JetsGradients<R>& grad, Workspace& workspace, cudaStream_t stream) {
-  constexpr bool dual = ScalarTraits<S>::dual;
-  if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
   JetSlices<R, S> slices(problem, true, workspace, stream);
-  const int64_t channels = problem.channels(), f_in = problem.f_in, f_out = problem.f_out;
-  const int64_t features = slices.features(), length = slices.length, jets = length * channels;
-  const int64_t inner = slices.full() ? f_out * features : features;
-  const int64_t last = slices.full() ? f_in : f_out;  // W is [inner, last]
-  const int64_t seen = problem.width(0);
-  R* g = workspace.take<R>(jets * f_out);
-  R* of_segments = workspace.take<R>(length * f_in);
-  R* of_coords = workspace.take<R>(length * seen);
+  const int64_t f_in = problem.f_in, f_out = problem.f_out, channels = problem.channels();
+  const int64_t seen = problem.width(0), layer = slices.order().kappa() * slices.features();
+  R* g = workspace.take<R>(slices.length * channels * f_out);
+  R* of_segments = workspace.take<R>(slices.length * f_in);
+  R* of_coords = workspace.take<R>(slices.length * seen);
   R* of_edges = workspace.take<R>(problem.graph.n_edges * seen);
-  R* grad_last = workspace.take<R>(inner * last);
-  const Product<R> to_h({length, f_in, inner}, workspace);
-  const Product<R> to_last({inner, last, slices.full() ? length : jets}, workspace);
-  const Product<R> to_panels({length, inner, f_in}, workspace);
-  const Product<R> to_kappa({jets, f_out, features}, workspace);
-  const Product<R> to_jets({jets, features, f_out}, workspace);
+  R* grad_layer = workspace.take<R>(layer);
+  const Reverse<R, S> reverse(slices, workspace);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
   const bool want_last = grad.v || grad.b_v, want_coords = grad.x || grad.y;
   const bool want_jets = want_coords || grad.layers || grad.weight || grad.weight_derivatives;
   if (grad.h) cudaMemsetAsync(grad.h, 0, problem.graph.n_src * f_in * sizeof(R), stream);
-  if (want_last) cudaMemsetAsync(grad_last, 0, inner * last * sizeof(R), stream);
+  if (want_last) cudaMemsetAsync(grad_layer, 0, layer * sizeof(R), stream);
   if (grad.layers)
     cudaMemsetAsync(grad.layers, 0, problem.start(problem.n_layers + 1) * sizeof(R), stream);
   slices.pack_last_layer();
-  const Planes<S>&layer = slices.layer, &panels = slices.panels, &x = slices.x;
   slices.each([&](const EdgeSlice& slice) {
-    const int64_t n = slice.n;
-    const Segments by_edge = slices.segments(slice, 1), by_jet = slices.segments(slice, channels);
-    launch_threads(n * channels * f_out, stream, gather_cotangents<R>, problem.jet, slice,
+    launch_threads(slice.n * channels * f_out, stream, gather_cotangents<R>, problem.jet, slice,
                    cotangents, f_out, problem.degrees(), g);
-    const auto add_to_h = [&] { slices.add(slice, f_in, of_segments, AddToRows<R>{grad.h, f_in}); };
-
-    if (slices.full()) {
-      launch_threads(n * f_in, stream, gather_rows<R, S>, slice, by_edge, problem.h, f_in, x);
-      if (grad.h || want_last) {
-        const Planes<S> jets_of_edges = slices.network.features(slice);
-        sum_segments(by_jet, Input<R, S>{g, nullptr}, f_out, jets_of_edges, features, features,
-                     panels, stream);
-        if (grad.h) {
-          to_h(dual, {n, f_in, inner, slices.count}, panels.rows(inner), layer.rows(f_in),
-               of_segments, false, stream);
-          add_to_h();
-        }
-        if (want_last)
-          to_last(dual, {inner, f_in, n, nullptr, slices.count}, panels.rows(inner).transposed(),
-                  x.rows(f_in), grad_last, true, stream);
-      }
-      if (want_jets) {
-        const Shape shape{n, inner, f_in, slices.count};
-        const auto b = layer.rows(f_in).transposed();
-        multiply_planes(to_panels, shape, x.rows(f_in), b, panels, stream);
-        multiply_segments(by_jet, g, f_out, panels, features, slices.network.grad, stream);
-      }
-    } else {
-      const Planes<S> jets_of_edges = slices.network.features(slice);
-      if (grad.h) {
-        slices.load_kappa(slice, to_kappa, jets_of_edges);
-        launch_threads(n * f_out, stream, diagonal_messages_back<R, S>, by_edge, channels, f_out, g,
-                       panels, of_segments);
-        add_to_h();
-      }
-      slices.gather_sources_of(slice);
-      launch_threads(n * channels * f_out, stream, diagonal_kappa_gradient<R, S>, n, channels,
-                     f_out, g, x, panels);
-      const auto to = panels.rows(f_out);
-      if (want_last)
-        to_last(dual, {features, f_out, n * channels}, jets_of_edges.rows(features).transposed(),
-                to, grad_last, true, stream);
-      const Shape shape{n * channels, features, f_out};
-      const auto b = layer.rows(f_out).transposed();
-      if (want_jets) multiply_planes(to_jets, shape, to, b, slices.network.grad, stream);
-    }
+    reverse(slice, g, grad.h ? of_segments : nullptr, want_last ? grad_layer : nullptr, want_jets);
+    if (grad.h) slices.add(slice, f_in, of_segments, AddToRows<R>{grad.h, f_in});
     if (!want_jets) return;
     slices.network.reverse(slice, grad.weight, grad.weight_derivatives, grad.layers,
                            want_coords ? of_coords : nullptr);
     if (want_coords)
-      launch_threads(n * seen, stream, scatter_edges<R>, slice, seen, of_coords, of_edges);
+      launch_threads(slice.n * seen, stream, scatter_edges<R>, slice, seen, of_coords, of_edges);
   });
 
   if (want_last)
-    unpack_layer(slices.order(), problem.n_hidden(), grad_last, grad.v, grad.b_v, stream);
+    unpack_layer(slices.order(), problem.n_hidden(), grad_layer, grad.v, grad.b_v, stream);
   const auto sum = [&](const Csc& graph, int64_t shift, R scale, R* sums) {
     const int64_t d = problem.jet.d;
     launch_threads(graph.n_rows * d * warp_lanes, stream, sum_edges<R>, graph, of_edges, seen,
@@ -353,19 +410,32 @@ struct Faces {
             input(values.weight_derivatives, tangents.weight_derivatives)};
   }
 
-  int forward(const Arrays& in, const JetOutputs<R*>& out) {
-    return evaluate(problem<R>(in), out, workspace, static_cast<cudaStream_t>(stream));
+  template <class S>
+  int value(const JetsProblem<R, S>& problem, const JetOutputs<R*>& out) {
+    if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
+    const auto s = static_cast<cudaStream_t>(stream);
+    return kernel == kernel_full ? evaluate<FullForward>(problem, out, workspace, s)
+                                 : evaluate<DiagonalForward>(problem, out, workspace, s);
   }
+  template <class S>
+  int gradient(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& c,
+               const JetsGradients<R>& grad) {
+    if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
+    const auto s = static_cast<cudaStream_t>(stream);
+    return kernel == kernel_full ? differentiate<FullReverse>(problem, c, grad, workspace, s)
+                                 : differentiate<DiagonalReverse>(problem, c, grad, workspace, s);
+  }
+
+  int forward(const Arrays& in, const JetOutputs<R*>& out) { return value(problem<R>(in), out); }
   int vjp(const JetOutputs<const R*>& c, const Arrays& in, const JetsGradients<R>& grad) {
-    return differentiate(problem<R>(in), c, grad, workspace, static_cast<cudaStream_t>(stream));
+    return gradient(problem<R>(in), c, grad);
   }
   int jvp(const Arrays& in, const Arrays& along, const JetOutputs<R*>& out) {
-    return evaluate(problem<Dual<R>>(in, along), out, workspace, static_cast<cudaStream_t>(stream));
+    return value(problem<Dual<R>>(in, along), out);
   }
   int hvp(const JetOutputs<const R*>& c, const Arrays& in, const Arrays& along,
           const JetsGradients<R>& grad) {
-    return differentiate(problem<Dual<R>>(in, along), c, grad, workspace,
-                         static_cast<cudaStream_t>(stream));
+    return gradient(problem<Dual<R>>(in, along), c, grad);
   }
 
   // A face that has no memory to work in only counts what it needs.

@@ -222,6 +222,18 @@ def test_derivatives_by_positions_in_float32(case, rng):
     check_derivatives_by_positions(case, GRAPHS["power law"], "float32", rng)
 
 
+@pytest.mark.parametrize("kernel", [0, 1])
+def test_memory_of_derivatives_by_positions(kernel):
+    """Of what grows with the edges there is but the gradient of their coordinates."""
+    face, widths = cuda_library.library().faces["gno_with_laplacian_vjp_f64"], np.array([9, 5])
+
+    def workspace(n):
+        graph = cuda._pass(gg.Graph([0, n], np.zeros(n, int), n_src=1), 0)
+        return face.workspace_bytes(graph, 2, 3, 3, 2, widths.ctypes.data, 0, 1, 0, kernel)
+
+    assert workspace(200_000) - workspace(100_000) == 100_000 * 2 * 8
+
+
 @pytest.mark.parametrize("cu", [None, np.array([0, 5, 5, 17])])
 @pytest.mark.parametrize("dtype", EPS)
 def test_compress(dtype, cu, rng):
