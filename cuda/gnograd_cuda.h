@@ -571,6 +571,35 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
   GNOGRAD_CUDA_JETS_FACES(gno_with_laplacian, type, SECOND) \
   GNOGRAD_CUDA_JETS_FACES(gno_with_hessian, type, SECOND)
 
+/* ---- neighbours within a radius, for coordinates in f32 and f64 ----
+ *
+ * neighbors_count finds where the neighbours of every destination begin, and leaves what
+ * neighbors_fill needs to write them, in ascending order. A source is a neighbour where
+ * (x_1 - y_1)^2 + ... <= radius^2, computed in double in the order of the axes, without fused
+ * operations; along a periodic axis the difference is that to the nearest image.
+ *
+ * sources [n_src, d], destinations [n_dst, d], d <= 3; period_x to _z the lengths of the box, 0
+ * along axes that are not periodic. source_items, destination_items [n_items+1] or null: first
+ * point of every item of a batch, and the number of points; others' points are no neighbours.
+ * exclude_self: nor is the source of the destination's own number.
+ * n_buckets: a power of two, at least 4, and best next to n_src.
+ * offsets [n_dst+1]; its last entry is the number of neighbours, or -1 where a source is not finite,
+ * or -2 where a destination is not. indices [offsets[n_dst]].
+ * Kept between the two: positions [n_src, d], order [n_src], starts [n_buckets+1], grid [2].
+ */
+#define GNOGRAD_CUDA_NEIGHBORS                                                                \
+  (int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets,               \
+   double radius, double period_x, double period_y, double period_z, int exclude_self)
+#define GNOGRAD_CUDA_NEIGHBOR_SEARCH(type)                                                     \
+  GNOGRAD_CUDA_FACE(neighbors_count, type, GNOGRAD_CUDA_NEIGHBORS, const void *sources,        \
+                    const void *destinations, const int64_t *source_items,                     \
+                    const int64_t *destination_items, double *positions, int32_t *order,       \
+                    int32_t *starts, double *grid, int64_t *offsets)                           \
+  GNOGRAD_CUDA_FACE(neighbors_fill, type, GNOGRAD_CUDA_NEIGHBORS, const void *destinations,    \
+                    const int64_t *source_items, const int64_t *destination_items,             \
+                    const double *positions, const int32_t *order, const int32_t *starts,      \
+                    const double *grid, const int64_t *offsets, int32_t *indices)
+
 #define GNOGRAD_CUDA_FOUR_TYPES(family) family(f32) family(f64) family(f16) family(bf16)
 #define GNOGRAD_CUDA_FAMILIES                            \
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_AGGREGATION)      \
@@ -583,7 +612,9 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
   GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_EDGE_TO_EDGE) \
   GNOGRAD_CUDA_GRAPH_OPERATORS(f32) \
   GNOGRAD_CUDA_GRAPH_OPERATORS(f64) \
-  GNOGRAD_CUDA_JETS(f32) GNOGRAD_CUDA_JETS(f64)
+  GNOGRAD_CUDA_JETS(f32) GNOGRAD_CUDA_JETS(f64) \
+  GNOGRAD_CUDA_NEIGHBOR_SEARCH(f32) \
+  GNOGRAD_CUDA_NEIGHBOR_SEARCH(f64)
 GNOGRAD_CUDA_FAMILIES
 
 #ifdef __cplusplus

@@ -25,6 +25,7 @@ import test_dimenet
 import test_gat
 import test_gno
 import test_gno_jets
+import test_neighbors
 import test_nsa
 from conftest import GRAPHS, Edges, power_law
 from faces import Case, convert, like
@@ -253,6 +254,47 @@ def test_select_blocks(dtype, rng):
     expected = gg.select_blocks(q, k, lse, **static)
     actual = gg.select_blocks(*to_device((q, k, lse)), **static)
     assert_array_equal(actual.get(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+@test_neighbors.every_case
+def test_neighbor_search(case, d, dtype, rng):
+    """To the last point, as the CPU."""
+    sources, destinations, options = test_neighbors.draw(case, d, rng, dtype)
+    expected = gg.neighbors(sources, destinations=destinations, **options)
+    sources, destinations = map(cuda.to_device, (sources, destinations))
+    found = gg.neighbors(sources, destinations=destinations, **options)
+    for actual, e in zip(found, expected, strict=True):
+        assert_array_equal(actual.get(), e)
+        assert actual.dtype == e.dtype
+
+
+def test_neighbors_without_self(rng):
+    points = rng.random((60, 2))
+    expected = gg.Graph.radius(points, 0.2, include_self=False)
+    graph = gg.Graph.radius(cuda.to_device(points), 0.2, include_self=False)
+    assert_array_equal(graph.offsets, expected.offsets)
+    assert_array_equal(graph.indices, expected.indices)
+
+
+def test_refused_points(rng):
+    points = rng.random((9, 2))
+    x, bad = cuda.to_device(points), cuda.to_device(np.full((3, 2), np.nan))
+    with pytest.raises(ValueError, match="sources has entries that are not finite"):
+        gg.neighbors(bad, 0.1, x)
+    with pytest.raises(ValueError, match="destinations has entries that are not finite"):
+        gg.neighbors(x, 0.1, bad)
+    with pytest.raises(TypeError, match="sources is float64 but destinations is float32"):
+        gg.neighbors(x, 0.1, cuda.to_device(points.astype("float32")))
+    with pytest.raises(TypeError, match="one is on a GPU"):
+        gg.neighbors(x, 0.1, points)
+    with pytest.raises(TypeError, match="sources is int64, needs float32 or float64"):
+        gg.neighbors(cuda.to_device(np.zeros((2, 2), np.int64)), 0.1)
+    with pytest.raises(NotImplementedError, match="no CUDA kernel for float16"):
+        gg.neighbors(cuda.to_device(np.zeros((2, 2), np.float16)), 0.1)
+    with pytest.raises(NotImplementedError, match="1 to 3 coordinates, not 4"):
+        gg.neighbors(cuda.to_device(np.zeros((2, 4))), 0.1)
 
 
 @few_cases
@@ -674,15 +716,14 @@ def test_jax_integers_on_device():
     assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
 
 
-@on_host
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
-def test_torch_tensors(dtype, weighted, monkeypatch):
-    """Tensors go in and come out, on PyTorch's stream; here they say that they are on a GPU."""
+@pytest.fixture
+def on_gpu(monkeypatch):
+    """Makes tensors say that they are on a GPU; PyTorch's stream is number 75."""
     torch = pytest.importorskip("torch")
-    from gnograd.torch import adapter
 
     class OnGpu(torch.Tensor):
         device = torch.device("cuda", 0)
+        is_cuda = True
 
         @property
         def __cuda_array_interface__(self):
@@ -693,6 +734,9 @@ def test_torch_tensors(dtype, weighted, monkeypatch):
                 "typestr": torch._tensor._dtype_to_typestr(self.dtype), "version": 2,
             }  # fmt: skip
 
+        def to(self, device, dtype):
+            return self.as_subclass(torch.Tensor).to(dtype).as_subclass(OnGpu)
+
     streams = SimpleNamespace(cuda_stream=75)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: streams)
     monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
@@ -700,19 +744,53 @@ def test_torch_tensors(dtype, weighted, monkeypatch):
     monkeypatch.setattr(
         torch, "empty", lambda shape, dtype, device: empty(shape, dtype=dtype).as_subclass(OnGpu)
     )
-    launched = []
-    run = cuda.run
-    monkeypatch.setattr(cuda, "run", lambda *a: (launched.append(cuda._current([], None)), run(*a)))
+    return OnGpu
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """Streams that kernels were put on."""
+    streams, run = [], cuda.run
+    monkeypatch.setattr(cuda, "run", lambda *a: (streams.append(cuda._current([], None)), run(*a)))
+    return streams
+
+
+@on_host
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_torch_tensors(dtype, weighted, on_gpu, launched):
+    """Tensors go in and come out, on PyTorch's stream."""
+    import torch
+
+    from gnograd.torch import adapter
+
     host = torch.tensor(weighted.x).to(getattr(torch, dtype))
-    x = host.t().contiguous().t().as_subclass(OnGpu).requires_grad_()
-    w = torch.tensor(weighted.w).to(host.dtype).as_subclass(OnGpu)
-    with adapter._arrays([x, w]) as (array, tensor):
+    x = host.t().contiguous().t().as_subclass(on_gpu).requires_grad_()
+    w = torch.tensor(weighted.w).to(host.dtype).as_subclass(on_gpu)
+    with adapter.as_arrays([x, w]) as (array, tensor):
         out = tensor(gg.agg_weighted(array(x), array(w), graph=weighted.graph))
-    assert type(out) is OnGpu
+    assert type(out) is on_gpu
     assert out.dtype == host.dtype
     assert launched == [75]
     tolerance = 8 * max(EPS[dtype], 1e-13)
     assert_allclose(out.as_subclass(torch.Tensor).double(), weighted.out, tolerance, tolerance)
+
+
+@on_host
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_torch_neighbor_search(dtype, rng, on_gpu, launched):
+    import torch
+
+    import gnograd.torch as gt
+
+    data, queries = (torch.tensor(rng.random((n, 2))).to(getattr(torch, dtype)) for n in (50, 30))
+    options = {"data_ptr": [0, 20, 50], "queries_ptr": [0, 30, 30]}
+    expected = gt.neighbor_search(data, queries, 0.2, True, **options)
+    data, queries = (x.as_subclass(on_gpu) for x in (data, queries))
+    found = gt.neighbor_search(data, queries, 0.2, True, **options)
+    for name in expected:
+        assert type(found[name]) is on_gpu
+        assert torch.equal(found[name].as_subclass(torch.Tensor), expected[name])
+    assert launched == [75, 75]
 
 
 @on_host

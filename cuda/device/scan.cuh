@@ -35,4 +35,59 @@ __device__ void scan(int64_t n, Length length, Write write) {
   if (t == scan_threads - 1) write(n, start);
 }
 
+// ---- longer arrays: chunks by a block each, their sums by one ----
+
+constexpr int64_t scan_chunk = 4 * scan_threads;
+
+// Call f(first item, items) for the chunk of this block.
+template <class F>
+__device__ void this_chunk(int64_t n, F f) {
+  const int64_t first = blockIdx.x * scan_chunk;
+  f(first, min(scan_chunk, n - first));
+}
+
+template <class I>
+__global__ void __launch_bounds__(scan_threads) sum_chunks(const I* x, int64_t n, int64_t* sums) {
+  this_chunk(n, [&](int64_t first, int64_t items) {
+    scan(
+        items, [&](int64_t i) { return x[first + i]; },
+        [&](int64_t i, int64_t sum) {
+          if (i == items) sums[blockIdx.x] = sum;
+        });
+  });
+}
+
+template <class I>
+__global__ void __launch_bounds__(scan_threads)
+    scan_sums(int64_t n_chunks, int64_t* sums, I* total) {
+  scan(
+      n_chunks, [&](int64_t i) { return sums[i]; },
+      [&](int64_t i, int64_t start) {
+        if (i < n_chunks) sums[i] = start;
+        else if (total) *total = I(start);
+      });
+}
+
+template <class I>
+__global__ void __launch_bounds__(scan_threads) scan_chunks(I* x, int64_t n, const int64_t* sums) {
+  this_chunk(n, [&](int64_t first, int64_t items) {
+    scan(
+        items, [&](int64_t i) { return x[first + i]; },
+        [&](int64_t i, int64_t start) {
+          if (i < items) x[first + i] = I(sums[blockIdx.x] + start);
+        });
+  });
+}
+
+// Where the pieces whose lengths are in x begin, in place; and where the last one ends, if wanted.
+template <class I>
+void exclusive_scan(I* x, int64_t n, I* total, int64_t* sums /* [ceil_div(n, scan_chunk)] */,
+                    cudaStream_t stream) {
+  const int64_t n_chunks = ceil_div(n, scan_chunk);
+  const dim3 blocks{unsigned(n_chunks)}, threads(scan_threads);
+  if (n) launch(sum_chunks<I>, blocks, threads, scan_bytes, stream, x, n, sums);
+  launch(scan_sums<I>, dim3(1), threads, scan_bytes, stream, n_chunks, sums, total);
+  if (n) launch(scan_chunks<I>, blocks, threads, scan_bytes, stream, x, n, sums);
+}
+
 }  // namespace gnograd

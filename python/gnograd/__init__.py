@@ -22,6 +22,7 @@ from gnograd.gno_jets import (
     gno_with_laplacian,
 )
 from gnograd.graph import EdgesBySource, Graph
+from gnograd.neighbors import Neighbors, neighbors
 from gnograd.nsa import (
     compress,
     compressed_attention,
@@ -44,6 +45,7 @@ __all__ = [
     "EdgesBySource",
     "Function",
     "Graph",
+    "Neighbors",
     "Operator",
     "agg_concat",
     "agg_edge_to_edge",
@@ -70,6 +72,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "neighbors",
     "radial_basis",
     "select_blocks",
     "selected_attention",

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnograd import _core
 from gnograd.backends.cpu import address, check_status
+from gnograd.neighbors import neighbors, shape_of
 
 __all__ = ["EdgesBySource", "Graph", "graph_by_number"]
 
@@ -167,15 +168,16 @@ class Graph:
     @classmethod
     def radius(
         cls,
-        sources: ArrayLike,
+        sources: Any,
         radius: float,
-        destinations: ArrayLike | None = None,
+        destinations: Any = None,
         include_self: bool = True,
         period: ArrayLike | None = None,
     ) -> Graph:
         """Graph of all pairs of points at most `radius` apart.
 
-        The sources of a destination come in ascending order.
+        The sources of a destination come in ascending order. Points on a GPU are looked for there,
+        by `neighbors`, and the graph is made on the host.
 
         Parameters
         ----------
@@ -196,6 +198,10 @@ class Graph:
         ValueError
             Points that are not finite or not of the same dimension, a negative radius or period.
 
+        See Also
+        --------
+        neighbors : the same without a graph.
+
         Examples
         --------
         >>> import numpy as np
@@ -204,34 +210,9 @@ class Graph:
         >>> graph.src, graph.dst
         (array([0, 1, 0, 1, 2], dtype=int32), array([0, 0, 1, 1, 2], dtype=int32))
         """
-        from scipy.spatial import cKDTree
-
-        if not radius >= 0:
-            raise ValueError(f"graph: radius is {radius}, needs a number that is not negative")
-        if destinations is not None and not include_self:
-            raise ValueError("graph: include_self=False needs destinations=None")
-        source = _points("sources", sources)
-        destination = source if destinations is None else _points("destinations", destinations)
-        if source.shape[1] != destination.shape[1]:
-            raise ValueError(
-                f"graph: sources has {source.shape[1]} coordinates "
-                f"but destinations has {destination.shape[1]}"
-            )
-        box = None
-        if period is not None:
-            box = _box(period, source.shape[1])
-            source, destination = _wrapped(source, box), _wrapped(destination, box)
-        source_tree = cKDTree(source, boxsize=box)
-        pairs = cKDTree(destination, boxsize=box).sparse_distance_matrix(
-            source_tree, radius, output_type="ndarray"
-        )
-        i, j = pairs["i"], pairs["j"]
-        if not include_self:
-            i, j = i[i != j], j[i != j]
-        order = np.lexsort((j, i))
-        return cls.from_edges(
-            j[order].astype(np.int64), i[order].astype(np.int64), len(source), len(destination)
-        )
+        found = neighbors(sources, radius, destinations, include_self, period)
+        offsets, indices = (x if isinstance(x, np.ndarray) else x.get() for x in found)
+        return cls(offsets, indices, shape_of(sources)[0])
 
     @property
     def offsets(self) -> NDArray[np.int64]:
@@ -358,36 +339,6 @@ def _count(name: str, value: int) -> int:
             raise ValueError(f"graph: {name} is {value}, needs a number that is not negative")
         return int(value)
     raise TypeError(f"graph: {name} is {value!r}, needs an integer")
-
-
-def _points(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Coordinates as float64, one row a point."""
-    points = np.asarray(values, np.float64)
-    if points.ndim != 2:
-        raise ValueError(f"graph: {name} has shape {points.shape}, needs (points, d)")
-    if not np.isfinite(points).all():
-        raise ValueError(f"graph: {name} has entries that are not finite")
-    return points
-
-
-def _box(period: ArrayLike, d: int) -> NDArray[np.float64]:
-    """Length of the box along every axis, 0 where it is open."""
-    given = np.asarray(period, np.float64)
-    if given.shape not in ((), (1,), (d,)):
-        raise ValueError(f"graph: period has shape {given.shape}, needs one number or {d}")
-    if not (np.isfinite(given) & (given >= 0)).all():
-        raise ValueError(f"graph: period is {given}, needs numbers that are not negative")
-    return np.broadcast_to(given, d).copy()
-
-
-def _wrapped(points: NDArray[np.float64], box: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The image of every point with coordinates in 0 <= x < box along periodic axes."""
-    wrapped = points.copy()
-    axes = box > 0
-    wrapped[:, axes] %= box[axes]
-    # a tiny negative number becomes the period itself
-    wrapped[:, axes] = np.where(wrapped[:, axes] < box[axes], wrapped[:, axes], 0)
-    return wrapped
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

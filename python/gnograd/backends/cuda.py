@@ -38,8 +38,8 @@ from gnograd.graph import Graph
 from gnograd.shapes import Shape
 
 __all__ = [
-    "DEVICE", "SUFFIXES", "DeviceArray", "assign", "columns", "contiguous", "describe", "empty",
-    "faults", "is_contiguous", "run", "to_device", "using",
+    "DEVICE", "SUFFIXES", "DeviceArray", "assign", "columns", "contiguous", "describe",
+    "device_of", "empty", "faults", "is_contiguous", "last", "run", "to_device", "using",
 ]  # fmt: skip
 
 DEVICE = "GPU"
@@ -121,6 +121,19 @@ def assign(target: Any, source: Any, add: bool = False, stream: int | None = Non
             add,
             stream,
         )
+
+
+def last(array: Any) -> int:
+    """Last item of a contiguous vector of int64, when it is there."""
+    (n,), _ = describe(array)
+    value = c_int64()
+    with on_device(device_of(array)):
+        stream = _current([array], None)
+        use_on(array, stream)
+        where = address(array) + (n - 1) * ctypes.sizeof(value)
+        library().copy(byref(value), where, ctypes.sizeof(value), stream)
+        library().synchronize(stream)
+    return value.value
 
 
 def run(

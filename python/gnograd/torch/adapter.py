@@ -27,7 +27,7 @@ from gnograd.backends.cpu import dtype_name
 from gnograd.graph import Graph, graph_by_number
 from gnograd.operator import Function, Operator
 
-__all__ = ["torch_operator"]
+__all__ = ["as_arrays", "torch_operator"]
 
 Tensors: TypeAlias = Sequence[Tensor | None]
 
@@ -148,7 +148,7 @@ class _Face:
 
     def _forward(self, *args: Any) -> list[Tensor]:
         operands, static = args[: self.n_operands], args[self.n_operands :]
-        with _arrays(operands) as (array, tensor):
+        with as_arrays(operands) as (array, tensor):
             outputs, saved = self.op.forward(
                 *map(array, operands[: self.n]),
                 return_saved=True,
@@ -205,7 +205,7 @@ class _Faces(_Face):
     def _vjp(self, cotangents: Tensors, *args: Any) -> list[Tensor]:
         m = self.n_operands
         operands, saved, wrt, static = args[:m], args[m], args[m + 1], args[m + 2 :]
-        with _arrays(operands) as (array, tensor):
+        with as_arrays(operands) as (array, tensor):
             given = self.static_arrays(array, operands, static)
             kept = _spread(self.op.signature(**given).needed, saved) if saved else None
             return _present(
@@ -222,7 +222,7 @@ class _Faces(_Face):
     def _jvp(self, *args: Any) -> list[Tensor]:
         m = self.n_operands
         operands, tangents, static = args[:m], args[m : m + self.n], args[m + self.n :]
-        with _arrays(operands) as (array, tensor):
+        with as_arrays(operands) as (array, tensor):
             outputs = self.op.jvp(
                 tuple(map(array, operands[: self.n])),
                 tuple(map(array, tangents)),
@@ -234,7 +234,7 @@ class _Faces(_Face):
         m = self.n_operands
         operands, tangents = args[:m], args[m : m + self.n]
         wrt, static = args[m + self.n], args[m + self.n + 1 :]
-        with _arrays(operands) as (array, tensor):
+        with as_arrays(operands) as (array, tensor):
             return _present(
                 tensor,
                 self.op.hvp(
@@ -409,7 +409,7 @@ def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tens
 
 
 @contextlib.contextmanager
-def _arrays(tensors: Tensors) -> Iterator[tuple[Callable[..., Any], Callable[..., Tensor]]]:
+def as_arrays(tensors: Tensors) -> Iterator[tuple[Callable[..., Any], Callable[..., Tensor]]]:
     """How tensors become arrays and arrays tensors, without a copy, on the device of the first."""
     device = next((x.device for x in tensors if x is not None), torch.device("cpu"))
     if device.type == "cpu":

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gnograd.graph import Graph
+from gnograd.neighbors import MOST_AXES, checked_items, neighbors
+from gnograd.torch.adapter import as_arrays
 
 __all__ = ["NeighborSearch", "neighbor_search"]
 
@@ -29,14 +29,16 @@ def neighbor_search(
 ) -> dict[str, Tensor]:
     """Points of `data` at most `radius` away from every point of `queries`.
 
-    By a k-d tree, in any number of dimensions. Distances are compared in float64, between the
-    coordinates as they are. The neighbours of a point come in ascending order.
+    By `gnograd.neighbors`: on the CPU by a k-d tree in any number of dimensions, on a GPU by a hash
+    table of cells in up to three. Distances are compared in float64, between the coordinates as
+    they are. The neighbours of a point come in ascending order.
 
     Parameters
     ----------
     data : Tensor, (n, d)
     queries : Tensor, (m, d)
-        On a GPU too, where the search itself is done on the CPU.
+        On the same device. With more than three coordinates, tensors on a GPU are searched on the
+        CPU.
     radius : float
         Largest Euclidean distance, inclusive.
     return_norm : bool
@@ -63,7 +65,7 @@ def neighbor_search(
 
     See Also
     --------
-    gnograd.Graph.radius : the same for NumPy arrays.
+    gnograd.neighbors : the same for arrays.
 
     Examples
     --------
@@ -76,38 +78,26 @@ def neighbor_search(
     >>> neighbor_search(points, points, radius=0.2, period=1.0)["neighbors_index"]
     tensor([0, 2, 1, 0, 2])
     """
-    if (data_ptr is None) != (queries_ptr is None):
-        raise ValueError("neighbor_search: data_ptr goes with queries_ptr: give both or none")
-    sources, targets = (x.detach().cpu().double().numpy() for x in (data, queries))
-    from_data = _pointer("data_ptr", data_ptr, len(sources))
-    from_queries = _pointer("queries_ptr", queries_ptr, len(targets))
-    if len(from_data) != len(from_queries):
-        raise ValueError(
-            f"neighbor_search: data_ptr has {len(from_data)} entries "
-            f"but queries_ptr has {len(from_queries)}"
-        )
-    index, degree = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for item in range(len(from_data) - 1):
-        first, last = from_data[item : item + 2]
-        graph = Graph.radius(
-            sources[first:last],
+    items = checked_items(
+        "neighbor_search",
+        {"data_ptr": (data_ptr, len(data)), "queries_ptr": (queries_ptr, len(queries))},
+    )
+    points = _coordinates(data.detach(), queries.detach())
+    with as_arrays(points) as (array, tensor):
+        found = neighbors(
+            array(points[0]),
             radius,
-            targets[slice(*from_queries[item : item + 2])],
+            array(points[1]),
             period=period,
+            source_items=items[0],
+            destination_items=items[1],
         )
-        index.append(graph.indices + np.int64(first))
-        degree.append(graph.in_degree)
-    counts = np.concatenate(degree)
-    found = {
-        "neighbors_index": torch.from_numpy(np.concatenate(index)),
-        "neighbors_row_splits": torch.from_numpy(np.concatenate([[0], np.cumsum(counts)])),
-    }
-    found = {name: value.to(queries.device) for name, value in found.items()}
+        splits, index = (tensor(x).to(queries.device, torch.int64) for x in found)
+    result = {"neighbors_index": index, "neighbors_row_splits": splits}
     if return_norm:
-        rows = torch.from_numpy(counts).to(queries.device)
-        offset = torch.repeat_interleave(queries, rows, dim=0) - data[found["neighbors_index"]]
-        found["weights"] = _nearest_image(offset, period).square().sum(-1)
-    return found
+        offset = torch.repeat_interleave(queries, splits.diff(), dim=0) - data[index]
+        result["weights"] = _nearest_image(offset, period).square().sum(-1)
+    return result
 
 
 class NeighborSearch(nn.Module):
@@ -132,16 +122,18 @@ class NeighborSearch(nn.Module):
         return neighbor_search(data, queries, radius, self.return_norm, **options)
 
 
-def _pointer(name: str, pointer: Pointer, n: int) -> list[int]:
-    """First point of every item, and the number of points; of one item when left out."""
-    if pointer is None:
-        return [0, n]
-    entries = [int(entry) for entry in pointer]
-    if not entries or entries[0] != 0 or entries[-1] != n or sorted(entries) != entries:
-        raise ValueError(
-            f"neighbor_search: {name} is {entries}, needs to ascend from 0 to the {n} points"
-        )
-    return entries
+def _coordinates(data: Tensor, queries: Tensor) -> list[Tensor]:
+    """Both as `gnograd.neighbors` takes them; on the CPU where a GPU has no kernels for them."""
+    points = [data, queries]
+    if data.is_cuda and data.dim() == 2 and data.shape[1] > MOST_AXES:
+        points = [x.cpu() for x in points]
+    if (
+        data.is_cuda
+        and data.dtype == queries.dtype
+        and data.dtype in (torch.float32, torch.float64)
+    ):
+        return points
+    return [x.double() for x in points]
 
 
 def _nearest_image(offset: Tensor, period: float | Sequence[float] | None) -> Tensor:

@@ -239,6 +239,10 @@ inline void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4], const unsigned (&
   std::copy(sum.begin(), sum.end(), d);
 }
 
+// products and sums that the compiler does not fuse
+inline double __dmul_rn(double x, double y) { return x * y; }
+inline double __dadd_rn(double x, double y) { return x + y; }
+
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __ffs(int x) { return x ? std::countr_zero(unsigned(x)) + 1 : 0; }
 using std::max;
