@@ -659,6 +659,7 @@ class Xla:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_jax_buffers(dtype, weighted, monkeypatch):
     """XLA's buffers are read and written where they are, on its stream, in its memory."""
+    pytest.importorskip("jax")
     jax_task = pytest.importorskip("gnograd.jax.task")
     x, w = weighted.x.astype(numbers(dtype)), weighted.w.astype(numbers(dtype))
     launched = []
@@ -698,6 +699,7 @@ def test_jax_buffers(dtype, weighted, monkeypatch):
 @on_host
 def test_jax_integers_on_device():
     """Integers of 32 bits become those that the kernel needs, in XLA's memory."""
+    pytest.importorskip("jax")
     jax_task = pytest.importorskip("gnograd.jax.task")
     rng = np.random.default_rng(0)
     q, k, v = (rng.normal(size=(6, 2, 16)).astype(np.float32) for _ in range(3))
