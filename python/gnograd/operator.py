@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType, ModuleType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias, cast
 
@@ -28,7 +28,7 @@ from gnograd.backends import backend_of
 from gnograd.graph import Graph
 from gnograd.shapes import Shape
 
-__all__ = ["Array", "Function", "Operator", "Signature", "function", "operator"]
+__all__ = ["Array", "Function", "Operator", "Signature", "function", "operator", "spread"]
 
 Array: TypeAlias = Any
 """A NumPy array, or any array on a GPU that has ``__cuda_array_interface__``."""
@@ -336,7 +336,7 @@ class Operator(Function[P]):
         Parameters
         ----------
         cotangent : array
-            In the shape of the output; a tuple for several outputs.
+            In the shape of the output; a tuple for several outputs, some of which may be None.
         inputs : tuple of array
             The inputs in order; None for an absent one.
         wrt : collection of str, optional
@@ -438,6 +438,12 @@ class Operator(Function[P]):
         return names
 
 
+def spread(mask: Sequence[bool], values: Iterable[Any]) -> list[Any]:
+    """One entry for every one of the mask, None where it is false."""
+    rest = iter(values)
+    return [next(rest) if there else None for there in mask]
+
+
 class _Call:
     """One call: its inputs checked, its sizes known, its backend chosen."""
 
@@ -477,6 +483,8 @@ class _Call:
         if len(outputs) > 1:
             return self._arrays("cotangent of ", cotangent, outputs, absent=True)
         (spec,) = outputs.values()
+        if isinstance(cotangent, tuple | list) and len(cotangent) == 1:  # as adapters have it
+            (cotangent,) = cotangent
         return (self._array("cotangent", cotangent, spec),)
 
     def tangents(self, tangents: Sequence[Array]) -> tuple[Array, ...]:

@@ -30,8 +30,8 @@ from jax.interpreters import ad, batching, mlir
 
 from gnograd import shapes
 from gnograd.graph import Graph
-from gnograd.jax.task import TARGET, GraphKey, Parts, Problem, Task, number_of, spread
-from gnograd.operator import Function, Operator
+from gnograd.jax.task import TARGET, GraphKey, Parts, Problem, Task, number_of
+from gnograd.operator import Function, Operator, spread
 
 __all__ = ["jax_operator"]
 
@@ -111,9 +111,8 @@ def _graph_arrays(graph: Graph | None) -> list[Any]:
     """What makes the graph, in case that it is gone when the program runs."""
     if graph is None:
         return []
-    longest = jax.dtypes.canonicalize_dtype("int64")
     return [
-        None if array is None else np.asarray(array, longest)
+        None if array is None else np.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))
         for array in (graph.offsets, graph.indices, graph.edge_ids)
     ]
 

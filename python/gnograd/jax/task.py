@@ -24,10 +24,10 @@ from gnograd import shapes
 from gnograd.backends import cpu
 from gnograd.graph import Graph, graph_by_number
 from gnograd.jax import xla
-from gnograd.operator import Function, Signature
+from gnograd.operator import Function, Signature, spread
 from gnograd.shapes import Shape
 
-__all__ = ["TARGET", "GraphKey", "Parts", "Problem", "Task", "number_of", "spread"]
+__all__ = ["TARGET", "GraphKey", "Parts", "Problem", "Task", "number_of"]
 
 TARGET = "gnograd"
 """What XLA calls, on the CPU and on CUDA; its one attribute is the number of the task."""
@@ -120,16 +120,13 @@ class Task:
         at = self.parts(arrays)
         n, n_arrays = len(op.inputs), len(op.arrays)
         inputs = tuple(at.operands[:n])
-        static: dict[str, Any] = {
-            k: list(v) if type(v) is tuple else v for k, v in self.problem.static
-        }
+        static = dict(self.problem.static)
         if "graph" in static:
             static["graph"] = _graph(static["graph"], at.operands[n + n_arrays :], host)
         for name, array in zip(op.arrays, at.operands[n : n + n_arrays], strict=True):
             dtype = shapes.parse(signature.arrays[name]).dtype
             static[name] = None if array is None else _integers(backend, array, dtype)
-        cotangents = at.cotangents[0] if len(at.cotangents) == 1 else tuple(at.cotangents)
-        wrt = [name for name, wanted in zip(op.inputs, self.wrt, strict=False) if wanted]
+        wrt = list(itertools.compress(op.inputs, self.wrt))
         if self.face == "forward":
             op.forward(*inputs, return_saved=self.keeps, out=results, **static)
         elif self.face == "jvp":
@@ -137,16 +134,10 @@ class Task:
         elif self.face == "vjp":
             saved = spread(signature.needed, at.saved) if at.saved else None
             out = spread(self.wrt, results)
-            op.vjp(cotangents, inputs, wrt=wrt, saved=saved, out=out, **static)
+            op.vjp(at.cotangents, inputs, wrt=wrt, saved=saved, out=out, **static)
         else:
             out = spread(self.wrt, results)
-            op.hvp(cotangents, inputs, at.tangents, wrt=wrt, out=out, **static)
-
-
-def spread(mask: Sequence[bool], values: Iterable[Any]) -> list[Any]:
-    """One entry for every one of the mask, None where it is false."""
-    rest = iter(values)
-    return [next(rest) if there else None for there in mask]
+            op.hvp(at.cotangents, inputs, at.tangents, wrt=wrt, out=out, **static)
 
 
 def _integers(backend: ModuleType, array: Any, needed: str) -> Any:

@@ -260,7 +260,7 @@ def _tell_version(extension_address: int) -> None:
 def _error(frame: _CallFrame, error: BaseException) -> int | None:
     code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), _INTERNAL)
     message = str(error) if code != _INTERNAL else f"{type(error).__name__}: {error}"
-    arguments = _ErrorCreate(sizeof(_ErrorCreate), None, message.encode(), code)
+    arguments = _ErrorCreate(sizeof(_ErrorCreate), None, message.encode(errors="replace"), code)
     created: int | None = frame.api.contents.error_create(cast(byref(arguments), c_void_p))
     return created
 

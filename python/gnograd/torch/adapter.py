@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from typing import Any, TypeAlias
 
 import torch
@@ -25,7 +26,7 @@ from torch import Tensor
 from gnograd import shapes
 from gnograd.backends.cpu import dtype_name
 from gnograd.graph import Graph, graph_by_number
-from gnograd.operator import Function, Operator
+from gnograd.operator import Function, Operator, spread
 
 __all__ = ["as_arrays", "torch_operator"]
 
@@ -207,13 +208,13 @@ class _Faces(_Face):
         operands, saved, wrt, static = args[:m], args[m], args[m + 1], args[m + 2 :]
         with as_arrays(operands) as (array, tensor):
             given = self.static_arrays(array, operands, static)
-            kept = _spread(self.op.signature(**given).needed, saved) if saved else None
+            kept = spread(self.op.signature(**given).needed, saved) if saved else None
             return _present(
                 tensor,
                 self.op.vjp(
-                    _one_or_all([array(c) for c in cotangents]),
+                    [array(c) for c in cotangents],
                     tuple(map(array, operands[: self.n])),
-                    wrt=self._names(wrt),
+                    wrt=list(compress(self.op.inputs, wrt)),
                     saved=kept and tuple(map(array, kept)),
                     **given,
                 ),
@@ -238,16 +239,13 @@ class _Faces(_Face):
             return _present(
                 tensor,
                 self.op.hvp(
-                    _one_or_all([array(c) for c in cotangents]),
+                    [array(c) for c in cotangents],
                     tuple(map(array, operands[: self.n])),
                     tuple(map(array, tangents)),
-                    wrt=self._names(wrt),
+                    wrt=list(compress(self.op.inputs, wrt)),
                     **self.static_arrays(array, operands, static),
                 ),
             )
-
-    def _names(self, wrt: Sequence[bool]) -> list[str]:
-        return [name for name, wanted in zip(self.op.inputs, wrt, strict=True) if wanted]
 
     def _like_jvp(self, *args: Any) -> list[Tensor]:
         m = self.n_operands
@@ -275,7 +273,7 @@ class _Faces(_Face):
             if any(wrt)
             else []
         )
-        return (*_spread(wrt, gradients), *[None] * (len(self.op.arrays) + len(ctx.static)))
+        return (*spread(wrt, gradients), *[None] * (len(self.op.arrays) + len(ctx.static)))
 
     def _keep_vjp(self, ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
         cotangents, *operands = inputs[: self.n_operands + 1]
@@ -287,13 +285,13 @@ class _Faces(_Face):
     def _vjp_backward(self, ctx: Any, directions: Tensors) -> tuple[Any, ...]:
         cotangents = ctx.saved_tensors[: ctx.n_cotangents]
         operands = ctx.saved_tensors[ctx.n_cotangents :]
-        along = _spread(ctx.wrt, directions)
+        along = spread(ctx.wrt, directions)
         to_cotangents = self.jvp(*operands, *along, *ctx.static)
         wrt = _needed(operands[: self.n], ctx.needs_input_grad[1 : 1 + self.n])
         gradients = self.hvp(cotangents, *operands, *along, wrt, *ctx.static) if any(wrt) else []
         return (
             _where(cotangents, to_cotangents),
-            *_spread(wrt, gradients),
+            *spread(wrt, gradients),
             *[None] * len(self.op.arrays),
             [None] * ctx.n_saved,
             None,
@@ -328,7 +326,7 @@ def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tens
             if not any(wrt) or all(c is None for c in outputs):
                 return (None,) * (1 + n_operands)
             gradients = Vjp.apply(list(saved), wrt, ctx.static, *outputs, *operands)
-            return (None, *_spread(wrt, gradients), *no_gradients)
+            return (None, *spread(wrt, gradients), *no_gradients)
 
         @staticmethod
         def jvp(ctx: Any, _: None, *tangents: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -360,7 +358,7 @@ def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tens
         def backward(ctx: Any, *directions: Tensor) -> tuple[Any, ...]:
             cotangents = ctx.saved_tensors[:n_outputs]
             operands = ctx.saved_tensors[n_outputs:]
-            along = _spread(ctx.wrt, directions)
+            along = spread(ctx.wrt, directions)
             needs = ctx.needs_input_grad[3:]
             to_cotangents: Sequence[Tensor | None] = [None] * n_outputs
             if any(needs[:n_outputs]):
@@ -369,7 +367,7 @@ def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tens
             gradients = (
                 faces.hvp(list(cotangents), *operands, *along, wrt, *ctx.static) if any(wrt) else []
             )
-            return (None, None, None, *to_cotangents, *_spread(wrt, gradients), *no_gradients)
+            return (None, None, None, *to_cotangents, *spread(wrt, gradients), *no_gradients)
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> tuple[Tensor, ...]:
@@ -436,11 +434,6 @@ def _by_number(static: dict[str, Any]) -> list[Any]:
     return [value.number if isinstance(value, Graph) else value for value in static.values()]
 
 
-def _one_or_all(values: list[Any]) -> Any:
-    """A gnograd operator with one output takes its cotangent bare."""
-    return values[0] if len(values) == 1 else tuple(values)
-
-
 def _present(tensor: Callable[..., Tensor], arrays: Sequence[Any]) -> list[Tensor]:
     return [tensor(a) for a in arrays if a is not None]
 
@@ -452,12 +445,6 @@ def _like_wanted(inputs: Tensors, wrt: Sequence[bool]) -> list[Tensor]:
 def _needed(inputs: Tensors, needs: Sequence[bool]) -> list[bool]:
     """Which inputs are there and want a gradient."""
     return [x is not None and bool(need) for x, need in zip(inputs, needs, strict=True)]
-
-
-def _spread(wrt: Sequence[bool], values: Sequence[Any]) -> list[Any]:
-    """One entry an input, None where not wanted."""
-    rest = iter(values)
-    return [next(rest) if wanted else None for wanted in wrt]
 
 
 def _where(cotangents: Tensors, gradients: Sequence[Tensor]) -> list[Tensor | None]:
