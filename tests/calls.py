@@ -55,6 +55,7 @@ def calls():
         "gno_with_gradient": (jets_inputs()[:6], dict(widths=[4, 3], activation="silu")),
         "gno_with_hessian": (jets_inputs()[:6], dict(widths=[4, 3], activation="sin")),
         "agg_weighted": (normal(h, (8,)), dict(aggregation="mean")),
+        "agg_concat": (normal(h, (8,), (8, 2), (5, 2)), dict(aggregation="mean")),
         "agg_simple": (normal(h, (8, 2)), dict(aggregation="max")),
         "mha_gat": (normal((5, 6), (5, 6), (16,), (8, 4)), gat),
         "mha_gat_v2": (normal((5, 6), (5, 6), (6,), (8, 6)), gat),
@@ -75,6 +76,11 @@ def calls():
         "compressed_attention": (normal((5, 2, 3), (4, 1, 3), (4, 1, 2)), dict(block=2, stride=1)),
         "window_attention": (normal(*[(6, 2, 3)] * 3), dict(window=3, causal=True)),
     }
+
+
+FUNCTIONS = {name for name in gg.__all__ if isinstance(getattr(gg, name), gg.Function)}
+"""Names of all operators, and of functions without derivatives."""
+assert set(calls()) == {name for name in FUNCTIONS if isinstance(getattr(gg, name), gg.Operator)}
 
 
 def call_of(name, graph):

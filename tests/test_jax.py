@@ -59,6 +59,10 @@ def assert_same(actual, expected):
 # ---- every operator: the faces are gnograd's own, to the last bit ----
 
 
+def test_every_operator_is_there():
+    assert set(gj.__all__) == {*calls.FUNCTIONS, "jax_operator"}
+
+
 @every_operator
 def test_value(name, graph):
     inputs, function, static = bind(name, graph)

@@ -69,6 +69,10 @@ def numpy_static(static):
 NAMES = list(calls.calls())
 
 
+def test_every_operator_is_there():
+    assert set(gt.functional.__all__) == calls.FUNCTIONS
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_same_values_as_numpy(name, graph):
     inputs, function, static = bind(name, graph)

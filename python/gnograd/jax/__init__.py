@@ -13,6 +13,7 @@ except ImportError as error:
 
 from gnograd.jax.adapter import jax_operator
 from gnograd.jax.functional import (
+    agg_concat,
     agg_edge_to_edge,
     agg_simple,
     agg_weighted,
@@ -35,6 +36,7 @@ from gnograd.jax.functional import (
 )
 
 __all__ = [
+    "agg_concat",
     "agg_edge_to_edge",
     "agg_simple",
     "agg_weighted",

@@ -5,6 +5,7 @@ import gnograd
 from gnograd.jax.adapter import jax_operator
 
 __all__ = [
+    "agg_concat",
     "agg_edge_to_edge",
     "agg_simple",
     "agg_weighted",
@@ -26,6 +27,7 @@ __all__ = [
     "window_attention",
 ]
 
+agg_concat = jax_operator(gnograd.agg_concat)
 agg_edge_to_edge = jax_operator(gnograd.agg_edge_to_edge)
 agg_simple = jax_operator(gnograd.agg_simple)
 agg_weighted = jax_operator(gnograd.agg_weighted)

@@ -12,6 +12,7 @@ from gnograd.torch.attention import (
 )
 from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
 from gnograd.torch.functional import (
+    agg_concat,
     agg_edge_to_edge,
     agg_simple,
     agg_weighted,
@@ -65,6 +66,7 @@ __all__ = [
     "SinusoidalEmbedding",
     "TransformerConv",
     "WeightedAggregation",
+    "agg_concat",
     "agg_edge_to_edge",
     "agg_simple",
     "agg_weighted",
