@@ -384,7 +384,7 @@ def test_every_kernel_is_tested():
     cases = CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY + test_gno_jets.MANY
     tested = {case.operator.name for case in cases}
     assert kernels == tested | {
-        "compress", "nsa_selected_attention", "radial_basis", "select_blocks"
+        "compress", "neighbors", "nsa_selected_attention", "radial_basis", "select_blocks"
     }  # fmt: skip
 
 
