@@ -1020,15 +1020,15 @@ using namespace gnograd;
   (Shape{n_heads, n_channels, 0, concat_heads != 0, linear, \
          norm_by_dim ? 1 / sqrt(double(n_channels)) : 1})
 
-// lse and softmax_scores are taken, but not read
+// out, lse and softmax_scores are taken, but not read
 #define GRAPH_ATTENTION(type, T)                                                                  \
   FOUR_FACES(mha_gat, type, T, GatSetup, GNOGRAD_CUDA_MHA_GAT, GAT_SHAPE, GNOGRAD_CUDA_WRITTEN,   \
-             (const void*, const void*), nullptr, x_src, x_dst, a, e)                             \
+             (const void*, const void*, const void*), nullptr, x_src, x_dst, a, e)                             \
   FOUR_FACES(mha_gat_v2, type, T, GatV2Setup, GNOGRAD_CUDA_MHA_GAT_V2, GAT_V2_SHAPE,              \
-             GNOGRAD_CUDA_WRITTEN_V2, (const void*, const void*, const void* activation_scores),  \
+             GNOGRAD_CUDA_WRITTEN_V2, (const void*, const void*, const void*, const void* activation_scores),  \
              activation_scores, x_src, x_dst, a, e)                                               \
   FOUR_FACES(mha_simple, type, T, SimpleSetup, GNOGRAD_CUDA_MHA_SIMPLE, SIMPLE_SHAPE,             \
-             GNOGRAD_CUDA_WRITTEN, (const void*, const void*), nullptr, q, k, v, e)
+             GNOGRAD_CUDA_WRITTEN, (const void*, const void*, const void*), nullptr, q, k, v, e)
 GRAPH_ATTENTION(f32, float)
 GRAPH_ATTENTION(f64, double)
 GRAPH_ATTENTION(f16, __half)

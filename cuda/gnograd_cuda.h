@@ -179,7 +179,8 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * the slope of LeakyReLU, the factor of ELU and of Scalar.
  * Saved by forward, or null: lse real [n_dst, n_heads], log of the sum of exp(score);
  * softmax_scores real [2, n_heads, n_edges], scores and their softmax by position in by_dst. vjp
- * takes both as on the CPU and reads neither: the pass that would use them finds the maxima anyway.
+ * takes out and both as on the CPU and reads none: the pass that would use them finds the maxima
+ * anyway.
  * mha_gat_v2 also saves activation_scores [n_edges, D], the activated sums by position in by_dst. A
  * vjp that gets them reads them instead of x_dst and e, which may then be null; the negative_slope
  * of LeakyReLU and ELU must not be negative there.
@@ -209,10 +210,10 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
                     void *grad_##A##_tangent, void *grad_##B##_tangent, void *grad_##C##_tangent, \
                     void *grad_##D##_tangent)
 #define GNOGRAD_CUDA_WRITTEN (void *lse, void *softmax_scores)
-#define GNOGRAD_CUDA_READ (const void *lse, const void *softmax_scores)
+#define GNOGRAD_CUDA_READ (const void *out, const void *lse, const void *softmax_scores)
 #define GNOGRAD_CUDA_WRITTEN_V2 (void *lse, void *softmax_scores, void *activation_scores)
 #define GNOGRAD_CUDA_READ_V2 \
-  (const void *lse, const void *softmax_scores, const void *activation_scores)
+  (const void *out, const void *lse, const void *softmax_scores, const void *activation_scores)
 #define GNOGRAD_CUDA_GRAPH_ATTENTION(type)                                                        \
   GNOGRAD_CUDA_ATTENTION(mha_gat, type, GNOGRAD_CUDA_MHA_GAT, GNOGRAD_CUDA_WRITTEN,               \
                          GNOGRAD_CUDA_READ, x_src, x_dst, a, e)                                   \

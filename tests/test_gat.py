@@ -153,7 +153,7 @@ def saved_scores(operator, static, inputs, graph, d):
         assert function(graph.handle, *sizes, *codes, *map(address, arrays)) == 0
 
     call("forward", *inputs, out, None, scores, *extra)
-    call("vjp", out, *inputs, None, scores, *extra, *gradients)
+    call("vjp", out, *inputs, None, None, scores, *extra, *gradients)
     return out, scores, gradients
 
 

@@ -286,9 +286,9 @@ int gnograd_agg_concat_hvp_r64(
  * negative_slope is the factor c of LeakyReLU (c z for z <= 0), ELU (c (exp(z) - 1) for z <= 0)
  * and Scalar (c z).
  *
- * Saved by forward for vjp: lse, the logarithm of the sum of exp(s) (-infinity without edges);
- * or softmax_scores, s and its softmax, edges by position in the destination-major order. A vjp
- * that gets neither computes them.
+ * Saved by forward for vjp: out, and lse, the logarithm of the sum of exp(s) (-infinity without
+ * edges). A vjp that does not get both computes them. softmax_scores are s and its softmax, edges
+ * by position in the destination-major order; vjp takes them, but does not read them.
  */
 
 enum gnograd_score_activation {
@@ -316,6 +316,7 @@ int gnograd_mha_gat_vjp_r32(
     int concat_heads, int activation, double negative_slope,
     const float *cotangent,  /* [n_dst, D_out] */
     const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *out,             /* saved, or null */
     const float *lse,             /* saved, or null */
     const float *softmax_scores,  /* saved, or null */
     float *grad_x_src, float *grad_x_dst, float *grad_a, float *grad_e);  /* or null */
@@ -351,6 +352,7 @@ int gnograd_mha_gat_vjp_r64(
     int concat_heads, int activation, double negative_slope,
     const double *cotangent,  /* [n_dst, D_out] */
     const double *x_src, const double *x_dst, const double *a, const double *e,
+    const double *out,             /* saved, or null */
     const double *lse,             /* saved, or null */
     const double *softmax_scores,  /* saved, or null */
     double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);  /* or null */
@@ -388,6 +390,7 @@ int gnograd_mha_gat_v2_vjp_r32(
     int concat_heads, int activation, double negative_slope,
     const float *cotangent,  /* [n_dst, D_out] */
     const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *out,             /* saved, or null */
     const float *lse,             /* saved, or null */
     const float *softmax_scores,  /* saved, or null */
     const float *activation_scores,  /* saved, or null */
@@ -426,6 +429,7 @@ int gnograd_mha_gat_v2_vjp_r64(
     int concat_heads, int activation, double negative_slope,
     const double *cotangent,  /* [n_dst, D_out] */
     const double *x_src, const double *x_dst, const double *a, const double *e,
+    const double *out,             /* saved, or null */
     const double *lse,             /* saved, or null */
     const double *softmax_scores,  /* saved, or null */
     const double *activation_scores,  /* saved, or null */
@@ -462,6 +466,7 @@ int gnograd_mha_simple_vjp_r32(
     int concat_heads, int norm_by_dim,
     const float *cotangent,  /* [n_dst, D_out] */
     const float *q, const float *k, const float *v, const float *e,
+    const float *out,             /* saved, or null */
     const float *lse,             /* saved, or null */
     const float *softmax_scores,  /* saved, or null */
     float *grad_q, float *grad_k, float *grad_v, float *grad_e);  /* or null */
@@ -497,6 +502,7 @@ int gnograd_mha_simple_vjp_r64(
     int concat_heads, int norm_by_dim,
     const double *cotangent,  /* [n_dst, D_out] */
     const double *q, const double *k, const double *v, const double *e,
+    const double *out,             /* saved, or null */
     const double *lse,             /* saved, or null */
     const double *softmax_scores,  /* saved, or null */
     double *grad_q, double *grad_k, double *grad_v, double *grad_e);  /* or null */

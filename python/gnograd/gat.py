@@ -24,12 +24,12 @@ def _signature(
     saved: Mapping[str, str] = MappingProxyType({}),
 ) -> Signature:
     """What the operators have in common. The scores of every edge could be saved, but are large."""
-    width = "num_heads*C" if static["concat_heads"] else "C"
+    out = "n_dst num_heads*C" if static["concat_heads"] else "n_dst C"
     return Signature(
         inputs=inputs,
-        outputs={"out": f"n_dst {width}"},
+        outputs={"out": out},
         arguments=f"graph num_heads C {arguments}",
-        saved={"lse": "real n_dst num_heads", "softmax_scores": "None", **saved},
+        saved={"out": out, "lse": "real n_dst num_heads", "softmax_scores": "None", **saved},
     )
 
 

@@ -475,7 +475,7 @@ def _gat_backward(dgrad: str, wgrad: str) -> Callable[[Call], None]:
             call.write("grad_edge_embedding", "n_edges H*Ce", dtype=dgrad),
         )
         graph = call.get("graph").graph
-        saved = None, scores
+        saved = None, None, scores
         call.compute(
             "mha_gat", "vjp", graph, *sizes, *static, cotangent, *inputs, *saved, *gradients
         )
@@ -670,7 +670,7 @@ def _gat_v2_backward(call: Call) -> None:
         e = _by_row(graph, _inactive(kind, alpha, activated) - x_src[graph.indices])
         x_dst = np.zeros((graph.n_dst, x_src.shape[1]), x_src.dtype)
     sizes = call.sizes["H"], call.sizes["C"]
-    saved = None, scores, activated
+    saved = None, None, scores, activated
     call.compute(
         "mha_gat_v2", "vjp", graph, *sizes, *static, cotangent, x_src, x_dst, a, e,
         *saved, *gradients,
