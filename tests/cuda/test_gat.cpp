@@ -351,7 +351,8 @@ struct Case {
         return (alone < 0 || alone == a) && (a < 3 || s.edges()) ? grad[a].get() : nullptr;
       };
       CALL_SAVING(vjp, nullptr,
-           (cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr, nullptr),
+           (cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr, nullptr,
+            nullptr),
            wanted(0), wanted(1), wanted(2), wanted(3));
       for (int a = 0; a < 4; ++a)
         if (wanted(a))
@@ -363,7 +364,7 @@ struct Case {
     if (s.op == gat_v2 && sizeof(T) >= sizeof(float)) {
       auto grad = room();
       ENTRY(mha_gat_v2, vjp, cotangent.get(), x[0].get(), nullptr, x[2].get(), nullptr, nullptr,
-            nullptr, activated.get(), grad[0].get(), grad[1].get(), grad[2].get(), edges(grad));
+            nullptr, nullptr, activated.get(), grad[0].get(), grad[1].get(), grad[2].get(), edges(grad));
       for (int a = 0; a < 4; ++a)
         if (a < 3 || s.edges())
           compare(name("vjp from activation_scores") + " " + std::to_string(a), grad[a].host(),
@@ -413,7 +414,8 @@ struct Case {
     auto x = upload(in), dx = upload(tangents), grad = room(), dgrad = room();
     Device<T> cotangent(g);
     CALL_SAVING(vjp, nullptr,
-         (cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr, nullptr),
+         (cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr, nullptr,
+          nullptr),
          grad[0].get(), grad[1].get(), grad[2].get(), edges(grad));
     CALL(hvp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), edges(x), dx[0].get(),
          dx[1].get(), dx[2].get(), edges(dx), dgrad[0].get(), dgrad[1].get(), dgrad[2].get(),
