@@ -13,6 +13,12 @@ static inline void prefetch(const char *first, int64_t n_bytes)
 }
 
 __attribute__((visibility("hidden")))
+void gnograd_prefetch(int64_t n_bytes, const char *first)
+{
+    prefetch(first, n_bytes);
+}
+
+__attribute__((visibility("hidden")))
 void gnograd_prefetch_rows_int32(int64_t n, const int32_t *row, int64_t row_bytes,
                                  const char *table)
 {

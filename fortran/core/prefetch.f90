@@ -8,7 +8,16 @@ module gnograd_core_prefetch
   use, intrinsic :: iso_c_binding, only: c_int32_t, c_int64_t
   implicit none
   private
-  public :: prefetch_rows
+  public :: prefetch, prefetch_rows
+
+  interface
+    !> n_bytes from an element on
+    pure subroutine prefetch(n_bytes, first) bind(c, name="gnograd_prefetch")
+      import :: c_int64_t
+      integer(c_int64_t), value :: n_bytes
+      type(*), intent(in) :: first
+    end subroutine prefetch
+  end interface
 
   !> prefetch_rows(n, row, row_bytes, table): n rows of row_bytes each, numbered from 0
   interface prefetch_rows
