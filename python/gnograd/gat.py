@@ -99,9 +99,9 @@ def mha_gat(
 
     Notes
     -----
-    Peak temporary memory, in numbers: H a node (2 H with tangents), ``64 H + 2 H C`` a thread
-    and a piece of a row that is shared among threads; for the vjp also ``2 H`` an edge, for the
-    hvp ``4 H`` an edge.
+    Peak temporary memory, in numbers: H a node (2 H with tangents), ``160 H + 2 H C`` a thread
+    and a piece of a row that is shared among threads; for the vjp also H an edge and ``2 H`` a
+    destination, for the hvp twice that.
 
     References
     ----------
@@ -184,8 +184,9 @@ def mha_gat_v2(
 
     Notes
     -----
-    Peak temporary memory, in numbers: ``64 H + 8 H C`` a thread and a piece of a row that is
-    shared among threads; for the vjp also ``2 H`` an edge, for the hvp ``4 H`` an edge.
+    Peak temporary memory, in numbers: ``160 H + 8 H C`` a thread and a piece of a row that is
+    shared among threads; for the vjp also H an edge and ``2 H`` a destination, for the hvp twice
+    that.
 
     References
     ----------
@@ -260,8 +261,9 @@ def mha_simple(
 
     Notes
     -----
-    Peak temporary memory, in numbers: ``64 H + 4 H C`` a thread and a piece of a row that is
-    shared among threads; for the vjp also ``2 H`` an edge, for the hvp ``4 H`` an edge.
+    Peak temporary memory, in numbers: ``160 H + 4 H C`` a thread and a piece of a row that is
+    shared among threads; for the vjp also H an edge and ``2 H`` a destination, for the hvp twice
+    that.
 
     References
     ----------
