@@ -247,7 +247,10 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * Workspace: n_units n_heads n_slots integers of 8 bytes, twice, for selected blocks, where a unit
  * is query_block queries; sums of the gradients to the keys, at most about 3 times (windows and
  * compressed keys: 8 times) the keys and values in `real`; two numbers a query row. Twice that
- * and one in hvp, one number a row in jvp, none in forward.
+ * and one in hvp, one number a row in jvp, none in forward. Where fewer than 16 rows share a
+ * selection (query_block n_query_heads / n_heads), every face also has the lists, and for every
+ * query row, slot and 64 keys of a block (or fewer, where heads are large) three numbers and
+ * max(d_k, d_v) in `real`, twice that in jvp and hvp.
  */
 #define GNOGRAD_CUDA_SELECTED_ATTENTION                                                            \
   (int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,         \
@@ -348,7 +351,7 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
                                   int32_t *block_index)
 
 /* nsa_selected_attention: selected_attention in the shape of Ascend's operator, whose limits
- * gnograd_nsa_selected_attention_get_workspace_size_r32 checks (it reads no array in device memory).
+ * gnograd_nsa_selected_attention_get_workspace_size_r32 checks (it reads no array on a device).
  * topk_indices [n_queries, n_heads, select_block_count] is a multiset; sparse_mode 0 is no mask, 2
  * causal. lse = softmax_max + ln(softmax_sum), each real [n_queries, n_query_heads, 8], one value 8
  * times; -infinity and 0 where a query sees no key. cu_q and cu_k as above: with the leading 0.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Native sparse attention: the four faces of selected, compressed and window attention, and selected
-// attention as Ascend's operators have it.
+// Native sparse attention: the four faces of selected, compressed and window attention, and
+// selected attention as Ascend's operators have it.
 #include "gnograd_cuda.h"
-#include "nsa_attention.cuh"
+#include "nsa_visits.cuh"
 
 namespace gnograd {
 namespace {
@@ -45,6 +45,57 @@ struct Shape {
   }
 };
 
+// Rows before keys: the keys of a block stay.
+template <class T, class S>
+void fit_tiles(AttendVisits<T, S>& operation) {
+  auto& p = operation.problem;
+  p.rows = most_side;
+  p.keys = std::min(most_side, p.pattern.block);
+  shrink_tiles(p.keys, p.rows, [&] { return operation.shared_memory(); });
+  operation.records.parts = p.block_parts();
+}
+
+// Numbers that the records of visits take: for out and for grad q, not at once.
+template <class T, class S>
+int64_t record_size(const Problem<T, S>& p) {
+  if (!keys_first(p.pattern)) return 0;
+  AttendVisits<T, S> attend{p, {}, nullptr, {}};
+  PullKeys<T, S> pull{p, {}, nullptr, {}, nullptr, nullptr};
+  fit_tiles(attend);
+  fit_tiles(pull, INT64_MAX);
+  return p.n_visits() * std::max(attend.records.parts * p.d_v, pull.parts() * p.d_k);
+}
+
+// Out and lse, with rows or keys first. `values` has room for the records of visits.
+template <class T, class S>
+struct Forward {
+  Attend<T, S> attend;
+  AttendVisits<T, S> visits;
+
+  Forward(const Attend<T, S>& operation, const Lists& lists, S* values, Workspace& workspace)
+      : attend(operation), visits{attend.problem, lists, attend.known_lse, {}} {
+    if (!keys_first(attend.problem.pattern)) {
+      fit_query_tiles(attend);
+      return;
+    }
+    fit_tiles(visits);
+    attend.problem = visits.problem;
+    auto& records = visits.records;
+    records.sums = workspace.take<SoftmaxSum<S>>(attend.problem.n_visits() * records.parts);
+    if (attend.values_wanted()) records.values = values;
+  }
+  void run(cudaStream_t stream) const {
+    const auto& p = attend.problem;
+    if (!keys_first(p.pattern)) {
+      launch_operation(attend, p.n_tiles(), stream);
+      return;
+    }
+    launch_operation(visits, visits.lists.n_chunks * visits.records.parts, stream);
+    launch_threads(p.pattern.rows() * warp_lanes, stream, join_visits<T, S>, attend,
+                   visits.records);
+  }
+};
+
 // The kernels of the gradients, with what they work in.
 template <class T, class S>
 struct Pull {
@@ -52,23 +103,24 @@ struct Pull {
   PullKeys<T, S> keys;
   Gradients grad;
 
+  // `values` has room for the records of visits; gates are summed over a row's heads, rows first
   Pull(const Problem<T, S>& problem, const T* g, const Statistics<const S>& known,
-       const Gradients& grad, Workspace& workspace)
+       const Gradients& grad, const Lists& lists, S* values, Workspace& workspace)
       : queries{problem, g, known, static_cast<T*>(grad.q), nullptr},
-        keys{problem, {}, g, known, nullptr},
+        keys{problem, lists, g, known, nullptr, nullptr},
         grad(grad) {
     const Pattern& p = problem.pattern;
     fit_query_tiles(queries);
     fit_tiles(keys, INT64_MAX);
     queries.grad_gate = workspace.take<S>(queries.problem.head_parts() * problem.n_gates());
-    keys.lists = take_lists(p, workspace);
     keys.sums = workspace.take<S>(keys.lists.n_chunks * p.block * (problem.d_k + problem.d_v));
     if (!grad.gate) queries.grad_gate = nullptr;
+    if (grad.q && !grad.gate && keys_first(p)) keys.grad_q = values;
   }
 
   void run(cudaStream_t stream) const {
-    if (grad.q || grad.gate) pull_queries(stream);
-    if (grad.k || grad.v) pull_keys(stream);
+    if (grad.gate || (grad.q && !keys.grad_q)) pull_queries(stream);
+    if (grad.k || grad.v || keys.grad_q) pull_keys(stream);
   }
   void pull_queries(cudaStream_t stream) const {
     const auto& p = queries.problem;
@@ -81,11 +133,13 @@ struct Pull {
   }
   void pull_keys(cudaStream_t stream) const {
     const auto& p = keys.problem;
-    make_lists(p.pattern, keys.lists, stream);
     launch_operation(keys, keys.lists.n_chunks * keys.parts(), stream);
     launch_threads(p.pattern.keys.n_tokens * p.pattern.heads * (p.d_k + p.d_v), stream,
                    join_chunks<T, S>, p.pattern, keys.lists, p.d_k, p.d_v, keys.sums,
                    static_cast<T*>(grad.k), static_cast<T*>(grad.v));
+    if (keys.grad_q)
+      launch_threads(p.pattern.rows() * warp_lanes, stream, join_gradients<T, S>, p,
+                     VisitRecords<S>{nullptr, keys.grad_q, keys.parts()}, static_cast<T*>(grad.q));
   }
 };
 
@@ -119,45 +173,64 @@ struct Attention {
             1};
   }
 
-  template <class S>
-  void attend(Attend<T, S> operation) const {
-    fit_query_tiles(operation);
-    launch_operation(operation, operation.problem.n_tiles(), stream());
+  // Lists of visitors, where they are needed for more than gradients to keys.
+  Lists take_lists() {
+    return keys_first(shape.pattern) ? gnograd::take_lists(shape.pattern, workspace) : Lists();
+  }
+  void make_lists(const Lists& lists) const {
+    if (keys_first(shape.pattern)) gnograd::make_lists(shape.pattern, lists, stream());
   }
   // lse alone
-  void attend(const Inputs& in, R* lse) const {
-    attend<R>({problem<R>(in, {}, nullptr), nullptr, nullptr, nullptr, nullptr, lse, {}, {}});
+  Forward<T, R> only_lse(const Inputs& in, R* lse, const Lists& lists) {
+    return {{problem<R>(in, {}, nullptr), nullptr, nullptr, nullptr, nullptr, lse, {}, {}},
+            lists,
+            nullptr,
+            workspace};
   }
 
   int forward(const Inputs& in, void* out, void* lse, void* softmax_max = nullptr,
               void* softmax_sum = nullptr) {
     if (!shape.valid()) return GNOGRAD_CUDA_VALUE;
+    const auto p = problem<R>(in, {}, nullptr);
+    const Lists lists = take_lists();
+    R* values = workspace.take<R>(record_size(p));
+    const Forward<T, R> attend({p,
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                static_cast<T*>(out),
+                                static_cast<R*>(lse),
+                                {},
+                                {static_cast<R*>(softmax_max), static_cast<R*>(softmax_sum)}},
+                               lists, values, workspace);
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     if (n_rows() == 0) return 0;
-    attend<R>({problem<R>(in, {}, nullptr),
-               nullptr,
-               nullptr,
-               nullptr,
-               static_cast<T*>(out),
-               static_cast<R*>(lse),
-               {},
-               {static_cast<R*>(softmax_max), static_cast<R*>(softmax_sum)}});
+    make_lists(lists);
+    attend.run(stream());
     return cudaGetLastError();
   }
 
   int jvp(const Inputs& in, const Inputs& tangents, void* out_tangent, void* lse_tangent) {
     if (!shape.valid()) return GNOGRAD_CUDA_VALUE;
+    const auto p = problem<D>(in, tangents, nullptr);
+    const Lists lists = take_lists();
+    D* values = workspace.take<D>(record_size(p));
     R* lse = workspace.take<R>(n_rows());
+    const auto first = only_lse(in, lse, lists);
+    const Forward<T, D> attend({p,
+                                lse,
+                                nullptr,
+                                nullptr,
+                                static_cast<T*>(out_tangent),
+                                static_cast<R*>(lse_tangent),
+                                {},
+                                {}},
+                               lists, values, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     if (n_rows() == 0) return 0;
-    attend(in, lse);
-    attend<D>({problem<D>(in, tangents, nullptr),
-               lse,
-               nullptr,
-               nullptr,
-               static_cast<T*>(out_tangent),
-               static_cast<R*>(lse_tangent),
-               {},
-               {}});
+    make_lists(lists);
+    first.run(stream());
+    attend.run(stream());
     return cudaGetLastError();
   }
 
@@ -170,13 +243,18 @@ struct Attention {
     const Statistics<R> known{workspace.take<R>(n_rows()), workspace.take<R>(n_rows())};
     const bool saved = out && lse;
     const auto p = problem<R>(in, {}, g);
+    const Lists lists = gnograd::take_lists(p.pattern, workspace);
+    R* values = workspace.take<R>(record_size(p));
+    const Forward<T, R> attend({p, nullptr, g, lse_g, nullptr, nullptr, known, {}}, lists, values,
+                               workspace);
     const Pull<T, R> pull(p, g, {saved ? static_cast<const R*>(lse) : known.lse, known.delta}, grad,
-                          workspace);
+                          lists, values, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    gnograd::make_lists(p.pattern, lists, stream());
     if (saved)
       launch_threads(n_rows() * warp_lanes, stream(), project<T>, n_rows(), p.d_v, g, lse_g,
                      static_cast<const T*>(out), known.delta);
-    else attend<R>({p, nullptr, g, lse_g, nullptr, nullptr, known, {}});
+    else attend.run(stream());
     pull.run(stream());
     return cudaGetLastError();
   }
@@ -188,10 +266,17 @@ struct Attention {
     R* lse = workspace.take<R>(n_rows());
     const Statistics<D> known{workspace.take<D>(n_rows()), workspace.take<D>(n_rows())};
     const auto p = problem<D>(in, tangents, g);
-    const Pull<T, D> pull(p, g, {known.lse, known.delta}, grad, workspace);
+    const Lists lists = gnograd::take_lists(p.pattern, workspace);
+    D* values = workspace.take<D>(record_size(p));
+    const auto first = only_lse(in, lse, lists);
+    const Forward<T, D> attend(
+        {p, lse, g, static_cast<const R*>(lse_cotangent), nullptr, nullptr, known, {}}, lists,
+        values, workspace);
+    const Pull<T, D> pull(p, g, {known.lse, known.delta}, grad, lists, values, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    attend(in, lse);
-    attend<D>({p, lse, g, static_cast<const R*>(lse_cotangent), nullptr, nullptr, known, {}});
+    gnograd::make_lists(p.pattern, lists, stream());
+    first.run(stream());
+    attend.run(stream());
     pull.run(stream());
     return cudaGetLastError();
   }
@@ -208,7 +293,10 @@ struct Attention {
   }
 
   // A face that has no memory to work in only counts what it needs.
-  size_t forward_bytes() { return 0; }
+  // Without records it needs none, and with none it would run.
+  size_t forward_bytes() {
+    return keys_first(shape.pattern) ? (forward({}, nullptr, nullptr), workspace.bytes()) : 0;
+  }
   size_t vjp_bytes() {
     return vjp(nullptr, nullptr, {}, nullptr, nullptr, {}), workspace.bytes();
   }
@@ -317,9 +405,9 @@ Shape window_attention GNOGRAD_CUDA_WINDOW_ATTENTION {
   return {p, d_k, d_v, scale};
 }
 
-#define ASCEND                                                                             \
-  (HEAD, n_sequences, topk_indices, cu_q, cu_k, scale_value, select_block_size, select_block_count, \
-   sparse_mode)
+#define ASCEND                                                                     \
+  (HEAD, n_sequences, topk_indices, cu_q, cu_k, scale_value, select_block_size, \
+   select_block_count, sparse_mode)
 Shape nsa_selected_attention GNOGRAD_CUDA_NSA_SELECTED_ATTENTION {
   return selected_attention(HEAD, select_block_count, n_sequences, topk_indices, cu_q, cu_k,
                             select_block_size, scale_value, sparse_mode == 2, 0, 1,

@@ -17,6 +17,9 @@
 //     PullQueries   gradients to q and the gates, of the same rows
 //     PullKeys      gradients to k and v, of a block, from some of its visitors (nsa_pattern.cuh)
 //
+// Where few rows share a selection, out and the gradient to q come with the keys first
+// (nsa_visits.cuh).
+//
 // With dual numbers they are the jvp and the hvp. lse is known then from a pass with real numbers,
 // so that no maximum moves while derivatives are summed. A row that sees no key has out = 0,
 // lse = -infinity and no part in any gradient.
@@ -49,6 +52,9 @@ struct Problem {
   __host__ __device__ int64_t query_parts() const {
     return (pattern.unit + queries() - 1) / queries();
   }
+  // Tiles of the keys of a block
+  __host__ __device__ int block_parts() const { return (pattern.block + keys - 1) / keys; }
+  int64_t n_visits() const { return pattern.rows() * pattern.n_slots; }
   int64_t n_gates() const {
     return pattern.queries.n_tokens * pattern.heads * pattern.n_slots;
   }
@@ -62,6 +68,7 @@ template <class S>
 struct Row {
   int64_t at;     // among all rows: query times query heads plus head; -1: there is none
   int64_t query;  // among all queries
+  int64_t visit;  // of a block: at times n_slots plus the slot
   Range keys;     // those it sees, counted in its sequence
   S lse, delta, gate;
 
@@ -77,7 +84,8 @@ struct Statistics {
   S* delta = nullptr;
 };
 
-// lse in two parts, max + ln(sum), each `softmax_copies` times a row, as Ascend's operators have it.
+// lse in two parts, max + ln(sum), each `softmax_copies` times a row, as Ascend's operators have
+// it.
 constexpr int softmax_copies = 8;
 template <class R>
 struct Softmax {
@@ -180,10 +188,90 @@ __device__ void load_gates(const Problem<T, S>& p, int head, int64_t slot, Row<S
     rows[i].gate = p.gate[(rows[i].query * p.pattern.heads + head) * p.pattern.n_slots + slot];
 }
 
+// Rows first..first+n of those that a chunk's entries stand for.
+template <class T, class S>
+__device__ void describe_visitors(const Problem<T, S>& problem, const Lists& lists,
+                                  const Chunk& chunk, int64_t first, int n, Row<S>* rows) {
+  const Pattern& p = problem.pattern;
+  const int64_t s = chunk.keys.sequence, from = p.queries.first(s), n_keys = p.keys.size(s);
+  for (int i = int(threadIdx.x); i < n; i += block_threads) {
+    Row<S>& row = rows[i];
+    const int64_t entry = chunk.first + (first + i) / lists.rows_per_entry;
+    const int64_t within = (first + i) % lists.rows_per_entry;
+    int64_t slot = 0;
+    row.gate = 1;
+    bool there = true;
+    if (p.selected) {
+      const int64_t visitor = lists.entries[entry];
+      const Piece unit = p.unit_of(visitor / p.n_slots);
+      slot = visitor % p.n_slots;
+      row.query = unit.number * p.unit + within / p.group;
+      there = unit.first <= row.query && row.query < unit.end;
+      if (there && problem.gate)
+        row.gate = problem.gate[(row.query * p.heads + chunk.head) * p.n_slots + slot];
+    } else {
+      row.query = from + entry;
+    }
+    row.at = row.query * p.query_heads() + int64_t(chunk.head) * p.group + within % p.group;
+    row.visit = row.at * p.n_slots + slot;
+    if (!there) row.at = -1;
+    row.keys = p.visible(row.query - from, n_keys);
+  }
+}
+
+// A part of the keys of a chunk's block, of p.keys keys; none past the end.
+template <class T, class S>
+__device__ KeyTile keys_of(const Problem<T, S>& p, const Chunk& chunk, int part) {
+  const int64_t first = chunk.keys.first + int64_t(part) * p.keys;
+  return {first, first - p.pattern.keys.first(chunk.keys.sequence),
+          int(min(chunk.keys.end - first, int64_t(p.keys)))};
+}
+
+// Softmax of a row so far: sum of the weights, relative to the largest logit, and the factor of
+// what was summed before.
+template <class S>
+struct SoftmaxSum {
+  S total;
+  real_part<S> top, factor;
+};
+
+// The weights of n keys, in place of their x; a warp.
+template <class S>
+__device__ void weigh(SoftmaxSum<S>& sum, const Row<S>& row, S* x, int64_t position, int n,
+                      int lane) {
+  S total = 0;
+  if constexpr (ScalarTraits<S>::dual) {
+    for (int c = lane; c < n; c += warp_lanes) {
+      x[c] = row.sees(position + c) ? row.gate * exponential_below(x[c], row.lse) : S(0);
+      total += x[c];
+    }
+    total = warp_sum(total);
+    if (lane == 0) sum.total += total;
+  } else {
+    S top = sum.top;
+    const S more = row.gate > 0 ? logarithm(row.gate) : S(-INFINITY);
+    for (int c = lane; c < n; c += warp_lanes) {
+      x[c] = row.sees(position + c) ? x[c] + more : S(-INFINITY);
+      top = max(top, x[c]);
+    }
+    top = warp_max(top);
+    const S factor = sum.top > -INFINITY ? exponential(sum.top - top) : S(1);
+    for (int c = lane; c < n; c += warp_lanes) {
+      x[c] = x[c] > -INFINITY ? exponential(x[c] - top) : S(0);
+      total += x[c];
+    }
+    total = warp_sum(total);
+    __syncwarp();
+    if (lane == 0) sum = {factor * sum.total + total, top, factor};
+  }
+}
+
 // ---- forward ----
 
 template <class T, class S>
 struct Attend {
+  using Sum = SoftmaxSum<S>;
+
   Problem<T, S> problem;
   const real<T>* known_lse;      // of dual numbers [rows]
   const T* cotangent;            // for D, or null
@@ -193,47 +281,12 @@ struct Attend {
   Statistics<S> saved;           // each or null
   Softmax<real<T>> softmax;      // both or none
 
-  __device__ bool values() const { return out || saved.delta; }
+  __host__ __device__ bool values_wanted() const { return out || saved.delta; }
   size_t shared_memory() const {
     const auto& p = problem;
     return shared_bytes<Row<S>>(p.rows) + shared_bytes<Sum>(p.rows) +
            Tile<S>::bytes(p.rows, p.d_k) + Tile<S>::bytes(p.rows, p.d_v) +
            Tile<S>::bytes(p.keys, std::max(p.d_k, p.d_v)) + Tile<S>::bytes(p.rows, p.keys);
-  }
-
-  // Softmax of a row so far.
-  struct Sum {
-    S total;
-    real_part<S> top, factor;
-  };
-  // The weights of n keys, in place of their x; a warp.
-  __device__ void weigh(Sum& sum, const Row<S>& row, S* x, int64_t position, int n,
-                        int lane) const {
-    S total = 0;
-    if constexpr (ScalarTraits<S>::dual) {
-      for (int c = lane; c < n; c += warp_lanes) {
-        x[c] = row.sees(position + c) ? row.gate * exponential_below(x[c], row.lse) : S(0);
-        total += x[c];
-      }
-      total = warp_sum(total);
-      if (lane == 0) sum.total += total;
-    } else {
-      S top = sum.top;
-      const S more = row.gate > 0 ? logarithm(row.gate) : S(-INFINITY);
-      for (int c = lane; c < n; c += warp_lanes) {
-        x[c] = row.sees(position + c) ? x[c] + more : S(-INFINITY);
-        top = max(top, x[c]);
-      }
-      top = warp_max(top);
-      const S factor = sum.top > -INFINITY ? exponential(sum.top - top) : S(1);
-      for (int c = lane; c < n; c += warp_lanes) {
-        x[c] = x[c] > -INFINITY ? exponential(x[c] - top) : S(0);
-        total += x[c];
-      }
-      total = warp_sum(total);
-      __syncwarp();
-      if (lane == 0) sum = {factor * sum.total + total, top, factor};
-    }
   }
 
   __device__ void operator()() const {
@@ -267,7 +320,7 @@ struct Attend {
           warp_per_row(tile.n, [&](int i, int lane) {
             weigh(sums[i], rows[i], &x(i, 0), keys.position, keys.n, lane);
           });
-          if (values()) {
+          if (values_wanted()) {
             load_keys(p, kv, p.v, p.d_v, keys.first, keys.n, tile.head);
             __syncthreads();
             product<T, S>(
@@ -279,14 +332,18 @@ struct Attend {
         },
         [](int64_t) {});
     __syncthreads();
-    warp_per_row(tile.n, [&](int i, int lane) { finish(sums[i], rows[i], &result(i, 0), lane); });
+    warp_per_row(tile.n, [&](int i, int lane) {
+      finish(sums[i], rows[i], [&](int c) { return result(i, c); }, lane);
+    });
   }
 
-  __device__ void finish(const Sum& sum, const Row<S>& row, const S* values, int lane) const {
+  // A row whose out is values(c) / sum.total; a warp.
+  template <class Values>
+  __device__ void finish(const Sum& sum, const Row<S>& row, Values values, int lane) const {
     const bool any = value(sum.total) > 0;
     S delta = 0;
-    for (int c = lane; c < problem.d_v; c += warp_lanes) {
-      const S y = any ? values[c] / sum.total : S(0);
+    for (int c = lane; values_wanted() && c < problem.d_v; c += warp_lanes) {
+      const S y = any ? values(c) / sum.total : S(0);
       if (out) out[row.at * problem.d_v + c] = T(gnograd::result(y));
       if (saved.delta) delta += real<T>(cotangent[row.at * problem.d_v + c]) * y;
     }
@@ -438,45 +495,15 @@ struct PullKeys {
   Lists lists;
   const T* cotangent;
   Statistics<const S> known;
-  S* sums;  // [chunks, block, d_k + d_v]
+  S* sums;    // [chunks, block, d_k + d_v]
+  S* grad_q;  // [rows, n_slots, parts, d_k]: what every visit gives, or null
 
-  __host__ __device__ int parts() const {
-    return (problem.pattern.block + problem.keys - 1) / problem.keys;
-  }
+  __host__ __device__ int parts() const { return problem.block_parts(); }
   size_t shared_memory() const {
     const auto& p = problem;
     return shared_bytes<Row<S>>(p.rows) + Tile<S>::bytes(p.rows, p.d_k) +
            Tile<real<T>>::bytes(p.rows, p.d_v) + 2 * Tile<S>::bytes(p.keys, p.d_k) +
            2 * Tile<S>::bytes(p.keys, p.d_v) + 2 * Tile<S>::bytes(p.rows, p.keys);
-  }
-
-  // Rows first..first+n of the chunk's.
-  __device__ void describe_visitors(const Chunk& chunk, int64_t first, int n, Row<S>* rows) const {
-    const Pattern& p = problem.pattern;
-    const int64_t s = chunk.keys.sequence, from = p.queries.first(s), n_keys = p.keys.size(s);
-    for (int i = int(threadIdx.x); i < n; i += block_threads) {
-      Row<S>& row = rows[i];
-      const int64_t entry = chunk.first + (first + i) / lists.rows_per_entry;
-      const int64_t within = (first + i) % lists.rows_per_entry;
-      row.gate = 1;
-      bool there = true;
-      if (p.selected) {
-        const int64_t visitor = lists.entries[entry];
-        const Piece unit = p.unit_of(visitor / p.n_slots);
-        row.query = unit.number * p.unit + within / p.group;
-        there = unit.first <= row.query && row.query < unit.end;
-        if (there && problem.gate)
-          row.gate = problem.gate[(row.query * p.heads + chunk.head) * p.n_slots +
-                                  visitor % p.n_slots];
-      } else {
-        row.query = from + entry;
-      }
-      row.at = row.query * p.query_heads() + int64_t(chunk.head) * p.group + within % p.group;
-      if (!there) row.at = -1;
-      row.keys = p.visible(row.query - from, n_keys);
-      row.lse = there ? known.lse[row.at] : S(0);
-      row.delta = there ? known.delta[row.at] : S(0);
-    }
   }
 
   __device__ void operator()() const {
@@ -489,22 +516,26 @@ struct PullKeys {
     const Tile<S> v(shared, p.keys, p.d_v), grad_v(shared, p.keys, p.d_v);
     const Tile<S> w(shared, p.rows, p.keys), x(shared, p.rows, p.keys);
     const int64_t number = int64_t(blockIdx.x) / parts();
-    const int64_t offset = int64_t(blockIdx.x) % parts() * p.keys;  // in the block
+    const int part = int(int64_t(blockIdx.x) % parts());
     const Chunk chunk = chunk_of(p.pattern, lists, number);
-    const int n_keys = int(min(chunk.keys.size() - offset, int64_t(p.keys)));
+    const KeyTile keys = keys_of(p, chunk, part);
+    const int n_keys = keys.n;
     if (n_keys <= 0 || chunk.n <= 0) return;
-    const int64_t first_key = chunk.keys.first + offset;
-    const int64_t position = first_key - p.pattern.keys.first(chunk.keys.sequence);
 
-    load_keys(p, k, p.k, p.d_k, first_key, n_keys, chunk.head);
-    load_keys(p, v, p.v, p.d_v, first_key, n_keys, chunk.head);
+    load_keys(p, k, p.k, p.d_k, keys.first, n_keys, chunk.head);
+    load_keys(p, v, p.v, p.d_v, keys.first, n_keys, chunk.head);
     fill(grad_k, n_keys, p.d_k, S(0));
     fill(grad_v, n_keys, p.d_v, S(0));
     const int64_t n_rows = chunk.n * lists.rows_per_entry;
     for (int64_t first = 0; first < n_rows; first += p.rows) {
       const int n = int(min(n_rows - first, int64_t(p.rows)));
       __syncthreads();
-      describe_visitors(chunk, first, n, rows);
+      describe_visitors(p, lists, chunk, first, n, rows);
+      for (int i = int(threadIdx.x); i < n; i += block_threads) {
+        const int64_t at = rows[i].at;
+        rows[i].lse = at < 0 ? S(0) : known.lse[at];
+        rows[i].delta = at < 0 ? S(0) : known.delta[at];
+      }
       __syncthreads();
       load_queries(p, q, p.q, p.d_k, rows, n);
       load_queries(p, g, Input<T, real<T>>{cotangent}, p.d_v, rows, n);
@@ -513,7 +544,7 @@ struct PullKeys {
           n, n_keys, p.d_k, [&](int i, int l) { return q(i, l); },
           [&](int l, int j) { return k(j, l); },
           [&](int i, int j, S sum) {
-            w(i, j) = rows[i].sees(position + j)
+            w(i, j) = rows[i].sees(keys.position + j)
                           ? rows[i].gate * exponential_below(p.scale * sum, rows[i].lse)
                           : S(0);
           });
@@ -531,9 +562,16 @@ struct PullKeys {
           n_keys, p.d_k, n, [&](int i, int l) { return x(l, i); },
           [&](int l, int j) { return q(l, j); },
           [&](int i, int j, S sum) { grad_k(i, j) += p.scale * sum; });
+      if (grad_q)
+        product<T, S>(
+            n, p.d_k, n_keys, [&](int i, int l) { return x(i, l); },
+            [&](int l, int j) { return k(l, j); },
+            [&](int i, int j, S sum) {
+              if (rows[i].at >= 0) grad_q[(rows[i].visit * parts() + part) * p.d_k + j] = sum;
+            });
     }
     __syncthreads();
-    S* to = sums + (number * p.pattern.block + offset) * (p.d_k + p.d_v);
+    S* to = sums + (number * p.pattern.block + int64_t(part) * p.keys) * (p.d_k + p.d_v);
     warp_per_row(n_keys, [&](int i, int lane) {
       S* row = to + int64_t(i) * (p.d_k + p.d_v);
       for (int c = lane; c < p.d_k; c += warp_lanes) row[c] = grad_k(i, c);

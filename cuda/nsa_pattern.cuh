@@ -80,7 +80,7 @@ struct Pattern {
   bool repeat;  // a block named twice counts twice
 
   __host__ __device__ int64_t query_heads() const { return int64_t(heads) * group; }
-  int64_t rows() const { return queries.n_tokens * query_heads(); }
+  __host__ __device__ int64_t rows() const { return queries.n_tokens * query_heads(); }
   int64_t n_units() const { return queries.n_pieces(unit); }
   int64_t n_blocks() const { return keys.n_pieces(block); }
 

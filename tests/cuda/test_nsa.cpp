@@ -490,6 +490,8 @@ std::vector<Shape> small_shapes() {
   add(gqa, [](Shape& s) { s.causal = true, s.q_offset = 2; });
   add(gqa, [](Shape& s) { s.gated = true, s.causal = true, s.q_offset = -3, s.repeat = true; });
   add(gqa, [](Shape& s) { s.query_block = 4, s.gated = true, s.shift = 1; });
+  // as many rows share a selection as stay while keys pass by
+  add(gqa, [](Shape& s) { s.query_block = 8, s.causal = true; });
   add(gqa, [](Shape& s) { s.branch = compressed, s.block = 4, s.stride = 2; });
   add(gqa, [](Shape& s) {
     s.branch = compressed, s.block = 4, s.stride = 2, s.causal = true, s.q_offset = 6;
@@ -637,11 +639,13 @@ void test_values() {
   Case<float> c(s);
   auto x = c.upload(c.in);
   Device<float> out(s.rows() * s.d_v);
+  Device<char> workspace(1 << 20);
   const auto run = [&](int64_t heads, int64_t d_k, int64_t block_size, int duplicates) {
     return gnograd_cuda_selected_attention_forward_f32(
         s.n_queries(), s.n_keys(), s.n_query_heads, heads, d_k, s.d_v, s.n_slots, 1,
         c.device_blocks.get(), nullptr, nullptr, block_size, s.scale, 0, 0, 1, duplicates,
-        x[0].get(), x[1].get(), x[2].get(), nullptr, out.get(), nullptr, nullptr, 0, nullptr);
+        x[0].get(), x[1].get(), x[2].get(), nullptr, out.get(), nullptr, workspace.get(), 1 << 20,
+        nullptr);
   };
   check(run(s.n_heads, s.d_k, 4, 0) == 0, "good sizes");
   check(run(3, s.d_k, 4, 0) == GNOGRAD_CUDA_VALUE, "heads that do not divide");

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// Selected attention with the keys first, for selections that few rows share.
+//
+// Where the rows of a selection fill a tile of the tensor cores, they stay in shared memory while
+// their blocks pass by (nsa_attention.cuh). A selection of one row would then fetch
+// n block (Dk + Dv) numbers for itself alone: at 131072 tokens, 8 heads, 16 blocks of 64 and 32
+// features in float32 that is 256 KiB a row and 275 GB in all, some 60 ms of an H200's memory (4.8
+// TB/s), for 137 GFLOP; and on tensor cores 15 of 16 rows of a tile would be empty. So here a block
+// of threads keeps keys and values of one block, and the rows that selected it pass by, gathered
+// into tiles. Every visit of a row leaves what it found, a number for every feature of out (of grad
+// q) with maximum and sum; a second kernel joins the visits of a row in the order of its slots. A
+// visit moves q once, and writes and reads Dv + 3 numbers: 400 bytes in the example, 7 GB in all or
+// 1.4 ms, 40 times less. Multiplying float32 on tensor cores would have saved some ms of 60 only.
+// The records take n_slots times the memory of out, in the precision of the sums.
+#pragma once
+#include "nsa_attention.cuh"
+
+namespace gnograd {
+
+// Rows of a selection from which on they are kept instead of the keys.
+constexpr int64_t enough_rows = 16;
+inline bool keys_first(const Pattern& p) { return p.selected && p.unit * p.group < enough_rows; }
+
+// Where visits leave what they found: for every row, slot and part of a block.
+template <class S>
+struct VisitRecords {
+  SoftmaxSum<S>* sums = nullptr;  // [rows, n_slots, parts]
+  S* values = nullptr;            // [rows, n_slots, parts, features], or null: not wanted
+  int parts = 1;
+};
+
+template <class T, class S>
+struct AttendVisits {
+  Problem<T, S> problem;
+  Lists lists;
+  const real<T>* known_lse;  // of dual numbers [rows]
+  VisitRecords<S> records;
+
+  size_t shared_memory() const {
+    const auto& p = problem;
+    return shared_bytes<Row<S>>(p.rows) + shared_bytes<SoftmaxSum<S>>(p.rows) +
+           Tile<S>::bytes(p.rows, p.d_k) + Tile<S>::bytes(p.keys, p.d_k) +
+           Tile<S>::bytes(p.keys, p.d_v) + Tile<S>::bytes(p.rows, p.keys);
+  }
+
+  __device__ void operator()() const {
+    const auto& p = problem;
+    SharedMemory shared;
+    Row<S>* rows = shared.take<Row<S>>(p.rows);
+    SoftmaxSum<S>* sums = shared.take<SoftmaxSum<S>>(p.rows);
+    const Tile<S> q(shared, p.rows, p.d_k), k(shared, p.keys, p.d_k), v(shared, p.keys, p.d_v);
+    const Tile<S> x(shared, p.rows, p.keys);
+    const int part = int(int64_t(blockIdx.x) % records.parts);
+    const Chunk chunk = chunk_of(p.pattern, lists, int64_t(blockIdx.x) / records.parts);
+    const KeyTile keys = keys_of(p, chunk, part);
+    if (keys.n <= 0 || chunk.n <= 0) return;
+
+    load_keys(p, k, p.k, p.d_k, keys.first, keys.n, chunk.head);
+    if (records.values) load_keys(p, v, p.v, p.d_v, keys.first, keys.n, chunk.head);
+    const int64_t n_rows = chunk.n * lists.rows_per_entry;
+    for (int64_t first = 0; first < n_rows; first += p.rows) {
+      const int n = int(min(n_rows - first, int64_t(p.rows)));
+      __syncthreads();
+      describe_visitors(p, lists, chunk, first, n, rows);
+      for (int i = int(threadIdx.x); i < n; i += block_threads) {
+        sums[i] = {0, -INFINITY, 1};
+        if constexpr (ScalarTraits<S>::dual)
+          rows[i].lse = rows[i].at < 0 ? real<T>(0) : known_lse[rows[i].at];
+      }
+      __syncthreads();
+      load_queries(p, q, p.q, p.d_k, rows, n);
+      __syncthreads();
+      product<T, S>(
+          n, keys.n, p.d_k, [&](int i, int l) { return q(i, l); },
+          [&](int l, int j) { return k(j, l); },
+          [&](int i, int j, S sum) { x(i, j) = p.scale * sum; });
+      __syncthreads();
+      warp_per_row(n, [&](int i, int lane) {
+        weigh(sums[i], rows[i], &x(i, 0), keys.position, keys.n, lane);
+        __syncwarp();
+        if (lane == 0 && rows[i].at >= 0) records.sums[record_of(rows[i], part)] = sums[i];
+      });
+      if (!records.values) continue;
+      __syncthreads();
+      product<T, S>(
+          n, p.d_v, keys.n, [&](int i, int l) { return x(i, l); },
+          [&](int l, int j) { return v(l, j); },
+          [&](int i, int j, S sum) {
+            if (rows[i].at >= 0) records.values[record_of(rows[i], part) * p.d_v + j] = sum;
+          });
+    }
+  }
+
+  __device__ int64_t record_of(const Row<S>& row, int part) const {
+    return row.visit * records.parts + part;
+  }
+};
+
+// body(record) for what the visits of a row have left, in the order of its slots.
+template <class T, class S, class Body>
+__device__ void for_records(const Problem<T, S>& p, int parts, int64_t row, Body body) {
+  const int64_t query = row / p.pattern.query_heads(), s = p.pattern.queries.of_token(query);
+  const Piece unit = p.pattern.unit_of(query / p.pattern.unit + s);
+  const int head = int(row % p.pattern.query_heads() / p.pattern.group);
+  for (Visits visit(p.pattern, unit, head); visit.next();) {
+    const int64_t n = min(p.pattern.keys.size(s) - visit.block * p.pattern.block,
+                          int64_t(p.pattern.block));
+    const int64_t first = (row * p.pattern.n_slots + visit.slot) * parts;
+    for (int64_t part = 0; part * p.keys < n; ++part) body(first + part);
+  }
+}
+
+// What Attend gives, from the records of its visits; a warp a row.
+template <class T, class S>
+__global__ void __launch_bounds__(block_threads)
+    join_visits(Attend<T, S> attend, VisitRecords<S> records) {
+  const auto& p = attend.problem;
+  const int64_t at = thread_number() / warp_lanes;
+  if (at >= p.pattern.rows()) return;
+  Row<S> row{};
+  row.at = at;
+  if constexpr (ScalarTraits<S>::dual) row.lse = attend.known_lse[at];
+  SoftmaxSum<S> all{0, -INFINITY, 1};
+  for_records(p, records.parts, at,
+              [&](int64_t i) { all.top = max(all.top, records.sums[i].top); });
+  const auto factor = [&](int64_t i) {
+    if constexpr (ScalarTraits<S>::dual) return real<T>(1);
+    else return records.sums[i].top > -INFINITY ? exponential(records.sums[i].top - all.top) : S(0);
+  };
+  for_records(p, records.parts, at,
+              [&](int64_t i) { all.total += factor(i) * records.sums[i].total; });
+  attend.finish(
+      all, row,
+      [&](int c) {
+        S sum = 0;
+        for_records(p, records.parts, at,
+                    [&](int64_t i) { sum += factor(i) * records.values[i * p.d_v + c]; });
+        return sum;
+      },
+      int(threadIdx.x) % warp_lanes);
+}
+
+// grad q from the records of PullKeys; a warp a row.
+template <class T, class S>
+__global__ void __launch_bounds__(block_threads)
+    join_gradients(Problem<T, S> p, VisitRecords<S> records, T* grad_q) {
+  const int64_t row = thread_number() / warp_lanes;
+  if (row >= p.pattern.rows()) return;
+  for (int c = int(threadIdx.x) % warp_lanes; c < p.d_k; c += warp_lanes) {
+    S sum = 0;
+    for_records(p, records.parts, row,
+                [&](int64_t i) { sum += records.values[i * p.d_k + c]; });
+    grad_q[row * p.d_k + c] = T(result(p.scale * sum));
+  }
+}
+
+}  // namespace gnograd
