@@ -87,6 +87,10 @@ GNOGRAD_CUDA_API int gnograd_cuda_assign(int n_dims, const int64_t *shape, void 
                                          const int64_t *to_strides, const void *from, int from_type,
                                          const int64_t *from_strides, int add, void *stream);
 
+/* From now on products of float32 matrices in the graph neural operators round their factors to TF32
+ * (11 bits), in this process; 0: they are as accurate as float32, in three times the work. */
+GNOGRAD_CUDA_API int gnograd_cuda_use_tf32(int on);
+
 /* The functions of operators, one a line, "<name>_<type>(sizes and codes; arrays)" without what is
  * common to all: for languages that call this library without reading this header. */
 GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);

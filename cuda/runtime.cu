@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Devices, memory and streams, for callers that have no CUDA runtime of their own.
 #include "device/platform.cuh"
+#include "device/precision.cuh"
 #include "gnograd_cuda.h"
 
 namespace gnograd {
@@ -154,6 +155,11 @@ int gnograd_cuda_assign(int n_dims, const int64_t* shape, void* to, int to_type,
       return launch_assign<decltype(t), decltype(f)>(layout, to, from, add != 0, as_stream(stream));
     });
   });
+}
+
+int gnograd_cuda_use_tf32(int on) {
+  tf32_products = on != 0;
+  return 0;
 }
 
 // The header's list of families once more, each face written out as text.

@@ -235,6 +235,25 @@ def test_memory_of_derivatives_by_positions(kernel):
     assert workspace(200_000) - workspace(100_000) == 100_000 * 2 * 8
 
 
+def test_matmul_precision(rng):
+    """Products in TF32 where they are asked for, and as before afterwards."""
+    arrays = (rng.normal(size=shape).astype("float32") for shape in ((50, 2), (2, 64), 64))
+    inputs = (*arrays, rng.normal(size=(64, 3, 4)).astype("float32"), np.zeros((3, 4), "float32"))
+    exact, given = gg.gno_kernel(*wide(inputs), activation="tanh"), to_device(inputs)
+
+    def error():
+        kappa = gg.gno_kernel(*given, activation="tanh").get()
+        return np.max(np.abs(kappa - exact)) / np.max(np.abs(exact))
+
+    before = error()
+    gg.set_matmul_precision("tf32")
+    try:
+        assert 1e-5 < error() < 2e-3
+    finally:
+        gg.set_matmul_precision("float32")
+    assert error() == before < 1e-6
+
+
 @pytest.mark.parametrize("cu", [None, np.array([0, 5, 5, 17])])
 @pytest.mark.parametrize("dtype", EPS)
 def test_compress(dtype, cu, rng):

@@ -95,3 +95,12 @@ def test_forked_child_computes(threads):
     assert child.exitcode == 0
     assert n == 1
     assert_array_equal(result, expected)
+
+
+def test_matmul_precision():
+    gg.set_matmul_precision("tf32")
+    assert gg.get_matmul_precision() == "tf32"
+    gg.set_matmul_precision("float32")
+    with pytest.raises(ValueError, match="precision is 'tf31', needs 'float32' or 'tf32'"):
+        gg.set_matmul_precision("tf31")
+    assert gg.get_matmul_precision() == "float32"

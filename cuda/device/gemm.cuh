@@ -6,10 +6,12 @@
 // of two numbers of 11 bits: without the product of the small parts the error is that of float32.
 // They round sums towards zero, so short sums are added up outside (Ootomo and Yokota, Recovering
 // single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
-// performance, IJHPCA 36, 2022).
+// performance, IJHPCA 36, 2022). Where the process asks for TF32, each factor is rounded to 11 bits
+// instead: a third of the products, and an error of 2^-10 of the sum of their absolute values.
 #pragma once
 #include "mma.cuh"
 #include "numbers.cuh"
+#include "precision.cuh"
 #include "workspace.cuh"
 
 namespace gnograd {
@@ -46,8 +48,9 @@ __device__ void load_tile(const R* x, int64_t along, int64_t across, int64_t fir
 
 // What a thread accumulates of a tile: `add` takes in tile_depth lines of both factors, each(f)
 // calls f(row, column, sum) for its entries.
-template <class R>
+template <class R, bool rounded>
 class Accumulator {
+  static_assert(!rounded);
   static constexpr int rows = 8, columns = 4;
   static_assert(tile_rows / rows * (tile_columns / columns) == block_threads);
   R sum[rows][columns] = {};
@@ -83,8 +86,8 @@ struct Split {
 };
 
 // A warp does 32 x 32: 2 by 4 of the tensor cores' 16 x 8.
-template <>
-class Accumulator<float> {
+template <bool rounded>
+class Accumulator<float, rounded> {
   static constexpr int rows = 2, columns = 4;
   static_assert(block_threads == 4 * warp_lanes);
   float sum[rows][columns][4] = {};
@@ -112,8 +115,10 @@ class Accumulator<float> {
           a_large[k] = x.large, a_small[k] = x.small;
         }
         for (int j = 0; j < columns; ++j) {
-          mma_m16n8k8(part[i][j], a_small, large[j]);
-          mma_m16n8k8(part[i][j], a_large, small[j]);
+          if constexpr (!rounded) {
+            mma_m16n8k8(part[i][j], a_small, large[j]);
+            mma_m16n8k8(part[i][j], a_large, small[j]);
+          }
           mma_m16n8k8(part[i][j], a_large, large[j]);
         }
       }
@@ -136,14 +141,14 @@ class Accumulator<float> {
 
 // store(row, column, sum) for the entries of C in the tile of this block's threads, from the
 // columns `begin` to `end` of A alone.
-template <class R, class Store>
+template <bool rounded, class R, class Store>
 __device__ void multiply_tile(const Operand<R>& a, int64_t first_row, int64_t m,
                               const Operand<R>& b, int64_t first_column, int64_t n, int64_t begin,
                               int64_t end, Store store) {
   SharedMemory memory;
   R* a_tile = memory.template take<R>(tile_depth * tile_pitch);
   R* b_tile = memory.template take<R>(tile_depth * tile_pitch);
-  Accumulator<R> product;
+  Accumulator<R, rounded> product;
   for (int64_t inner = begin; inner < end; inner += tile_depth) {
     load_tile(a.v, a.row, a.column, first_row, m, inner, end, a_tile);
     load_tile(b.v, b.column, b.row, first_column, n, inner, end, b_tile);
@@ -157,6 +162,14 @@ __device__ void multiply_tile(const Operand<R>& a, int64_t first_row, int64_t m,
   });
 }
 
+// f(whether factors are rounded to TF32)
+template <class R, class F>
+void with_precision(F f) {
+  if constexpr (std::is_same_v<R, float>)
+    if (tf32_products) return f(std::true_type());
+  f(std::false_type());
+}
+
 // Of [m, k] by [k, n]; m and k may be bounds, then what is in use is told in device memory.
 struct Shape {
   int64_t m, n, k;
@@ -164,7 +177,7 @@ struct Shape {
 };
 
 // Part blockIdx.z of the inner dimension, `depth` long. Rows that are not in use are not written.
-template <class R>
+template <class R, bool rounded>
 __global__ void __launch_bounds__(block_threads)
     multiply(Shape shape, int64_t depth, Operand<R> a, Operand<R> b, R* c, bool accumulate) {
   const int64_t m = shape.used_m ? *shape.used_m : shape.m;
@@ -173,10 +186,10 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t begin = int64_t(blockIdx.z) * depth, end = min(begin + depth, k);
   if (first_row >= m) return;
   c += int64_t(blockIdx.z) * shape.m * shape.n;
-  multiply_tile(a, first_row, m, b, int64_t(blockIdx.y) * tile_columns, shape.n, begin, end,
-                [&](int64_t y, int64_t x, R sum) {
-                  c[y * shape.n + x] = sum + (accumulate ? c[y * shape.n + x] : R(0));
-                });
+  multiply_tile<rounded>(a, first_row, m, b, int64_t(blockIdx.y) * tile_columns, shape.n, begin,
+                         end, [&](int64_t y, int64_t x, R sum) {
+                           c[y * shape.n + x] = sum + (accumulate ? c[y * shape.n + x] : R(0));
+                         });
 }
 
 template <class R>
@@ -200,9 +213,11 @@ class Product {
     const dim3 grid(unsigned(ceil_div(s.m, tile_rows)), unsigned(ceil_div(s.n, tile_columns)),
                     unsigned(parts));
     const int64_t depth = ceil_div(ceil_div(s.k, parts), tile_depth) * tile_depth;
-    launch(multiply<R>, grid, dim3(block_threads), tile_bytes<R>, stream, s, depth,
-           Operand<R>{a, nullptr, x.row, x.column}, Operand<R>{b, nullptr, y.row, y.column},
-           parts > 1 ? part : c, parts == 1 && accumulate);
+    with_precision<R>([&](auto rounded) {
+      launch(multiply<R, rounded()>, grid, dim3(block_threads), tile_bytes<R>, stream, s, depth,
+             Operand<R>{a, nullptr, x.row, x.column}, Operand<R>{b, nullptr, y.row, y.column},
+             parts > 1 ? part : c, parts == 1 && accumulate);
+    });
     if (parts > 1)
       launch_threads(s.m * s.n, stream, add_parts<R>, s.m * s.n, parts, part, c, accumulate);
   }

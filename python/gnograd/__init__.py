@@ -35,8 +35,10 @@ from gnograd.operator import Function, Operator
 from gnograd.runtime import (
     get_config,
     get_include,
+    get_matmul_precision,
     get_num_threads,
     get_pkgconfig_dir,
+    set_matmul_precision,
     set_num_threads,
     show_config,
 )
@@ -56,6 +58,7 @@ __all__ = [
     "compressed_offsets",
     "get_config",
     "get_include",
+    "get_matmul_precision",
     "get_num_threads",
     "get_pkgconfig_dir",
     "gno",
@@ -76,6 +79,7 @@ __all__ = [
     "radial_basis",
     "select_blocks",
     "selected_attention",
+    "set_matmul_precision",
     "set_num_threads",
     "show_config",
     "window_attention",

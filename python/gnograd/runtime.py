@@ -17,8 +17,10 @@ from gnograd.backends.cpu import address
 __all__ = [
     "get_config",
     "get_include",
+    "get_matmul_precision",
     "get_num_threads",
     "get_pkgconfig_dir",
+    "set_matmul_precision",
     "set_num_threads",
     "show_config",
 ]
@@ -54,6 +56,54 @@ def set_num_threads(n: int) -> None:
 def get_num_threads() -> int:
     """Number of threads that the kernels use."""
     return int(_core.gnograd_num_threads())
+
+
+_precision = "float32"
+
+
+def set_matmul_precision(precision: str) -> None:
+    """Choose the accuracy of float32 matrix products in the graph neural operators on a GPU.
+
+    Parameters
+    ----------
+    precision : {"float32", "tf32"}
+        With "float32", as at first, factors go to tensor cores in two parts each, and results are
+        as accurate as float32 arithmetic gives them. "tf32" rounds factors to 11 bits: a third of
+        the work on tensor cores, and an error of up to 2**-10 of the sum of the absolute products.
+        Sums, activations and aggregation stay in float32.
+
+    Raises
+    ------
+    ValueError
+        Another precision.
+
+    Notes
+    -----
+    For the whole process, from the next call on; concerns `gno_kernel`, `gno`, `gno_contract` and
+    `gno_with_gradient`, `gno_with_laplacian`, `gno_with_hessian` of float32 arrays. Arrays on the
+    CPU and in float64 are computed as ever.
+
+    Examples
+    --------
+    >>> import gnograd as gg
+    >>> gg.set_matmul_precision("tf32")
+    >>> gg.get_matmul_precision()
+    'tf32'
+    >>> gg.set_matmul_precision("float32")
+    """
+    global _precision
+    if precision not in ("float32", "tf32"):
+        raise ValueError(
+            f"set_matmul_precision: precision is {precision!r}, needs 'float32' or 'tf32'"
+        )
+    if has_cuda():
+        cuda_library.library().use_tf32(precision == "tf32")
+    _precision = precision
+
+
+def get_matmul_precision() -> str:
+    """What `set_matmul_precision` has chosen: "float32" or "tf32"."""
+    return _precision
 
 
 def get_config() -> dict[str, str | int | bool]:

@@ -15,9 +15,50 @@ void test_type() {
   KernelCase<T>(small_square(), {3, 70, 9, 8}, {silu, sum, full}).test(true);
 }
 
+// Products in float32 are as accurate as that, and those in TF32 as that.
+void test_precision() {
+  constexpr int64_t n = 70, h = 40, f = 9;
+  std::mt19937 random(6);
+  std::uniform_real_distribution<float> draw(-1, 1);
+  const auto numbers = [&](size_t size) {
+    std::vector<float> x(size);
+    for (float& v : x) v = draw(random);
+    return x;
+  };
+  const auto coords = numbers(n), u = numbers(h), v = numbers(h * f);
+  const std::vector<float> zeros(h + f);
+  Device<float> dc(coords), du(u), dv(v), db(zeros), kappa(n * f);
+  const auto values = [&](int tf32) {
+    MUST(gnograd_cuda_use_tf32(tf32));
+    run_entry(gnograd_cuda_gno_kernel_forward_f32,
+              gnograd_cuda_gno_kernel_forward_workspace_bytes_f32,
+              std::tuple(n, int64_t(1), h, f, int64_t(1), int(identity)), dc.get(), du.get(),
+              db.get(), dv.get(), db.get(), kappa.get());
+    MUST(gnograd_cuda_use_tf32(0));
+    return kappa.host();
+  };
+  const auto accurate = values(0), rounded = values(1);
+  double worst_accurate = 0, worst_rounded = 0;  // in sums of absolute products
+  for (int64_t e = 0; e < n; ++e)
+    for (int64_t j = 0; j < f; ++j) {
+      double sum = 0, size = 0;
+      for (int64_t k = 0; k < h; ++k) {
+        const double term = double(coords[e] * u[k]) * double(v[k * f + j]);
+        sum += term, size += std::fabs(term);
+      }
+      worst_accurate = std::max(worst_accurate, std::fabs(accurate[e * f + j] - sum) / size);
+      worst_rounded = std::max(worst_rounded, std::fabs(rounded[e * f + j] - sum) / size);
+    }
+  check(worst_accurate < 8 * Type<float>::epsilon, "products as accurate as float32");
+  check(worst_rounded < 0x1.01p-10, "products as accurate as TF32");
+  check(worst_rounded > 0x1p-15, "products in TF32, where it is asked for");
+  check(values(0) == accurate, "products in float32 again");
+}
+
 int main() {
   require_device();
   test_type<float>();
   test_type<double>();
+  test_precision();
   return report();
 }

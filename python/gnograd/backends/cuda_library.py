@@ -34,6 +34,7 @@ int release(void *memory)
 int copy(void *to, const void *from, size_t bytes, void *stream)
 int synchronize(void *stream)
 int wait(void *stream, void *other)
+int use_tf32(int on)
 int assign(int n_dims, const int64_t *shape, void *to, int to_type, const int64_t *to_strides, \
 const void *from, int from_type, const int64_t *from_strides, int add, void *stream)
 """

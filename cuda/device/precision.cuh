@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// What products of float32 matrices are computed in, a setting of the process.
+#pragma once
+#include <atomic>
+
+namespace gnograd {
+
+// Factors rounded to TF32, instead of split in two such numbers.
+inline std::atomic<bool> tf32_products{false};
+
+}  // namespace gnograd
