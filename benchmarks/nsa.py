@@ -327,8 +327,16 @@ def flex_faces(case: Case, device: str) -> dict[str, Callable]:
         out = compiled(rows, keys, values, block_mask=mask, enable_gqa=group > 1)
         return out[0].transpose(0, 1)
 
-    faces = autograd_faces(case, device, attend)
-    return faces if device == "cuda" else {"forward": faces["forward"]}  # it has no other on a CPU
+    if device == "cuda":
+        return autograd_faces(case, device, attend)
+    # on a CPU it refuses inputs that require gradients
+    inputs = tensors(case, device)[:3]
+
+    def forward():
+        with torch.no_grad():
+            return attend(*inputs)
+
+    return {"forward": forward}
 
 
 MAKERS = {
@@ -421,7 +429,8 @@ def run(label: str, case: Case, threads: int, options: argparse.Namespace) -> No
             validate(case, ["gnograd", peer], device)
             names.append(peer)
         except Exception as error:
-            print(f"{peer} does not run: {type(error).__name__}")
+            reason = str(error).strip().partition("\n")[0]
+            print(f"{peer} does not run: {type(error).__name__}: {reason}")
     operations = case.operations()
     print(
         f"{'':22} {'median':>10} {'ratio':>7} {'GFLOP/s':>9} {'of sgemm':>9} {'extra memory':>13}"
