@@ -7,20 +7,25 @@ CUDA events:
 forward     the output
 training    output and all gradients
 
+Of neighbours within a radius, the search with the wait for their number is timed, beside the k-d
+tree on the host.
+
 GB/s counts every array read or written once, and a row of features for every edge that gathers
 one; its fraction is of the bandwidth of a copy, measured in the same run. A peer that runs out of
 memory has no ratio. The table is printed and appended to benchmarks/results/gpu.md, with the device
 and the date.
 
     make gpu-bench
-    python benchmarks/gpu.py [--cases power-law mesh triplets gno physics] [--repeats 20]
+    python benchmarks/gpu.py [--cases power-law mesh triplets gno physics neighbors] [--repeats 20]
 """
 
 import argparse
 import datetime
+import functools
 import importlib.util
 import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -329,6 +334,29 @@ def validate(calls: dict[str, dict[str, Callable]], peer: str) -> None:
             raise SystemExit(f"{peer} and gnograd differ by {error:.1e}")
 
 
+def searches(device, repeats: int, n: int = 200_000, degree: int = 20) -> Iterator[str]:
+    """Lines of the table for neighbours among random points, found and compared."""
+    import torch
+
+    import gnograd.torch as gt
+
+    for d, ball in ((2, np.pi), (3, 4 / 3 * np.pi)):
+        radius = (degree / (n * ball)) ** (1 / d)
+        points = torch.rand(n, d, device=device)
+        found = gt.neighbor_search(points, points, radius)
+        host = points.cpu()
+        start = time.perf_counter()
+        expected = gt.neighbor_search(host, host, radius)
+        seconds = time.perf_counter() - start
+        if not all(torch.equal(found[name].cpu(), expected[name]) for name in expected):
+            raise SystemExit("neighbours on the GPU are not those on the host")
+        ms = milliseconds(functools.partial(gt.neighbor_search, points, points, radius), repeats)
+        yield (
+            f"| {n} points in {d}-D | neighbor_search | {len(found['neighbors_index'])} edges "
+            f"| {ms:.3f} ms | | | k-d tree {1e3 * seconds / ms:.0f}x |"
+        )
+
+
 def measure(options: argparse.Namespace, device, device_name: str) -> Iterator[str]:
     """Lines of the table."""
     import torch
@@ -339,6 +367,9 @@ def measure(options: argparse.Namespace, device, device_name: str) -> Iterator[s
     yield "| graph | operator | | time | GB/s | of copy | ratios |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for case in options.cases:
+        if case == "neighbors":
+            yield from searches(device, options.repeats)
+            continue
         for name, inputs, *floats, peers in CASES[case](device):
             cotangent = torch.randn_like(peers["gnograd"](*inputs))
             calls = {peer: faces(f, inputs, cotangent) for peer, f in peers.items()}
@@ -367,7 +398,9 @@ def measure(options: argparse.Namespace, device, device_name: str) -> Iterator[s
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument(
+        "--cases", nargs="+", choices=[*CASES, "neighbors"], default=[*CASES, "neighbors"]
+    )
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()
     if not importlib.util.find_spec("torch"):
