@@ -237,15 +237,24 @@ def make_call(name: str, case: Case, aggregation, face: str, small: bool) -> Cal
 # ---- what is measured ----
 
 
-def validate(faces: dict[str, dict]) -> None:
-    """Same values and gradients, or stop."""
+def validate(faces: dict[str, dict], aggregation: str | None) -> None:
+    """Same values and gradients, or stop.
+
+    Among some 10^8 products of min and max a few are equal in float32, and their gradients go to
+    the first of them here, to all in equal parts there: numbers that differ may then be one in
+    10^5, and are left out.
+    """
     ours = faces["gnograd"]["training"]()
     for peer in faces.keys() - {"gnograd"}:
         face = "training" if "training" in faces[peer] else "forward"
         theirs = faces[peer][face]()
         theirs = theirs if isinstance(theirs, tuple) else (theirs,)
         for a, b in zip(ours, theirs, strict=face == "training"):
-            error = np.linalg.norm(a - b.numpy()) / np.linalg.norm(a)
+            difference = a - b.numpy()
+            if aggregation in ("min", "max"):
+                apart = np.abs(difference) > 1e-5 * np.abs(a).max()
+                difference[apart & (apart.mean() < 1e-5)] = 0
+            error = np.linalg.norm(difference) / np.linalg.norm(a)
             if not error < 1e-5:
                 raise SystemExit(f"{peer} and gnograd differ by {error:.1e}")
 
@@ -376,7 +385,7 @@ def run(label: str, threads: int, options: argparse.Namespace) -> None:
     for aggregation in [None] if case.heads else options.aggregations:
         contestants = names(case, aggregation, options.peers)
         faces = {name: faces_of(name, case, graph, arrays, aggregation) for name in contestants}
-        validate(faces)
+        validate(faces, aggregation)
         for face in FACES:
             seconds = {
                 name: median(calls[face], options.repeats)
