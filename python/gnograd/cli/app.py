@@ -232,6 +232,8 @@ def _job(out: Path, threads: int, fresh: bool, runs: Sequence[str] = (".",)) -> 
     except KeyboardInterrupt as error:
         console.print("\nStopped; the same command continues the run.")
         raise typer.Exit(130) from error
+    finally:
+        gg.set_num_threads(0)  # who calls the app from Python has the default back
 
 
 def _stop(message: str) -> typer.Exit:
