@@ -76,7 +76,7 @@ int main() {
         "an unknown aggregation is refused");
   check(gnograd_cuda_mha_gat_vjp_f64(&graph.view, 0, 3, 0, 1, 0, 0.2, nullptr, nullptr, nullptr,
                                      nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                     nullptr, nullptr, 0, nullptr) == GNOGRAD_CUDA_VALUE,
+                                     nullptr, nullptr, nullptr, 0, nullptr) == GNOGRAD_CUDA_VALUE,
         "no heads are refused");
   check(gnograd_cuda_mha_gat_v2_jvp_f16(&graph.view, 1, 3, 1, 7, 0.2, nullptr, nullptr, nullptr,
                                         nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
