@@ -48,6 +48,10 @@ Threads = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 Epochs = Annotated[int, typer.Option(min=1, help="Length of the training.")]
 Rate = Annotated[float, typer.Option(help="Peak of the learning rate.")]
+Radius = Annotated[float, typer.Option(help="Distance up to which points are neighbours.")]
+Width = Annotated[int, typer.Option(min=1, help="Channels.")]
+Hidden = Annotated[int, typer.Option(min=1, help="Hidden width of the kernel networks.")]
+Layers = Annotated[int, typer.Option(min=1, help="Operator layers.")]
 
 
 Where = Annotated[
@@ -81,14 +85,10 @@ def train_darcy(
     nodes: Annotated[
         int, typer.Option(min=1, help="Random points of each sample in training.")
     ] = DARCY.nodes,
-    radius: Annotated[
-        float, typer.Option(help="Distance up to which points are neighbours.")
-    ] = DARCY.radius,
-    width: Annotated[int, typer.Option(min=1, help="Channels.")] = DARCY.width,
-    hidden: Annotated[
-        int, typer.Option(min=1, help="Hidden width of the kernel networks.")
-    ] = DARCY.hidden,
-    layers: Annotated[int, typer.Option(min=1, help="Operator layers.")] = DARCY.layers,
+    radius: Radius = DARCY.radius,
+    width: Width = DARCY.width,
+    hidden: Hidden = DARCY.hidden,
+    layers: Layers = DARCY.layers,
     epochs: Epochs = DARCY.epochs,
     batch: Annotated[int, typer.Option(min=1, help="Samples of a training step.")] = DARCY.batch,
     learning_rate: Rate = DARCY.learning_rate,
@@ -176,17 +176,13 @@ def train_poisson(
     queries: Annotated[
         int, typer.Option(min=1, max=poisson.MOST_QUERIES, help="Points of a loss.")
     ] = POISSON.queries,
-    radius: Annotated[
-        float, typer.Option(help="Distance up to which points are neighbours.")
-    ] = POISSON.radius,
+    radius: Radius = POISSON.radius,
     reach: Annotated[
         float, typer.Option(help="Distance up to which points contribute to a value.")
     ] = POISSON.reach,
-    width: Annotated[int, typer.Option(min=1, help="Channels.")] = POISSON.width,
-    hidden: Annotated[
-        int, typer.Option(min=1, help="Hidden width of the kernel networks.")
-    ] = POISSON.hidden,
-    layers: Annotated[int, typer.Option(min=1, help="Operator layers.")] = POISSON.layers,
+    width: Width = POISSON.width,
+    hidden: Hidden = POISSON.hidden,
+    layers: Layers = POISSON.layers,
     epochs: Epochs = POISSON.epochs,
     batch: Annotated[int, typer.Option(min=2, help="Problems of a training step.")] = POISSON.batch,
     learning_rate: Rate = POISSON.learning_rate,
