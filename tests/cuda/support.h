@@ -280,6 +280,20 @@ void compare(const std::string& what, const std::vector<T>& got, const std::vect
   check(error <= allowed, text);
 }
 
+// The results of a case in other orders of its threads.
+template <class Case>
+void check_same_bits(Case& c) {
+  const auto first = c.bits();
+  for (const char* seed : {"1", "2"}) {
+    setenv("SIMT_SEED", seed, 1);
+    const auto again = c.bits();
+    check(first.size() == again.size() &&
+              std::memcmp(first.data(), again.data(), first.size() * sizeof(first[0])) == 0,
+          c.name("same bits in another order"));
+  }
+  unsetenv("SIMT_SEED");
+}
+
 // Call an entry point with a workspace of exactly the size it asks for.
 template <class Entry, class Bytes, class... Sizes, class... Arrays>
 void run_entry(Entry entry, Bytes bytes, std::tuple<Sizes...> sizes, Arrays... arrays) {

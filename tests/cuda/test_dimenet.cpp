@@ -364,14 +364,7 @@ void test_pieces() {
 void test_determinism() {
   const Molecule m = crowd();
   Case<float> c(m, {7, 2, 8, 64, reverse_edge});
-  const auto first = c.bits();
-  for (const char* seed : {"1", "2"}) {
-    setenv("SIMT_SEED", seed, 1);
-    const auto again = c.bits();
-    check(std::memcmp(first.data(), again.data(), first.size() * sizeof(float)) == 0,
-          c.name("same bits in another order"));
-  }
-  unsetenv("SIMT_SEED");
+  check_same_bits(c);
 }
 
 void test_refusals() {

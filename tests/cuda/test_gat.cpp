@@ -451,14 +451,7 @@ void test_type(const std::vector<HostGraph>& graphs) {
 void test_determinism(const HostGraph& graph) {
   for (const Operator op : {gat, gat_v2, simple}) {
     Case<float> c(graph, {op, 3, 5, op == gat ? 2 : 5, true, 1});
-    const auto first = c.bits();
-    for (const char* seed : {"1", "2"}) {
-      setenv("SIMT_SEED", seed, 1);
-      const auto again = c.bits();
-      check(std::memcmp(first.data(), again.data(), first.size() * sizeof(float)) == 0,
-            c.name("same bits in another order"));
-    }
-    unsetenv("SIMT_SEED");
+    check_same_bits(c);
   }
 }
 

@@ -456,13 +456,6 @@ int main() {
   Case<double>(square, {.widths = {2}, .f_in = 66, .f_out = 1}).test();
   Case<double>(square, {.widths = {2}, .f_in = 1, .f_out = 66}).test();
   Case<float> c(square, {.weights = 2});
-  const auto first = c.bits();
-  for (const char* seed : {"1", "2"}) {
-    setenv("SIMT_SEED", seed, 1);
-    const auto again = c.bits();
-    check(std::memcmp(first.data(), again.data(), first.size() * sizeof(float)) == 0,
-          c.name("same bits in another order"));
-  }
-  unsetenv("SIMT_SEED");
+  check_same_bits(c);
   return report();
 }
