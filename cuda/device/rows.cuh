@@ -38,6 +38,12 @@ struct Edge {
   int64_t row;       // of the caller's edge table
   int64_t position;  // in the destination-major order
 };
+__device__ inline Edge edge_to(const Csc& by_dst, int64_t i, int64_t k) {
+  return {i, by_dst.indices[k], by_dst.edge_of(k), k};
+}
+__device__ inline Edge edge_from(const Csc& by_src, int64_t j, int64_t k) {
+  return {by_src.indices[k], j, by_src.edge_of(k), by_src.position_of(k)};
+}
 
 struct Cut {
   int n_units;
@@ -89,6 +95,7 @@ inline Cut take_cut(const Csc& graph, Workspace& workspace) {
 //   merge(partial, more)                the same row's later edges
 //   finish(partial, at, row)            all edges are in
 //   leave(total, at, unit)              the unit is done
+// Where there is Nothing to sum over a row it has no merge and no finish, over a unit no leave.
 struct Nothing {};
 
 // Of a divided row, unit u leaves what it passes on at number 2u + 1 and what it ends at 2u.
@@ -105,6 +112,7 @@ __global__ void __launch_bounds__(block_threads)
   if (unit >= cut.n_units) return;
   const Place at{group, part / tiles, part % tiles, Op::step};
 
+  constexpr bool sums_rows = !std::is_same_v<typename Op::Partial, Nothing>;
   const int64_t row_end = cut.rows[unit + 1], last = cut.first_edge(unit + 1);
   int64_t row = cut.rows[unit], k = cut.first_edge(unit);
   bool continued = op.graph.offsets[row] < k;
@@ -116,11 +124,13 @@ __global__ void __launch_bounds__(block_threads)
     typename Op::Partial partial{};
 #pragma unroll Op::unroll
     for (; k < stop; ++k) op.edge(partial, total, at, row, k);
-    if (ends && !continued) op.finish(partial, at, row);
-    else if (ends || any) split[slot(2 * unit + !ends, part, parts, group)] = partial;
+    if constexpr (sums_rows) {
+      if (ends && !continued) op.finish(partial, at, row);
+      else if (ends || any) split[slot(2 * unit + !ends, part, parts, group)] = partial;
+    }
     continued = false;
   }
-  op.leave(total, at, unit);
+  if constexpr (!std::is_same_v<typename Op::Total, Nothing>) op.leave(total, at, unit);
 }
 
 // The unit in which a divided row ends collects it.

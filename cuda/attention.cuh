@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT
+// Attention over the edges p = (j -> i) of a graph, whatever the scores are:
+//
+//     out_i = sum_p alpha_p value_p,   alpha = softmax of score_p over the edges of i
+//
+// for every head. The passes over the graph are written once for all operators:
+//
+//     AttendEdges        out_i, by an online softmax
+//     SoftmaxStatistics  maximum, 1 / sum and delta_i = sum_p alpha_p ga_p of every softmax,
+//                        with ga_p = g_i . value_p
+//     ByDestination      gradients of what belongs to destinations, edges and weights
+//     BySource           gradients of what belongs to sources, on the transposed graph
+//
+// With gs_p = alpha_p (ga_p - delta_i), the gradient of score_p.
+//
+// An operator is a model M of formulas (gat.cu, gat_v2.cu, mha_simple.cu):
+//   T, S                       what it stores and computes with (device/numbers.cuh)
+//   Score score(p, at)         of an edge; .s is the score, more may come with it
+//   value(p, at, c)            from feature c on
+//   RowSums                    what it sums over a softmax with weights alpha_p, or NoRowSums,
+//   finish_row(sums, softmax, i, at)    and what it makes of that
+//   edge_heads()               heads as its edges have them
+//   DestinationSum, UnitSum    sums over the edges of a destination, of a unit of work; or Nothing
+//   to_destination(sum, unit, p, at, score, alpha, gs, g), finish_destination(sum, i, at)
+//   unit_sums                  [n_units, heads, size] where UnitSum goes, or null
+//   SourceSum                  sum over the edges of a source
+//   to_source(sum, p, at, score, alpha, gs, g), finish_source(sum, j, at)
+#pragma once
+#include "device/rows.cuh"
+
+namespace gnograd {
+
+// ---- arrays ----
+
+// Rows of features of one kind of node or edge, head by head: [n, heads, size].
+template <class T, class S>
+struct Features {
+  Input<T, S> x;
+  Heads heads;
+
+  explicit __host__ __device__ operator bool() const { return bool(x); }
+  __device__ Vector<S, width<T>> load(int64_t row, int head, int c) const {
+    return load_vector(x, (row * heads.heads + head) * heads.size + c, heads.size - c, heads.wide);
+  }
+};
+
+template <class T>
+struct Gradient {
+  T* x;  // [n, heads, size], or null
+
+  explicit __host__ __device__ operator bool() const { return x; }
+  template <class S>
+  __device__ void store(const Heads& heads, int64_t row, const Place& at,
+                        const Vector<S, width<T>>& v) const {
+    const int c = at.column();
+    if (x && c < heads.size)
+      store_vector(x + (row * heads.heads + at.head) * heads.size + c, v, heads.size - c,
+                   heads.wide);
+  }
+};
+
+// The cotangent of out, [n_dst, heads, size], or [n_dst, size] shared by all heads.
+template <class T>
+struct Cotangent {
+  const T* g;
+  Heads heads;
+  bool concat;
+
+  __device__ Vector<real<T>, width<T>> load(int64_t i, int head, int c) const {
+    const int64_t row = concat ? i * heads.heads + head : i;
+    auto x = load_vector(g + row * heads.size + c, heads.size - c, heads.wide);
+    if (!concat) x.scale(real<T>(1) / heads.heads);
+    return x;
+  }
+};
+
+// A softmax's maximum, 1 / sum and delta.
+template <class S>
+struct SoftmaxRow {
+  real_part<S> top;
+  S inverse, delta;
+
+  __device__ S weight(S score) const { return exponential(score - S(top)) * inverse; }
+};
+
+// A model whose gradients need no sums over a softmax but delta.
+struct NoRowSums {
+  template <class... Any>
+  __device__ void add(const Any&...) {}
+  template <class B>
+  __device__ void scale(B) {}
+  __device__ void merge(const NoRowSums&) {}
+};
+
+// ---- the passes over the graph ----
+
+// Edges in flight: two where registers are left for them.
+template <class S, int step>
+constexpr int attention_unroll = ScalarTraits<S>::dual || step > 4 ? 1 : 2;
+
+// ga_p = g_i . value_p
+template <class M>
+__device__ typename M::S project(const M& model, const Heads& heads,
+                                 const Cotangent<typename M::T>& g, const Edge& p,
+                                 const Place& at) {
+  using S = typename M::S;
+  return sum_over_head<S>(heads, at, [&](int c) {
+    return inner<S>(g.load(p.dst, at.head, c), model.value(p, at, c));
+  });
+}
+
+// Online softmax: `sum` of exp(score - top), and whatever else is summed with these weights.
+template <class S, class More>
+struct OnlineSoftmax {
+  real_part<S> top = -INFINITY;
+  S sum = 0;
+  More more{};
+
+  __device__ void scale(real_part<S> factor) {
+    sum *= factor;
+    more.scale(factor);
+  }
+  __device__ void raise(real_part<S> new_top) {
+    if (!(new_top > top)) return;
+    scale(exponential(top - new_top));
+    top = new_top;
+  }
+  // The weight of a score, which is then part of the sum.
+  __device__ S take(S score) {
+    raise(value(score));
+    const S weight = exponential(score - S(top));
+    sum += weight;
+    return weight;
+  }
+  __device__ void merge(OnlineSoftmax later) {
+    raise(later.top);
+    later.scale(exponential(later.top - top));
+    sum += later.sum;
+    more.add(later.more);
+  }
+  // 1 / sum; of no edges nothing is left.
+  __device__ S inverse() const { return value(sum) == 0 ? S(0) : S(1) / sum; }
+};
+
+template <class M>
+struct AttendEdges {
+  using T = typename M::T;
+  using S = typename M::S;
+  static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
+  using Partial = OnlineSoftmax<S, Vector<S, step>>;
+  using Total = Nothing;
+
+  Csc graph;
+  Heads heads;
+  M model;
+  T* out;                  // [n_dst, heads, size], or null
+  real<T>* head_out;       // the same, if out is to be the mean over heads
+  real<T>* lse;            // [n_dst, heads] log of the sum of exp(score), or null
+  SoftmaxRow<S>* softmax;  // [n_dst, heads], or null
+
+  __host__ __device__ int tiles() const { return heads.tiles; }
+
+  __device__ void edge(Partial& partial, Total&, const Place& at, int64_t i, int64_t k) const {
+    const Edge p = edge_to(graph, i, k);
+    const S weight = partial.take(model.score(p, at).s);
+    if (const int c = at.column(); c < heads.size) partial.more.add(weight, model.value(p, at, c));
+  }
+  __device__ void merge(Partial& partial, const Partial& more) const { partial.merge(more); }
+  __device__ void finish(Partial partial, const Place& at, int64_t i) const {
+    const int64_t row = i * heads.heads + at.head;
+    const S inverse = partial.inverse();
+    partial.more.scale(inverse);
+    if (const int c = at.column(); c < heads.size) {
+      const int64_t first = row * heads.size + c;
+      if (head_out) store_vector(head_out + first, partial.more, heads.size - c, false);
+      else store_vector(out + first, partial.more, heads.size - c, heads.wide);
+    }
+    if (!at.first()) return;
+    if (lse) lse[row] = partial.top + logarithm(value(partial.sum));
+    if (softmax) softmax[row] = {partial.top, inverse, S(0)};
+  }
+};
+
+template <class M>
+struct SoftmaxStatistics {
+  using T = typename M::T;
+  using S = typename M::S;
+  static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
+  struct Sums {
+    S ga = 0;
+    typename M::RowSums row;
+    __device__ void scale(real<T> factor) {
+      ga *= factor;
+      row.scale(factor);
+    }
+    __device__ void add(const Sums& more) {
+      ga += more.ga;
+      row.merge(more.row);
+    }
+  };
+  using Partial = OnlineSoftmax<S, Sums>;
+  using Total = Nothing;
+
+  Csc graph;
+  Heads heads;
+  M model;
+  Cotangent<T> g;
+  SoftmaxRow<S>* softmax;  // [n_dst, heads]
+
+  __host__ __device__ int tiles() const { return 1; }
+
+  __device__ void edge(Partial& partial, Total&, const Place& at, int64_t i, int64_t k) const {
+    const Edge p = edge_to(graph, i, k);
+    const auto score = model.score(p, at);
+    const S ga = project(model, heads, g, p, at);
+    const S weight = partial.take(score.s);
+    partial.more.ga += weight * ga;
+    partial.more.row.add(weight, ga, score);
+  }
+  __device__ void merge(Partial& partial, const Partial& more) const { partial.merge(more); }
+  __device__ void finish(const Partial& partial, const Place& at, int64_t i) const {
+    const S inverse = partial.inverse();
+    const SoftmaxRow<S> row{partial.top, inverse, inverse * partial.more.ga};
+    if (at.group.lane == 0) softmax[i * heads.heads + at.head] = row;
+    if constexpr (!std::is_same_v<typename M::RowSums, NoRowSums>)
+      model.finish_row(partial.more.row, row, i, at);
+  }
+};
+
+// What every gradient of an edge is made of.
+template <class M>
+struct ScoreGradients {
+  using S = typename M::S;
+  Heads heads;
+  Cotangent<typename M::T> g;
+  const SoftmaxRow<S>* softmax;  // [n_dst, heads]
+
+  struct OfEdge {
+    typename M::Score score;
+    S alpha, gs;
+  };
+  __device__ OfEdge operator()(const M& model, const Edge& p, const Place& at) const {
+    const auto score = model.score(p, at);
+    const S ga = project(model, heads, g, p, at);
+    const SoftmaxRow<S> row = softmax[p.dst * heads.heads + at.head];
+    const S alpha = row.weight(score.s);
+    return {score, alpha, alpha * (ga - row.delta)};
+  }
+};
+
+template <class M>
+struct ByDestination {
+  using S = typename M::S;
+  static constexpr int step = width<typename M::T>, unroll = attention_unroll<S, step>;
+  using Partial = typename M::DestinationSum;
+  using Total = typename M::UnitSum;
+
+  Csc graph;
+  Heads heads;
+  M model;
+  ScoreGradients<M> gradients;
+
+  __host__ __device__ int tiles() const { return model.edge_heads().tiles; }
+
+  __device__ void edge(Partial& partial, Total& total, const Place& at, int64_t i,
+                       int64_t k) const {
+    const Edge p = edge_to(graph, i, k);
+    const auto z = gradients(model, p, at);
+    model.to_destination(partial, total, p, at, z.score, z.alpha, z.gs, gradients.g);
+  }
+  __device__ void merge(Partial& partial, const Partial& more) const { partial.add(more); }
+  __device__ void finish(const Partial& partial, const Place& at, int64_t i) const {
+    model.finish_destination(partial, i, at);
+  }
+  __device__ void leave(const Total& total, const Place& at, int64_t unit) const {
+    const Heads& h = model.edge_heads();
+    if (!model.unit_sums) return;
+    for (int v = 0, c = at.column(); v < step; ++v, ++c)
+      if (c < h.size) model.unit_sums[(unit * h.heads + at.head) * h.size + c] = total[v];
+  }
+};
+
+template <class M>
+struct BySource {
+  using S = typename M::S;
+  static constexpr int step = width<typename M::T>, unroll = attention_unroll<S, step>;
+  using Partial = typename M::SourceSum;
+  using Total = Nothing;
+
+  Csc graph;
+  Heads heads;
+  M model;
+  ScoreGradients<M> gradients;
+
+  __host__ __device__ int tiles() const { return heads.tiles; }
+
+  __device__ void edge(Partial& partial, Total&, const Place& at, int64_t j, int64_t k) const {
+    const Edge p = edge_from(graph, j, k);
+    const auto z = gradients(model, p, at);
+    model.to_source(partial, p, at, z.score, z.alpha, z.gs, gradients.g);
+  }
+  __device__ void merge(Partial& partial, const Partial& more) const { partial.merge(more); }
+  __device__ void finish(const Partial& partial, const Place& at, int64_t j) const {
+    model.finish_source(partial, j, at);
+  }
+};
+
+// The scores and their softmax themselves, for callers that keep them: [2, heads, n_edges].
+template <class M>
+struct WriteSoftmax {
+  using T = typename M::T;
+  using S = typename M::S;
+  static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
+  using Partial = Nothing;
+  using Total = Nothing;
+
+  Csc graph;
+  Heads heads;
+  M model;
+  const SoftmaxRow<S>* softmax;
+  real<T>* out;
+
+  __host__ __device__ int tiles() const { return 1; }
+
+  __device__ void edge(Partial&, Total&, const Place& at, int64_t i, int64_t k) const {
+    const S s = model.score(edge_to(graph, i, k), at).s;
+    const SoftmaxRow<S> row = softmax[i * heads.heads + at.head];
+    if (at.group.lane) return;
+    out[at.head * graph.n_edges + k] = result(s);
+    out[(heads.heads + at.head) * graph.n_edges + k] = result(row.weight(s));
+  }
+};
+
+}  // namespace gnograd

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// One face of an operator in the C interface: the function that counts its workspace, and the one
+// that runs. `faces` has all that these need but workspace and stream, which it has room for; of it
+// they ask `count` and `call`. Further arguments are the parameters between sizes and workspace.
+#pragma once
+#include "../gnograd_cuda.h"
+#include "workspace.cuh"
+
+#define FACE(name, type, SIZES, faces, count, call, ...)                                  \
+  size_t gnograd_cuda_##name##_workspace_bytes_##type(GNOGRAD_CUDA_LIST SIZES) {          \
+    return (faces).count();                                                               \
+  }                                                                                       \
+  int gnograd_cuda_##name##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace, \
+                                   size_t workspace_bytes, void* stream) {                \
+    auto run = faces;                                                                     \
+    run.workspace = {workspace, workspace_bytes};                                         \
+    run.stream = static_cast<cudaStream_t>(stream);                                       \
+    return run.call;                                                                      \
+  }

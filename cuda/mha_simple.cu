@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Attention like a transformer's on a graph, mha_simple: for an edge p = (j -> i) and every head
+//
+//     k_p = k_j (+ e_p),   score f q_i . k_p,   value v_j (+ e_p)
+//
+// with f = 1 / sqrt(n_channels) or 1. Then
+//
+//     grad q_i = sum of f gs_p k_p     grad k_j = sum of f gs_p q_i     grad v_j = sum of alpha_p g_i
+//     grad e_p = alpha_p g_i + f gs_p q_i
+#include "attention_faces.cuh"
+
+namespace gnograd {
+namespace {
+
+template <class T_, class S_>
+struct Simple {
+  using T = T_;
+  using S = S_;
+  using Row = Vector<S, width<T>>;
+
+  Features<T, S> q, k, v, e;
+  real<T> scale;
+  Gradient<T> grad_q = {}, grad_k = {}, grad_v = {}, grad_e = {};
+
+  struct Score {
+    S s;
+  };
+  __device__ Row with_edge(const Features<T, S>& x, const Edge& p, const Place& at, int c) const {
+    Row sum = x.load(p.src, at.head, c);
+    if (e) sum.add(e.load(p.row, at.head, c));
+    return sum;
+  }
+  __device__ Score score(const Edge& p, const Place& at) const {
+    return {scale * sum_over_head<S>(q.heads, at, [&](int c) {
+              return inner<S>(q.load(p.dst, at.head, c), with_edge(k, p, at, c));
+            })};
+  }
+  __device__ Row value(const Edge& p, const Place& at, int c) const {
+    return with_edge(v, p, at, c);
+  }
+
+  using RowSums = NoRowSums;
+
+  __host__ __device__ const Heads& edge_heads() const { return q.heads; }
+  using DestinationSum = Row;
+  using UnitSum = Nothing;
+  __device__ void to_destination(Row& sum_i, Nothing&, const Edge& p, const Place& at, const Score&,
+                                 S alpha, S gs, const Cotangent<T>& g) const {
+    const int c = at.column();
+    if (c >= q.heads.size) return;
+    sum_i.add(scale * gs, with_edge(k, p, at, c));
+    if (!grad_e) return;
+    Row g_e;
+    g_e.add(scale * gs, q.load(p.dst, at.head, c));
+    g_e.add(alpha, g.load(p.dst, at.head, c));
+    grad_e.store(q.heads, p.row, at, g_e);
+  }
+  __device__ void finish_destination(const Row& sum_i, int64_t i, const Place& at) const {
+    grad_q.store(q.heads, i, at, sum_i);
+  }
+
+  struct SourceSum {
+    Row k, v;
+    __device__ void merge(const SourceSum& more) {
+      k.add(more.k);
+      v.add(more.v);
+    }
+  };
+  __device__ void to_source(SourceSum& sum_j, const Edge& p, const Place& at, const Score&, S alpha,
+                            S gs, const Cotangent<T>& g) const {
+    const int c = at.column();
+    if (c >= q.heads.size) return;
+    sum_j.k.add(scale * gs, q.load(p.dst, at.head, c));
+    sum_j.v.add(alpha, g.load(p.dst, at.head, c));
+  }
+  __device__ void finish_source(const SourceSum& sum_j, int64_t j, const Place& at) const {
+    grad_k.store(q.heads, j, at, sum_j.k);
+    grad_v.store(q.heads, j, at, sum_j.v);
+  }
+};
+
+template <class T, class S>
+struct SimpleSetup : AttentionSetup<T, S> {
+  using Call = AttentionCall<T, S>;
+  Simple<T, S> model;
+
+  SimpleSetup(Call& call, bool gradients, int64_t) {
+    const Heads heads = call.heads();
+    const auto& [q, k, v, e] = call.in;
+    model = {{q, heads}, {k, heads}, {v, heads}, {e, heads}, real<T>(call.shape.parameter)};
+    if (!gradients) return;
+    model.grad_q = {call.grad[0]};
+    model.grad_k = {call.grad[1]};
+    model.grad_v = {call.grad[2]};
+    model.grad_e = {call.grad[3]};
+  }
+  bool by_destination() const { return model.grad_q || model.grad_e; }
+  bool by_source() const { return model.grad_k || model.grad_v; }
+};
+
+}  // namespace
+}  // namespace gnograd
+
+using namespace gnograd;
+
+// out, lse and softmax_scores are taken, but not read
+#define MHA_SIMPLE(type, T)                                                                       \
+  ATTENTION_FACES(mha_simple, type, GNOGRAD_CUDA_MHA_SIMPLE,                                      \
+                  (AttentionFaces<SimpleSetup, T>{                                                \
+                      graph, {n_heads, n_channels, 0, concat_heads != 0, score_linear,            \
+                              norm_by_dim ? 1 / sqrt(double(n_channels)) : 1}}),                  \
+                  GNOGRAD_CUDA_WRITTEN, (const void*, const void*, const void*), nullptr, q, k, v,\
+                  e)
+MHA_SIMPLE(f32, float)
+MHA_SIMPLE(f64, double)
+MHA_SIMPLE(f16, __half)
+MHA_SIMPLE(bf16, __nv_bfloat16)
