@@ -6,6 +6,7 @@
 // Lanes of a group go over features, groups over units of edges (device/rows.cuh).
 #include <initializer_list>
 
+#include "device/face.cuh"
 #include "device/rows.cuh"
 
 namespace gnograd {
@@ -79,7 +80,6 @@ struct SumEdges {
       store_vector(out.at(row, part.column + c), partial.sum, heads.size - c, heads.wide);
     if (node_degree && at.first()) node_degree[row] = result(partial.degree);
   }
-  __device__ void leave(const Total&, const Place&, int64_t) const {}
 };
 
 // Min and Max, feature by feature; of equal candidates the first wins.
@@ -125,7 +125,6 @@ struct ExtremumOfEdges {
       for (int v = 0; v < step; ++v)
         if (v < count) *location.at(row, part.column + c + v) = partial.where[v] - 1;
   }
-  __device__ void leave(const Total&, const Place&, int64_t) const {}
 };
 
 // ---- gradients ----
@@ -155,7 +154,8 @@ struct Cotangent {
   }
 };
 
-// grad_x_j = sum over the edges that leave j of w_p g_i (/ s_i)
+// grad_x_j = sum over the edges that leave j of w_p g_i (/ s_i), and the cotangent of own_j where
+// own is x
 template <class T, class S>
 struct NodeGradient {
   static constexpr int step = width<T>, unroll = 4;
@@ -166,7 +166,8 @@ struct NodeGradient {
   Input<T, S> w;
   Cotangent<T, S> cotangent;
   Heads heads;
-  T* grad;  // [n_src, size]
+  const T* g_own;  // [n_src, stride of the cotangent], or null
+  T* grad;         // [n_src, size]
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
@@ -178,11 +179,13 @@ struct NodeGradient {
     partial.add(cotangent.divide(weight, i), cotangent.load(i, graph.position_of(k), c));
   }
   __device__ void merge(Partial& partial, const Partial& more) const { partial.add(more); }
-  __device__ void finish(const Partial& partial, const Place& at, int64_t row) const {
-    if (const int c = at.column(); c < heads.size)
-      store_vector(grad + row * heads.size + c, partial, heads.size - c, heads.wide);
+  __device__ void finish(Partial partial, const Place& at, int64_t row) const {
+    const int c = at.column(), count = heads.size - c;
+    if (count <= 0) return;
+    if (g_own)
+      partial.add(real<T>(1), load_vector(g_own + row * cotangent.stride + c, count, heads.wide));
+    store_vector(grad + row * heads.size + c, partial, count, heads.wide);
   }
-  __device__ void leave(const Total&, const Place&, int64_t) const {}
 };
 
 // grad_e_p = g_i (/ number of edges of i)
@@ -206,8 +209,6 @@ struct EdgeGradient {
     x.add(cotangent.divide(S(1), i), cotangent.load(i, k, c));
     store_vector(grad + graph.edge_of(k) * heads.size + c, x, heads.size - c, heads.wide);
   }
-  __device__ void finish(const Partial&, const Place&, int64_t) const {}
-  __device__ void leave(const Total&, const Place&, int64_t) const {}
 };
 
 // d_p = g_i . x_j, which is grad_w_p except for Mean; there s_i = sum_p w_p and
@@ -252,7 +253,6 @@ struct WeightGradient {
     degree[row] = partial.degree;
     delta[row] = partial.weighted / partial.degree;
   }
-  __device__ void leave(const Total&, const Place&, int64_t) const {}
 };
 
 // grad_w_p = g_i . (x_j - out_i) / s_i = (d_p - delta_i) / s_i
@@ -274,8 +274,6 @@ struct MeanWeightGradient {
   __device__ void edge(Partial&, Total&, const Place& at, int64_t i, int64_t k) const {
     if (at.first()) grad[graph.edge_of(k)] = T(result((d[k] - delta[i]) / degree[i]));
   }
-  __device__ void finish(const Partial&, const Place&, int64_t) const {}
-  __device__ void leave(const Total&, const Place&, int64_t) const {}
 };
 
 // to[:, c] = from[:, c], for the destinations' own features; zeros where `from` is null.
@@ -305,7 +303,7 @@ struct Inputs {
 
 template <class T>
 struct Gradients {
-  T *x, *w, *e, *own;  // each or null
+  T *x, *w, *e, *own;  // each or null; own may be x
 };
 
 template <class T, class S>
@@ -416,6 +414,10 @@ struct Family {
         aggregate(edge_part(nullptr), cut, split, nullptr, found, nullptr);
       location = found;
     }
+    const T* g_own = g + sizes.aggregated();
+    const bool own_is_x =
+        grad.own == grad.x && sizes.own == sizes.node && graph.n_dst == graph.n_src;
+    T* grad_own = own_is_x ? nullptr : grad.own;
     const auto cotangent = [&](const Part<T, S>& part) {
       return Cotangent<T, S>{g,
                              sizes.row(),
@@ -440,20 +442,21 @@ struct Family {
       }
       if (weighted_mean) nodes.degree = node_degree;
       if (grad.x)
-        for_rows(NodeGradient<T, S>{columns, in.w, nodes, part.heads, grad.x}, transposed, split,
-                 stream);
+        for_rows(NodeGradient<T, S>{columns, in.w, nodes, part.heads,
+                                    own_is_x && !ScalarTraits<S>::dual ? g_own : nullptr, grad.x},
+                 transposed, split, stream);
     }
     if constexpr (ScalarTraits<S>::dual) {  // linear in e and own: no second derivative
       zero(grad.e, graph.n_edges * sizes.edge);
-      zero(grad.own, graph.n_dst * sizes.own);
+      zero(grad_own, graph.n_dst * sizes.own);
     } else {
       if (grad.e) {
         const auto part = edge_part(g, grad.e);
         for_rows(EdgeGradient<T, S>{rows, cotangent(part), part.heads, grad.e}, cut, split, stream);
       }
-      if (grad.own)
-        launch_threads(graph.n_dst * sizes.own, stream, copy_columns<T>, g + sizes.aggregated(),
-                       sizes.row(), grad.own, sizes.own, graph.n_dst, sizes.own);
+      if (grad_own)
+        launch_threads(graph.n_dst * sizes.own, stream, copy_columns<T>, g_own, sizes.row(),
+                       grad_own, sizes.own, graph.n_dst, sizes.own);
     }
     return cudaGetLastError();
   }
@@ -478,12 +481,12 @@ struct Faces {
   const gnograd_cuda_graph* graph;
   Sizes sizes;
   int aggregation;
-  Workspace workspace;
-  void* stream = nullptr;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
 
   template <class S>
   Family<T, S> family(const Inputs<T, S>& in) {
-    return {*graph, sizes, aggregation, in, workspace, static_cast<cudaStream_t>(stream)};
+    return {*graph, sizes, aggregation, in, workspace, stream};
   }
 
   int forward(const Arrays& in, void* out, int64_t* location, void* node_degree) {
@@ -522,25 +525,17 @@ Gradients<T> gradients(void* x, void* w, void* e = nullptr, void* own = nullptr)
 
 using namespace gnograd;
 
-// One face: the function that counts, and the one that runs.
-#define FACE(name, type, T, SIZES, sizes, call, count, ...)                                        \
-  size_t gnograd_cuda_##name##_workspace_bytes_##type(GNOGRAD_CUDA_LIST SIZES) {                   \
-    return Faces<T>{graph, sizes, aggregation, {}}.count();                                        \
-  }                                                                                                \
-  int gnograd_cuda_##name##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace,          \
-                                   size_t workspace_bytes, void* stream) {                         \
-    return Faces<T>{graph, sizes, aggregation, {workspace, workspace_bytes}, stream}.call;         \
-  }
-
-#define AGG_WEIGHTED(face, type, T, call, ...)                                                   \
-  FACE(agg_weighted_##face, type, T, GNOGRAD_CUDA_AGG_WEIGHTED, (Sizes{n_features, 0, 0}), call, \
-       face##_bytes, __VA_ARGS__)
-#define AGG_SIMPLE(face, type, T, call, ...)                \
-  FACE(agg_simple_##face, type, T, GNOGRAD_CUDA_AGG_SIMPLE, \
-       (Sizes{n_features, n_edge_features, 0}), call, face##_bytes, __VA_ARGS__)
-#define AGG_CONCAT(face, type, T, call, ...)                \
-  FACE(agg_concat_##face, type, T, GNOGRAD_CUDA_AGG_CONCAT, \
-       (Sizes{n_features, n_edge_features, n_own_features}), call, face##_bytes, __VA_ARGS__)
+#define AGG_WEIGHTED(face, type, T, call, ...)               \
+  FACE(agg_weighted_##face, type, GNOGRAD_CUDA_AGG_WEIGHTED, \
+       (Faces<T>{graph, {n_features, 0, 0}, aggregation}), face##_bytes, call, __VA_ARGS__)
+#define AGG_SIMPLE(face, type, T, call, ...)                                                 \
+  FACE(agg_simple_##face, type, GNOGRAD_CUDA_AGG_SIMPLE,                                     \
+       (Faces<T>{graph, {n_features, n_edge_features, 0}, aggregation}), face##_bytes, call, \
+       __VA_ARGS__)
+#define AGG_CONCAT(face, type, T, call, ...)                                          \
+  FACE(agg_concat_##face, type, GNOGRAD_CUDA_AGG_CONCAT,                              \
+       (Faces<T>{graph, {n_features, n_edge_features, n_own_features}, aggregation}), \
+       face##_bytes, call, __VA_ARGS__)
 
 #define AGGREGATION(type, T)                                                                       \
   AGG_WEIGHTED(forward, type, T, forward({x, w}, out, location, degree), const void* x,            \

@@ -121,6 +121,8 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * by_dst, -1 without edges; degree real [n_dst] of Mean, the sum of w. vjp computes again what it
  * needs and does not get; `out` is taken as on the CPU, but what is saved in 16 bits would cost
  * accuracy, so it is not read. An input may be null where no gradient that is wanted depends on it.
+ * Where own is x (n_src = n_dst, D = Do), the gradients may be one array too, grad_own = grad_x: it
+ * gets their sum, rounded once.
  */
 #define GNOGRAD_CUDA_AGG_WEIGHTED \
   (const gnograd_cuda_graph *graph, int64_t n_features, int aggregation)

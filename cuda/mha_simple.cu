@@ -5,8 +5,8 @@
 //
 // with f = 1 / sqrt(n_channels) or 1. Then
 //
-//     grad q_i = sum of f gs_p k_p     grad k_j = sum of f gs_p q_i     grad v_j = sum of alpha_p g_i
-//     grad e_p = alpha_p g_i + f gs_p q_i
+//     grad q_i = sum of f gs_p k_p             grad k_j = sum of f gs_p q_i
+//     grad e_p = alpha_p g_i + f gs_p q_i      grad v_j = sum of alpha_p g_i
 #include "attention_faces.cuh"
 
 namespace gnograd {

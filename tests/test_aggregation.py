@@ -131,6 +131,23 @@ def test_gradients_do_not_depend_on_which_are_wanted(case, rng):
     faces.check_wrt(case, power_law(10, 50), rng)
 
 
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_one_gradient_of_neighbours_and_own(aggregation, rng):
+    """Gradients of one input in one array are added up there."""
+    edges = power_law(12, 40)
+    x, w, g = rng.normal(size=(12, 3)), rng.random(40) + 0.5, rng.normal(size=(12, 6))
+    arguments = {"graph": edges.graph, "aggregation": aggregation}
+    tangents = (rng.normal(size=(12, 3)), rng.normal(size=40))
+    for face, *given in (("vjp", (x, w, None, x)), ("hvp", (x, w, None, x), tangents)):
+        call = getattr(gg.agg_concat, face)
+        both = np.full((12, 3), np.nan)
+        of_x, of_w, _, of_own = call(g, *given, **arguments)
+        same, same_w, _, _ = call(g, *given, **arguments, out=(both, None, None, both))
+        assert same is both
+        np.testing.assert_array_equal(both, of_x + of_own)
+        np.testing.assert_array_equal(same_w, of_w)
+
+
 # ---- jvp ----
 
 

@@ -75,7 +75,8 @@ void gnograd_graph_by_src(
  * What a forward pass saves, its vjp can use: out and degree for the mean of w_p x_j, location for
  * minimum and maximum (the edge's position in the destination-major order; -1 without edges; the
  * lowest position wins a tie). A vjp computes what it needs and does not get. Its inputs may be
- * null where no gradient that is wanted depends on them.
+ * null where no gradient that is wanted depends on them. Where own is x (n_src = n_dst, D = Do), the
+ * gradients may be one array too, grad_own = grad_x: it gets their sum.
  */
 
 enum gnograd_aggregation {

@@ -186,7 +186,8 @@ def agg_concat(
 
     Notes
     -----
-    Temporary memory is that of `agg_weighted`.
+    Temporary memory is that of `agg_weighted`. Where `own` is `x`, ``out`` of `vjp` and `hvp` may
+    name one array for the gradients of both, and gets their sum.
 
     Examples
     --------

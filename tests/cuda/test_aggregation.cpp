@@ -317,6 +317,42 @@ void test_names(const HostGraph& graph) {
   }
 }
 
+// A gradient of x and own in one array. Sums of these numbers are exact in float32, but for Mean's.
+template <class T>
+void test_own_is_x(const HostGraph& graph, Sizes n, int op, size_t shift = 0) {
+  Case<T> c(graph, n, op, true, shift);
+  DeviceGraph d = to_device(graph);
+  const std::tuple sizes(&d.view, n.node, n.edge, n.own, op);
+  auto x = c.upload(c.in), dx = c.upload(c.tangents), grad = c.room(), apart = c.room();
+  Device<T> g(c.g, shift);
+  run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes, g.get(), x[0].get(), x[1].get(), x[2].get(),
+            x[0].get(), nullptr, nullptr, nullptr, grad[0].get(), grad[1].get(), grad[2].get(),
+            grad[0].get());
+  Arrays<double> in;
+  Arrays<float> in32;
+  for (int a = 0; a < 4; ++a) in[a] = numbers<double>(c.in[a]), in32[a] = numbers<float>(c.in[a]);
+  auto want = Oracle<double>{graph, n, op}.vjp(numbers<double>(c.g), in);
+  auto plain = Oracle<float>{graph, n, op}.vjp(numbers<float>(c.g), in32);
+  for (size_t k = 0; k < want[0].size(); ++k)
+    want[0][k] += want[3][k], plain[0][k] += plain[3][k];
+  const auto got = grad[0].host();
+  compare(c.name("vjp, own is x"), got, want[0], doubles(plain[0]));
+  bool rounded_once = true;
+  for (size_t k = 0; op != mean && k < got.size(); ++k)
+    rounded_once = rounded_once && to_double(got[k]) == to_double(T(float(want[0][k])));
+  check(rounded_once, c.name("vjp, own is x: rounded once"));
+
+  for (const bool together : {true, false}) {
+    auto& to = together ? grad : apart;
+    run_entry(Abi<T>::hvp, Abi<T>::hvp_bytes, sizes, g.get(), x[0].get(), x[1].get(), x[2].get(),
+              x[0].get(), dx[0].get(), dx[1].get(), dx[2].get(), dx[0].get(), to[0].get(),
+              to[1].get(), to[2].get(), to[together ? 0 : 3].get());
+  }
+  const auto together = grad[0].host(), alone = apart[0].host();
+  check(std::memcmp(together.data(), alone.data(), alone.size() * sizeof(T)) == 0,
+        c.name("hvp, own is x"));
+}
+
 template <class T>
 void test_type(const std::vector<HostGraph>& graphs) {
   for (const int op : {sum, mean, min, max}) {
@@ -329,6 +365,16 @@ void test_type(const std::vector<HostGraph>& graphs) {
     Case<T>(graphs[1], {0, 5, 0}, op, false).test();
   }
   test_names<T>(graphs[1]);
+  // a source and a destination whose edges are divided among several units of work
+  const HostGraph hub = make_graph(
+      "hub", 40, 40, true, [](int64_t i) { return i % 7 == 3 ? 0 : 1 + 60 / (1 + i); },
+      [](int64_t i) { return i % 2 ? 0 : i; });
+  for (const int op : {sum, mean, min, max})
+    for (const HostGraph& graph : {hub, small_square(), without_edges(5, 5)}) {
+      test_own_is_x<T>(graph, {5, 3, 5}, op);
+      test_own_is_x<T>(graph, {8, 16, 8}, op);
+    }
+  test_own_is_x<T>(hub, {16, 8, 16}, sum, 1);
 }
 
 void test_determinism(const HostGraph& graph) {

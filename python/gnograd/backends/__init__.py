@@ -8,7 +8,6 @@ A backend is a module with
 - ``describe(array)``: its shape, and the name of its dtype,
 - ``is_contiguous(array)``: whether kernels can read it, and write to it,
 - ``contiguous(array, stream=None)``: the array, or a copy that they can read,
-- ``columns(array, begin)``: the columns of a contiguous matrix from `begin` on, without a copy,
 - ``empty(shape, dtype, like, stream=None)``: memory for an output, where another array is,
 - ``run(operator, face, dtype, arguments, stream=None)``: call the kernel. The arguments are in the
   order of the C interface: graphs, numbers, arrays, and None for an absent array. What a device

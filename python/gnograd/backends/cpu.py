@@ -62,11 +62,6 @@ def contiguous(array: NDArray[Any], stream: int | None = None) -> NDArray[Any]:
     return array if is_contiguous(array) else np.array(array, order="C", copy=True)
 
 
-def columns(array: NDArray[Any], begin: int) -> NDArray[Any]:
-    """The columns of a matrix from `begin` on, without a copy."""
-    return array[:, begin:]
-
-
 def empty(
     shape: tuple[int, ...], dtype: str, like: NDArray[Any], stream: int | None = None
 ) -> NDArray[Any]:

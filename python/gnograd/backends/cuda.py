@@ -31,14 +31,13 @@ from gnograd.backends.cuda_arrays import (
     strides,
     to_device,
     use_on,
-    view_columns,
 )
 from gnograd.backends.cuda_library import library
 from gnograd.graph import Graph
 from gnograd.shapes import Shape
 
 __all__ = [
-    "DEVICE", "SUFFIXES", "DeviceArray", "assign", "columns", "contiguous", "describe",
+    "DEVICE", "SUFFIXES", "DeviceArray", "assign", "contiguous", "describe",
     "device_of", "empty", "faults", "is_contiguous", "last", "run", "to_device", "using",
 ]  # fmt: skip
 
@@ -48,8 +47,6 @@ SUFFIXES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "b
 
 _INTEGERS = {"int32": "i32"}
 _TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 3, "int32": 4, "int64": 5}
-
-columns = view_columns
 
 
 class _Surroundings(NamedTuple):

@@ -25,7 +25,7 @@ from gnograd.shapes import Shape
 __all__ = [
     "DeviceArray", "Memory", "address", "describe", "device_of", "empty", "item_size",
     "on_device", "stream_of",
-    "strides", "to_device", "use_on", "view_columns",
+    "strides", "to_device", "use_on",
 ]  # fmt: skip
 
 _BFLOAT16 = "<V2"  # NumPy has none of its own
@@ -75,20 +75,12 @@ class DeviceArray:
         bfloat16 is that of the package ml_dtypes.
     """
 
-    def __init__(
-        self,
-        shape: Shape,
-        dtype: str,
-        memory: Memory | Any,
-        address: int,
-        strides: tuple[int, ...] | None = None,
-    ) -> None:
+    def __init__(self, shape: Shape, dtype: str, memory: Memory | Any, address: int) -> None:
         self.shape = shape
         self._dtype = dtype
         self._memory = memory
         """What must live as long: `Memory`, or another library's array."""
         self._address = address
-        self._strides = strides
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -104,15 +96,13 @@ class DeviceArray:
             "shape": self.shape,
             "typestr": _BFLOAT16 if bf16 else np.dtype(self._dtype).str,
             "data": (self._address, False),
-            "strides": self._strides,
+            "strides": None,
             "stream": _interface_stream(stream_of(self._memory)),
             "version": 3,
         }
 
     def get(self) -> NDArray[Any]:
         """A copy in host memory."""
-        if self._strides is not None:
-            raise ValueError("get: the array is not contiguous")
         host = np.empty(self.shape, self.dtype)
         if host.nbytes:
             with on_device(device_of(self)):
@@ -151,20 +141,8 @@ def use_on(array: Any, stream: int) -> None:
     if other is not None and other != stream:
         library().wait(stream, other)
     memory = getattr(array, "_memory", None)
-    while isinstance(memory, DeviceArray):  # a view
-        memory = memory._memory
     if isinstance(memory, Memory) and not memory.shared:
         memory.stream = stream
-
-
-def view_columns(array: Any, begin: int) -> DeviceArray:
-    """The columns of a contiguous matrix from `begin` on, without a copy."""
-    (rows, columns), dtype = describe(array)
-    item = item_size(dtype)
-    row = columns * item
-    return DeviceArray(
-        (rows, columns - begin), dtype, array, address(array) + begin * item, (row, item)
-    )
 
 
 # ---- what arrays of any library say ----

@@ -191,11 +191,6 @@ class Call:
         dtype = self._kernel_dtype(self._dtype)
         self._backend.run(operator, face, dtype, arguments, stream=self._stream)
 
-    def add_columns(self, target: Array, source: Array, begin: int) -> None:
-        """Add the columns of `source` from `begin` on to what a kernel has written."""
-        columns = self._backend.columns(source, begin)
-        self._backend.assign(target, columns, add=True, stream=self._stream)
-
     def store(self) -> None:
         """Write back what kernels could not write to directly."""
         for array, staged, add in self._staged:

@@ -112,7 +112,8 @@ def _backward(columns: str, own_is_x: bool = False) -> Callable[[Call], None]:
         graph, aggregation = call.get("graph"), _aggregation(call)
         _check_sizes(call, own_is_x)
         grad_x, grad_w = call.write("grad_x", "n_src D"), call.write("grad_w", "n_edges")
-        grad_e, grad_own = call.write("grad_e", "n_edges De"), call.write("grad_own", "n_dst Do")
+        grad_e = call.write("grad_e", "n_edges De")
+        grad_own = grad_x if own_is_x else call.write("grad_own", "n_dst Do")
         x, w = call.read("x", "n_src D"), call.read("w", "n_edges")
         for size, block in ("D", "grad_x"), ("De", "grad_e"):
             if not call.has(block):
@@ -129,8 +130,6 @@ def _backward(columns: str, own_is_x: bool = False) -> Callable[[Call], None]:
             "agg_concat", "vjp", graph.graph, D, De, cotangent.shape[1] - D - De, aggregation,
             cotangent, x, w, None, None, out, location, degree, grad_x, grad_w, grad_e, grad_own,
         )  # fmt: skip
-        if own_is_x and grad_x is not None:
-            call.add_columns(grad_x, cotangent, D + De)
         call.store()
 
     return body
