@@ -525,17 +525,20 @@ Gradients<T> gradients(void* x, void* w, void* e = nullptr, void* own = nullptr)
 
 using namespace gnograd;
 
-#define AGG_WEIGHTED(face, type, T, call, ...)               \
-  FACE(agg_weighted_##face, type, GNOGRAD_CUDA_AGG_WEIGHTED, \
-       (Faces<T>{graph, {n_features, 0, 0}, aggregation}), face##_bytes, call, __VA_ARGS__)
-#define AGG_SIMPLE(face, type, T, call, ...)                                                 \
-  FACE(agg_simple_##face, type, GNOGRAD_CUDA_AGG_SIMPLE,                                     \
-       (Faces<T>{graph, {n_features, n_edge_features, 0}, aggregation}), face##_bytes, call, \
-       __VA_ARGS__)
-#define AGG_CONCAT(face, type, T, call, ...)                                          \
-  FACE(agg_concat_##face, type, GNOGRAD_CUDA_AGG_CONCAT,                              \
-       (Faces<T>{graph, {n_features, n_edge_features, n_own_features}, aggregation}), \
-       face##_bytes, call, __VA_ARGS__)
+#define AGG_WEIGHTED(face, type, T, call, ...)              \
+  DEFINE_FACE(                                              \
+      agg_weighted_##face, type, GNOGRAD_CUDA_AGG_WEIGHTED, \
+      (Faces<T>{graph, {n_features, 0, 0}, aggregation}), face##_bytes, call, __VA_ARGS__)
+#define AGG_SIMPLE(face, type, T, call, ...)                                                \
+  DEFINE_FACE(                                                                              \
+      agg_simple_##face, type, GNOGRAD_CUDA_AGG_SIMPLE,                                     \
+      (Faces<T>{graph, {n_features, n_edge_features, 0}, aggregation}), face##_bytes, call, \
+      __VA_ARGS__)
+#define AGG_CONCAT(face, type, T, call, ...)                                         \
+  DEFINE_FACE(                                                                       \
+      agg_concat_##face, type, GNOGRAD_CUDA_AGG_CONCAT,                              \
+      (Faces<T>{graph, {n_features, n_edge_features, n_own_features}, aggregation}), \
+      face##_bytes, call, __VA_ARGS__)
 
 #define AGGREGATION(type, T)                                                                       \
   AGG_WEIGHTED(forward, type, T, forward({x, w}, out, location, degree), const void* x,            \

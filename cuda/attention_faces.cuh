@@ -197,23 +197,27 @@ struct AttentionFaces {
 
 // All faces of an operator with the inputs A, B, C and D. WRITTEN and READ are the parameters for
 // what forward saves and vjp gets of it, the latter without names but for `activated`.
-#define ATTENTION_FACES(name, type, SIZES, faces, WRITTEN, READ, activated, A, B, C, D)          \
-  FACE(name##_forward, type, SIZES, faces, forward_bytes,                                        \
-       forward({{A, B, C, D}}, out, lse, softmax_scores, activated), const void* A,              \
-       const void* B, const void* C, const void* D, void* out, GNOGRAD_CUDA_LIST WRITTEN)        \
-  FACE(name##_vjp, type, SIZES, faces, vjp_bytes,                                                \
-       vjp(cotangent, {{A, B, C, D}}, activated, {grad_##A, grad_##B, grad_##C, grad_##D}),      \
-       const void* cotangent, const void* A, const void* B, const void* C, const void* D,        \
-       GNOGRAD_CUDA_LIST READ, void* grad_##A, void* grad_##B, void* grad_##C, void* grad_##D)   \
-  FACE(name##_jvp, type, SIZES, faces, jvp_bytes,                                                \
-       jvp({{A, B, C, D}}, {{A##_tangent, B##_tangent, C##_tangent, D##_tangent}}, out_tangent), \
-       const void* A, const void* B, const void* C, const void* D, const void* A##_tangent,      \
-       const void* B##_tangent, const void* C##_tangent, const void* D##_tangent,                \
-       void* out_tangent)                                                                        \
-  FACE(name##_hvp, type, SIZES, faces, hvp_bytes,                                                \
-       hvp(cotangent, {{A, B, C, D}}, {{A##_tangent, B##_tangent, C##_tangent, D##_tangent}},    \
-           {grad_##A##_tangent, grad_##B##_tangent, grad_##C##_tangent, grad_##D##_tangent}),    \
-       const void* cotangent, const void* A, const void* B, const void* C, const void* D,        \
-       const void* A##_tangent, const void* B##_tangent, const void* C##_tangent,                \
-       const void* D##_tangent, void* grad_##A##_tangent, void* grad_##B##_tangent,              \
-       void* grad_##C##_tangent, void* grad_##D##_tangent)
+#define ATTENTION_FACES(name, type, SIZES, faces, WRITTEN, READ, activated, A, B, C, D)         \
+  DEFINE_FACE(                                                                                  \
+      name##_forward, type, SIZES, faces, forward_bytes,                                        \
+      forward({{A, B, C, D}}, out, lse, softmax_scores, activated), const void* A,              \
+      const void* B, const void* C, const void* D, void* out, GNOGRAD_CUDA_LIST WRITTEN)        \
+  DEFINE_FACE(                                                                                  \
+      name##_vjp, type, SIZES, faces, vjp_bytes,                                                \
+      vjp(cotangent, {{A, B, C, D}}, activated, {grad_##A, grad_##B, grad_##C, grad_##D}),      \
+      const void* cotangent, const void* A, const void* B, const void* C, const void* D,        \
+      GNOGRAD_CUDA_LIST READ, void* grad_##A, void* grad_##B, void* grad_##C, void* grad_##D)   \
+  DEFINE_FACE(                                                                                  \
+      name##_jvp, type, SIZES, faces, jvp_bytes,                                                \
+      jvp({{A, B, C, D}}, {{A##_tangent, B##_tangent, C##_tangent, D##_tangent}}, out_tangent), \
+      const void* A, const void* B, const void* C, const void* D, const void* A##_tangent,      \
+      const void* B##_tangent, const void* C##_tangent, const void* D##_tangent,                \
+      void* out_tangent)                                                                        \
+  DEFINE_FACE(                                                                                  \
+      name##_hvp, type, SIZES, faces, hvp_bytes,                                                \
+      hvp(cotangent, {{A, B, C, D}}, {{A##_tangent, B##_tangent, C##_tangent, D##_tangent}},    \
+          {grad_##A##_tangent, grad_##B##_tangent, grad_##C##_tangent, grad_##D##_tangent}),    \
+      const void* cotangent, const void* A, const void* B, const void* C, const void* D,        \
+      const void* A##_tangent, const void* B##_tangent, const void* C##_tangent,                \
+      const void* D##_tangent, void* grad_##A##_tangent, void* grad_##B##_tangent,              \
+      void* grad_##C##_tangent, void* grad_##D##_tangent)

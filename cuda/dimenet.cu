@@ -19,6 +19,7 @@
 // gets its sums from one block alone, in a fixed order.
 #include <cfloat>
 
+#include "device/face.cuh"
 #include "device/rows.cuh"
 #include "device/sums.cuh"
 
@@ -667,20 +668,17 @@ struct Faces {
   const gnograd_cuda_graph* graph;
   Shape shape;
   bool valid;
-  Workspace workspace;
-  void* stream_handle = nullptr;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
 
   Faces(const gnograd_cuda_graph* graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
-        int64_t n_emb, int exclude, Workspace workspace = {}, void* stream = nullptr)
+        int64_t n_emb, int exclude)
       : graph(graph),
         shape{int(n_spherical), int(n_radial), int(n_mid), int(n_emb), exclude},
         valid(within(n_spherical, max_spherical) && within(n_radial, max_radial) &&
               within(n_mid, max_mid) && within(n_emb, max_emb) && exclude >= reverse_edge &&
-              exclude <= none && graph->n_src == graph->n_dst),
-        workspace(workspace),
-        stream_handle(stream) {}
+              exclude <= none && graph->n_src == graph->n_dst) {}
   static bool within(int64_t n, int most) { return n >= 1 && n <= most; }
-  cudaStream_t stream() const { return static_cast<cudaStream_t>(stream_handle); }
 
   template <class S>
   Problem<T, S> problem(const Arrays& in, const Arrays& tangents, int slots) const {
@@ -703,7 +701,7 @@ struct Faces {
     const auto units = unsigned(first_unit(graph->n_edges, graph->n_src));
     if (graph->n_edges)
       launch(collect<T, S>, dim3(units, unsigned(ceil_div(shape.n_emb, tile_features<S>))),
-             dim3(block_threads), Tile<T, S>::bytes(shape, slots), stream(),
+             dim3(block_threads), Tile<T, S>::bytes(shape, slots), stream,
              problem<S>(in, tangents, slots), static_cast<T*>(out));
     return cudaGetLastError();
   }
@@ -729,15 +727,15 @@ struct Faces {
 
     const auto p = problem<S>(in, tangents, slots);
     if (graph->n_edges) {
-      if (grad.vector) cudaMemsetAsync(grad.turn_out, 0, n_turns * sizeof(S), stream());
+      if (grad.vector) cudaMemsetAsync(grad.turn_out, 0, n_turns * sizeof(S), stream);
       launch(give_back<T, S>, dim3(unsigned(pieces)), dim3(block_threads),
-             BackTile<T, S>::bytes(shape, slots), stream(), p, static_cast<const T*>(cotangent),
+             BackTile<T, S>::bytes(shape, slots), stream, p, static_cast<const T*>(cotangent),
              grad);
-      if (grad.vector) launch_threads(graph->n_edges, stream(), vector_gradient<T, S>, p, grad);
+      if (grad.vector) launch_threads(graph->n_edges, stream, vector_gradient<T, S>, p, grad);
     }
     if (grad.weights)
       sum_rows(Plain<S>{grad.parts, shape.n_weights()}, graph->n_edges ? pieces : 0,
-               shape.n_weights(), folds, grad.weights, stream());
+               shape.n_weights(), folds, grad.weights, stream);
     return cudaGetLastError();
   }
 
@@ -764,36 +762,28 @@ struct Faces {
 
 using namespace gnograd;
 
-// One face: the function that counts, and the one that runs.
-#define FACE(face, type, T, SIZES, call, ...)                                                     \
-  size_t gnograd_cuda_agg_edge_to_edge_##face##_workspace_bytes_##type(GNOGRAD_CUDA_LIST SIZES) { \
-    return Faces<T>(graph, n_spherical, n_radial, n_mid, n_emb, exclude).face##_bytes();          \
-  }                                                                                               \
-  int gnograd_cuda_agg_edge_to_edge_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__,         \
-                                                    void* workspace, size_t workspace_bytes,      \
-                                                    void* stream) {                               \
-    return Faces<T>(graph, n_spherical, n_radial, n_mid, n_emb, exclude,                          \
-                    {workspace, workspace_bytes}, stream)                                         \
-        .call;                                                                                    \
-  }
+#define FACE(face, type, T, ...)                                    \
+  DEFINE_FACE(                                                      \
+      agg_edge_to_edge_##face, type, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE, \
+      (Faces<T>(graph, n_spherical, n_radial, n_mid, n_emb, exclude)), face##_bytes, __VA_ARGS__)
 
 #define FOUR_FACES(type, T)                                                                        \
-  FACE(forward, type, T, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                                            \
+  FACE(forward, type, T,                                                                           \
        forward({vector, rbf, embedding, weights}, out), const void* vector, const void* rbf,       \
        const void* embedding, const void* weights, void* out)                                      \
-  FACE(vjp, type, T, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                                                \
+  FACE(vjp, type, T,                                                                               \
        vjp(cotangent, {vector, rbf, embedding, weights},                                           \
            {grad_vector, grad_rbf, grad_embedding, grad_weights}),                                 \
        const void* cotangent, const void* vector, const void* rbf, const void* embedding,          \
        const void* weights, void* grad_vector, void* grad_rbf, void* grad_embedding,               \
        void* grad_weights)                                                                         \
-  FACE(jvp, type, T, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                                                \
+  FACE(jvp, type, T,                                                                               \
        jvp({vector, rbf, embedding, weights},                                                      \
            {vector_tangent, rbf_tangent, embedding_tangent, weights_tangent}, out_tangent),        \
        const void* vector, const void* rbf, const void* embedding, const void* weights,            \
        const void* vector_tangent, const void* rbf_tangent, const void* embedding_tangent,         \
        const void* weights_tangent, void* out_tangent)                                             \
-  FACE(hvp, type, T, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                                                \
+  FACE(hvp, type, T,                                                                               \
        hvp(cotangent, {vector, rbf, embedding, weights},                                           \
            {vector_tangent, rbf_tangent, embedding_tangent, weights_tangent},                      \
            {grad_vector_tangent, grad_rbf_tangent, grad_embedding_tangent, grad_weights_tangent}), \

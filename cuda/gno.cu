@@ -3,6 +3,7 @@
 // features of any kernel network (gno_contract):
 //
 //     out_i = s_i sum over e = (j -> i) of w_e h_j . kappa_e,     kappa_e = hid_e . V + b_v
+#include "device/face.cuh"
 #include "gno_diagonal.cuh"
 #include "gno_full.cuh"
 
@@ -21,8 +22,8 @@ struct Faces {
   bool contract;  // from hid
   int64_t d, n_hidden, f_in, f_out;
   int activation, reduction, kernel;
-  Workspace workspace;
-  void* stream = nullptr;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
 
   template <class S>
   GnoProblem<R, S> problem(const Arrays& values, const Arrays& tangents = {}) {
@@ -45,9 +46,8 @@ struct Faces {
   template <class S, class F>
   int with_sum(const GnoProblem<R, S>& problem, F f) {
     if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    const auto s = static_cast<cudaStream_t>(stream);
-    return kernel == kernel_diagonal ? f(DiagonalSum<R, S>{problem, workspace, s})
-                                     : f(FullSum<R, S>{problem, workspace, s});
+    return kernel == kernel_diagonal ? f(DiagonalSum<R, S>{problem, workspace, stream})
+                                     : f(FullSum<R, S>{problem, workspace, stream});
   }
   template <class S>
   int value(const GnoProblem<R, S>& problem, void* out) {
@@ -104,20 +104,10 @@ GnoGradients<R> contract_gradients(void* h, void* hid, void* v, void* b_v, void*
 
 using namespace gnograd;
 
-// One face: the function that counts, and the one that runs.
-#define FACE(name, face, type, R, SIZES, made, call, ...)                                          \
-  size_t gnograd_cuda_##name##_##face##_workspace_bytes_##type SIZES {                             \
-    const Workspace nothing;                                                                       \
-    return made(R, nothing, nullptr).face##_bytes();                                               \
-  }                                                                                                \
-  int gnograd_cuda_##name##_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace, \
-                                            size_t workspace_bytes, void* stream) {                \
-    return made(R, Workspace(workspace, workspace_bytes), stream).call;                            \
-  }
-#define MADE_GNO(R, space, stream) \
-  Faces<R> { graph, false, d, n_hidden, f_in, f_out, activation, reduction, kernel, space, stream }
-#define MADE_CONTRACT(R, space, stream) \
-  Faces<R> { graph, true, 0, n_hidden, f_in, f_out, act_identity, reduction, kernel, space, stream }
+#define SUM_OF_GNO(R) \
+  (Faces<R>{graph, false, d, n_hidden, f_in, f_out, activation, reduction, kernel})
+#define SUM_OF_CONTRACT(R) \
+  (Faces<R>{graph, true, 0, n_hidden, f_in, f_out, act_identity, reduction, kernel})
 
 #define GNO_INPUTS                                                                  \
   const void *h, const void *coords, const void *u, const void *b_u, const void *v, \
@@ -147,17 +137,20 @@ using namespace gnograd;
   {h_tangent, nullptr, nullptr, nullptr, v_tangent, b_v_tangent, edge_weight_tangent, hid_tangent}
 #define CONTRACT_GRAD(R) contract_gradients<R>(grad_h, grad_hid, grad_v, grad_b_v, grad_edge_weight)
 
-#define FOUR_FACES(name, type, R, SIZES, made, NAME, IN, ALONG, GRAD)                              \
-  FACE(name, forward, type, R, SIZES, made, forward(IN, out), NAME##_INPUTS, void* out)            \
-  FACE(name, vjp, type, R, SIZES, made, vjp(cotangent, IN, GRAD(R)), const void* cotangent,        \
-       NAME##_INPUTS, NAME##_GRADIENTS)                                                            \
-  FACE(name, jvp, type, R, SIZES, made, jvp(IN, ALONG, out_tangent), NAME##_INPUTS,                \
-       NAME##_TANGENTS, void* out_tangent)                                                         \
-  FACE(name, hvp, type, R, SIZES, made, hvp(cotangent, IN, ALONG, GRAD(R)), const void* cotangent, \
-       NAME##_INPUTS, NAME##_TANGENTS, NAME##_GRADIENTS)
-#define GNO(type, R)                                                                     \
-  FOUR_FACES(gno, type, R, GNOGRAD_CUDA_GNO, MADE_GNO, GNO, GNO_IN, GNO_ALONG, GNO_GRAD) \
-  FOUR_FACES(gno_contract, type, R, GNOGRAD_CUDA_GNO_CONTRACT, MADE_CONTRACT, CONTRACT,  \
-             CONTRACT_IN, CONTRACT_ALONG, CONTRACT_GRAD)
+#define FOUR_FACES(name, type, R, SIZES, NAME)                                                 \
+  DEFINE_FACE(name##_forward, type, SIZES, SUM_OF_##NAME(R), forward_bytes,                    \
+              forward(NAME##_IN, out), NAME##_INPUTS, void* out)                               \
+  DEFINE_FACE(name##_vjp, type, SIZES, SUM_OF_##NAME(R), vjp_bytes,                            \
+              vjp(cotangent, NAME##_IN, NAME##_GRAD(R)), const void* cotangent, NAME##_INPUTS, \
+              NAME##_GRADIENTS)                                                                \
+  DEFINE_FACE(name##_jvp, type, SIZES, SUM_OF_##NAME(R), jvp_bytes,                            \
+              jvp(NAME##_IN, NAME##_ALONG, out_tangent), NAME##_INPUTS, NAME##_TANGENTS,       \
+              void* out_tangent)                                                               \
+  DEFINE_FACE(name##_hvp, type, SIZES, SUM_OF_##NAME(R), hvp_bytes,                            \
+              hvp(cotangent, NAME##_IN, NAME##_ALONG, NAME##_GRAD(R)), const void* cotangent,  \
+              NAME##_INPUTS, NAME##_TANGENTS, NAME##_GRADIENTS)
+#define GNO(type, R)                              \
+  FOUR_FACES(gno, type, R, GNOGRAD_CUDA_GNO, GNO) \
+  FOUR_FACES(gno_contract, type, R, GNOGRAD_CUDA_GNO_CONTRACT, CONTRACT)
 GNO(f32, float)
 GNO(f64, double)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Aggregation with a given kernel matrix an edge, out_i = s_i sum over (j -> i) of h_j . kappa_e,
 // where s_i is 1 or 1/degree. All passes read or write every kappa_e once, and that is their time.
+#include "device/face.cuh"
 #include "device/lanes.cuh"
 #include "device/rows.cuh"
 #include "gno_sum.cuh"
@@ -62,7 +63,8 @@ struct Faces {
   const gnograd_cuda_graph* graph;
   int64_t f_in, f_out;
   int reduction;
-  cudaStream_t stream;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
 
   bool mean() const { return reduction == reduce_mean; }
   bool valid() const {
@@ -98,16 +100,9 @@ struct Faces {
 using namespace gnograd;
 
 // They need no workspace.
-#define FACE(face, type, R, call, ...) \
-  FACE_SIZED(face, type, R, GNOGRAD_CUDA_GNO_AGGREGATE, call, __VA_ARGS__)
-#define FACE_SIZED(face, type, R, SIZES, call, ...)                                           \
-  size_t gnograd_cuda_gno_aggregate_##face##_workspace_bytes_##type SIZES {                   \
-    return (void)graph, (void)f_in, (void)f_out, (void)reduction, 0;                          \
-  }                                                                                           \
-  int gnograd_cuda_gno_aggregate_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void*, \
-                                                 size_t, void* stream) {                      \
-    return Faces<R>{graph, f_in, f_out, reduction, static_cast<cudaStream_t>(stream)}.call;   \
-  }
+#define FACE(face, type, R, ...)                                      \
+  DEFINE_FACE(gno_aggregate_##face, type, GNOGRAD_CUDA_GNO_AGGREGATE, \
+              (Faces<R>{graph, f_in, f_out, reduction}), workspace.bytes, __VA_ARGS__)
 #define GNO_AGGREGATE(type, R)                                                                  \
   FACE(forward, type, R, value<R>(h, kappa, nullptr, nullptr, out), const void* h,              \
        const void* kappa, void* out)                                                            \

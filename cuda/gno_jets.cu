@@ -18,6 +18,7 @@
 //
 // Edges go in slices. Rows whose edges lie in several slices, or segments of one, are added up in
 // order.
+#include "device/face.cuh"
 #include "gno_network.cuh"
 #include "jet_network.cuh"
 
@@ -384,8 +385,8 @@ struct Faces {
   int64_t d, f_in, f_out, n_layers;
   const int64_t* widths;
   int geometry, activation, reduction, kernel;
-  Workspace workspace;
-  void* stream = nullptr;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
 
   template <class S>
   JetsProblem<R, S> problem(const Arrays& values, const Arrays& tangents = {}) const {
@@ -413,17 +414,16 @@ struct Faces {
   template <class S>
   int value(const JetsProblem<R, S>& problem, const JetOutputs<R*>& out) {
     if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    const auto s = static_cast<cudaStream_t>(stream);
-    return kernel == kernel_full ? evaluate<FullForward>(problem, out, workspace, s)
-                                 : evaluate<DiagonalForward>(problem, out, workspace, s);
+    return kernel == kernel_full ? evaluate<FullForward>(problem, out, workspace, stream)
+                                 : evaluate<DiagonalForward>(problem, out, workspace, stream);
   }
   template <class S>
   int gradient(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& c,
                const JetsGradients<R>& grad) {
     if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    const auto s = static_cast<cudaStream_t>(stream);
-    return kernel == kernel_full ? differentiate<FullReverse>(problem, c, grad, workspace, s)
-                                 : differentiate<DiagonalReverse>(problem, c, grad, workspace, s);
+    return kernel == kernel_full ? differentiate<FullReverse>(problem, c, grad, workspace, stream)
+                                 : differentiate<DiagonalReverse>(problem, c, grad, workspace,
+                                                                  stream);
   }
 
   int forward(const Arrays& in, const JetOutputs<R*>& out) { return value(problem<R>(in), out); }
@@ -450,20 +450,12 @@ struct Faces {
 
 using namespace gnograd;
 
-// One face: the function that counts, and the one that runs.
-#define FACE(name, order, face, type, R, SIZES, call, ...)                                         \
-  size_t gnograd_cuda_##name##_##face##_workspace_bytes_##type SIZES {                             \
-    return MADE(R, order, Workspace(), nullptr).face##_bytes();                                    \
-  }                                                                                                \
-  int gnograd_cuda_##name##_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace, \
-                                            size_t workspace_bytes, void* stream) {                \
-    return MADE(R, order, Workspace(workspace, workspace_bytes), stream).call;                     \
-  }
-#define MADE(R, order, space, stream)                                                        \
-  Faces<R> {                                                                                 \
-    order, graph, d, f_in, f_out, n_layers, widths, geometry, activation, reduction, kernel, \
-        space, stream                                                                        \
-  }
+#define FACE(name, order, face, type, R, ...)                                                    \
+  DEFINE_FACE(                                                                                   \
+      name##_##face, type, GNOGRAD_CUDA_GNO_JETS,                                                \
+      (Faces<R>{order, graph, d, f_in, f_out, n_layers, widths, geometry, activation, reduction, \
+                kernel}),                                                                        \
+      face##_bytes, __VA_ARGS__)
 
 #define IN {h, x, y, layers, v, b_v, edge_weight, weight_derivatives}
 #define ALONG                                                   \
@@ -473,19 +465,19 @@ using namespace gnograd;
   gradients<R>(grad_h, grad_x, grad_y, grad_layers, grad_v, grad_b_v, grad_edge_weight, \
                grad_weight_derivatives)
 
-#define FOUR_FACES(name, order, ORDER, type, R, OUT, OUT_TANGENT, COTANGENT)                     \
-  FACE(name, order, forward, type, R, GNOGRAD_CUDA_GNO_JETS, forward(IN, outputs<R> OUT),        \
-       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUTS)          \
-  FACE(name, order, vjp, type, R, GNOGRAD_CUDA_GNO_JETS,                                         \
-       vjp(cotangents<R> COTANGENT, IN, GRAD(R)),                                                \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS,       \
-       GNOGRAD_CUDA_JETS_GRADIENTS)                                                              \
-  FACE(name, order, jvp, type, R, GNOGRAD_CUDA_GNO_JETS, jvp(IN, ALONG, outputs<R> OUT_TANGENT), \
-       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_TANGENTS,                                     \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUT_TANGENTS)                            \
-  FACE(name, order, hvp, type, R, GNOGRAD_CUDA_GNO_JETS,                                         \
-       hvp(cotangents<R> COTANGENT, IN, ALONG, GRAD(R)),                                         \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS,       \
+#define FOUR_FACES(name, order, ORDER, type, R, OUT, OUT_TANGENT, COTANGENT)               \
+  FACE(name, order, forward, type, R, forward(IN, outputs<R> OUT),                         \
+       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUTS)    \
+  FACE(name, order, vjp, type, R,                                                          \
+       vjp(cotangents<R> COTANGENT, IN, GRAD(R)),                                          \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS, \
+       GNOGRAD_CUDA_JETS_GRADIENTS)                                                        \
+  FACE(name, order, jvp, type, R, jvp(IN, ALONG, outputs<R> OUT_TANGENT),                  \
+       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_TANGENTS,                               \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUT_TANGENTS)                      \
+  FACE(name, order, hvp, type, R,                                                          \
+       hvp(cotangents<R> COTANGENT, IN, ALONG, GRAD(R)),                                   \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS, \
        GNOGRAD_CUDA_JETS_TANGENTS, GNOGRAD_CUDA_JETS_GRADIENTS)
 #define FIRST(name, order, type, R)                                                         \
   FOUR_FACES(name, order, FIRST, type, R, (out, gradient), (out_tangent, gradient_tangent), \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Kernel matrices of edges, kappa_e = act(U^T c_e + b_u) . V + b_v, in tiles of edges: products of
 // their hidden features with the last layer.
+#include "device/face.cuh"
 #include "gno_network.cuh"
 
 namespace gnograd {
@@ -85,8 +86,8 @@ template <class R>
 struct Faces {
   int64_t n_edges, d, n_hidden, f_in, f_out;
   int activation;
-  Workspace workspace;
-  void* stream = nullptr;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
 
   template <class S>
   KernelMatrices<R, S> of(const Arrays& values, const Arrays& tangents = {}) {
@@ -104,7 +105,7 @@ struct Faces {
             input(values.v, tangents.v),
             input(values.b_v, tangents.b_v),
             workspace,
-            static_cast<cudaStream_t>(stream)};
+            stream};
   }
   static Gradients<R> typed(void* coords, void* u, void* b_u, void* v, void* b_v) {
     return {static_cast<R*>(coords), static_cast<R*>(u), static_cast<R*>(b_u), static_cast<R*>(v),
@@ -135,19 +136,9 @@ struct Faces {
 
 using namespace gnograd;
 
-#define FACE(face, type, R, call, ...) \
-  FACE_SIZED(face, type, R, GNOGRAD_CUDA_GNO_KERNEL, call, __VA_ARGS__)
-#define FACE_SIZED(face, type, R, SIZES, call, ...)                                              \
-  size_t gnograd_cuda_gno_kernel_##face##_workspace_bytes_##type SIZES {                         \
-    return Faces<R>{n_edges, d, n_hidden, f_in, f_out, activation, {}}.face##_bytes();           \
-  }                                                                                              \
-  int gnograd_cuda_gno_kernel_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__,              \
-                                              void* workspace, size_t workspace_bytes,           \
-                                              void* stream) {                                    \
-    return Faces<R>{n_edges, d, n_hidden, f_in, f_out, activation, {workspace, workspace_bytes}, \
-                    stream}                                                                      \
-        .call;                                                                                   \
-  }
+#define FACE(face, type, R, ...)                                \
+  DEFINE_FACE(gno_kernel_##face, type, GNOGRAD_CUDA_GNO_KERNEL, \
+              (Faces<R>{n_edges, d, n_hidden, f_in, f_out, activation}), face##_bytes, __VA_ARGS__)
 #define INPUTS const void *coords, const void *u, const void *b_u, const void *v, const void *b_v
 #define TANGENTS                                                              \
   const void *coords_tangent, const void *u_tangent, const void *b_u_tangent, \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Native sparse attention: the four faces of selected, compressed and window attention, and
 // selected attention as Ascend's operators have it.
+#include "device/face.cuh"
 #include "gnograd_cuda.h"
 #include "nsa_visits.cuh"
 
@@ -149,10 +150,9 @@ struct Attention {
   using D = Dual<R>;
 
   Shape shape;
-  Workspace workspace;
-  void* stream_ = nullptr;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
 
-  cudaStream_t stream() const { return static_cast<cudaStream_t>(stream_); }
   int64_t n_rows() const { return shape.pattern.rows(); }
 
   template <class S>
@@ -178,7 +178,7 @@ struct Attention {
     return keys_first(shape.pattern) ? gnograd::take_lists(shape.pattern, workspace) : Lists();
   }
   void make_lists(const Lists& lists) const {
-    if (keys_first(shape.pattern)) gnograd::make_lists(shape.pattern, lists, stream());
+    if (keys_first(shape.pattern)) gnograd::make_lists(shape.pattern, lists, stream);
   }
   // lse alone
   Forward<T, R> only_lse(const Inputs& in, R* lse, const Lists& lists) {
@@ -206,7 +206,7 @@ struct Attention {
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     if (n_rows() == 0) return 0;
     make_lists(lists);
-    attend.run(stream());
+    attend.run(stream);
     return cudaGetLastError();
   }
 
@@ -229,8 +229,8 @@ struct Attention {
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     if (n_rows() == 0) return 0;
     make_lists(lists);
-    first.run(stream());
-    attend.run(stream());
+    first.run(stream);
+    attend.run(stream);
     return cudaGetLastError();
   }
 
@@ -250,12 +250,12 @@ struct Attention {
     const Pull<T, R> pull(p, g, {saved ? static_cast<const R*>(lse) : known.lse, known.delta}, grad,
                           lists, values, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    gnograd::make_lists(p.pattern, lists, stream());
+    gnograd::make_lists(p.pattern, lists, stream);
     if (saved)
-      launch_threads(n_rows() * warp_lanes, stream(), project<T>, n_rows(), p.d_v, g, lse_g,
+      launch_threads(n_rows() * warp_lanes, stream, project<T>, n_rows(), p.d_v, g, lse_g,
                      static_cast<const T*>(out), known.delta);
-    else attend.run(stream());
-    pull.run(stream());
+    else attend.run(stream);
+    pull.run(stream);
     return cudaGetLastError();
   }
 
@@ -274,10 +274,10 @@ struct Attention {
         values, workspace);
     const Pull<T, D> pull(p, g, {known.lse, known.delta}, grad, lists, values, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    gnograd::make_lists(p.pattern, lists, stream());
-    first.run(stream());
-    attend.run(stream());
-    pull.run(stream());
+    gnograd::make_lists(p.pattern, lists, stream);
+    first.run(stream);
+    attend.run(stream);
+    pull.run(stream);
     return cudaGetLastError();
   }
 
@@ -287,7 +287,7 @@ struct Attention {
     if (!shape.valid()) return GNOGRAD_CUDA_VALUE;
     R* lse = workspace.take<R>(n_rows());
     if (workspace.sufficient())
-      launch_threads(n_rows(), stream(), join_softmax<R>, n_rows(),
+      launch_threads(n_rows(), stream, join_softmax<R>, n_rows(),
                      Softmax<const R>{static_cast<const R*>(max), static_cast<const R*>(sum)}, lse);
     return vjp(cotangent, nullptr, in, out, lse, grad);
   }
@@ -350,12 +350,11 @@ __global__ void __launch_bounds__(block_threads)
 // Blocks that do not exist or are named twice.
 struct CheckSelection {
   Shape shape;
-  Workspace workspace;
-  void* stream_ = nullptr;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
 
   int check(int64_t* first) {
     if (!shape.valid()) return GNOGRAD_CUDA_VALUE;
-    const auto stream = static_cast<cudaStream_t>(stream_);
     const Pattern& p = shape.pattern;
     const int64_t n = p.n_units() * p.heads, groups = ceil_div(n, warp_lanes);
     Faults* faults = workspace.take<Faults>(groups);
@@ -405,7 +404,7 @@ Shape window_attention GNOGRAD_CUDA_WINDOW_ATTENTION {
   return {p, d_k, d_v, scale};
 }
 
-#define ASCEND                                                                     \
+#define ASCEND                                                                  \
   (HEAD, n_sequences, topk_indices, cu_q, cu_k, scale_value, select_block_size, \
    select_block_count, sparse_mode)
 Shape nsa_selected_attention GNOGRAD_CUDA_NSA_SELECTED_ATTENTION {
@@ -419,29 +418,19 @@ Shape nsa_selected_attention GNOGRAD_CUDA_NSA_SELECTED_ATTENTION {
 
 using namespace gnograd;
 
-// One face: the function that counts, and the one that runs.
-#define FACE(name, type, Operator, SIZES, shape, count, call, ...)                        \
-  size_t gnograd_cuda_##name##_workspace_bytes_##type SIZES {                             \
-    return Operator{shape, {}}.count();                                                   \
-  }                                                                                       \
-  int gnograd_cuda_##name##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace, \
-                                   size_t workspace_bytes, void* stream) {                \
-    return Operator{shape, {workspace, workspace_bytes}, stream}.call;                    \
-  }
-
 #define QKV const void *q, const void *k, const void *v
 #define TANGENTS const void *q_tangent, const void *k_tangent, const void *v_tangent
 #define GRADIENTS void *grad_q, void *grad_k, void *grad_v
 
-#define SELECTED_FACE(face, type, Operator, ...)                                            \
-  FACE(selected_attention_##face, type, Operator, GNOGRAD_CUDA_SELECTED_ATTENTION,          \
-       selected_attention SELECTED, face##_bytes, __VA_ARGS__)
-#define COMPRESSED_FACE(face, type, Operator, ...)                                          \
-  FACE(compressed_attention_##face, type, Operator, GNOGRAD_CUDA_COMPRESSED_ATTENTION,      \
-       compressed_attention COMPRESSED, face##_bytes, __VA_ARGS__)
-#define WINDOW_FACE(face, type, Operator, ...)                                 \
-  FACE(window_attention_##face, type, Operator, GNOGRAD_CUDA_WINDOW_ATTENTION, \
-       window_attention WINDOW, face##_bytes, __VA_ARGS__)
+#define SELECTED_FACE(face, type, Operator, ...)                                \
+  DEFINE_FACE(selected_attention_##face, type, GNOGRAD_CUDA_SELECTED_ATTENTION, \
+              Operator{selected_attention SELECTED}, face##_bytes, __VA_ARGS__)
+#define COMPRESSED_FACE(face, type, Operator, ...)                                  \
+  DEFINE_FACE(compressed_attention_##face, type, GNOGRAD_CUDA_COMPRESSED_ATTENTION, \
+              Operator{compressed_attention COMPRESSED}, face##_bytes, __VA_ARGS__)
+#define WINDOW_FACE(face, type, Operator, ...)                              \
+  DEFINE_FACE(window_attention_##face, type, GNOGRAD_CUDA_WINDOW_ATTENTION, \
+              Operator{window_attention WINDOW}, face##_bytes, __VA_ARGS__)
 
 #define SPARSE_ATTENTION(type, T)                                                                  \
   SELECTED_FACE(forward, type, T, forward({q, k, v, gate}, out, lse), QKV,                         \
@@ -487,18 +476,18 @@ using namespace gnograd;
               const void* cotangent, QKV, TANGENTS, GRADIENTS)
 
 #define ASCEND_FACE(face, type, Operator, ...)                                          \
-  FACE(nsa_selected_attention_##face, type, Operator, GNOGRAD_CUDA_NSA_SELECTED_ATTENTION, \
-       nsa_selected_attention ASCEND, __VA_ARGS__)
-#define ASCEND_SELECTED_ATTENTION(type, T)                                                         \
-  ASCEND_FACE(forward, type, T, forward_bytes,                                                     \
-              forward({query, key, value}, attention_out, nullptr, softmax_max, softmax_sum),      \
-              const void* query, const void* key, const void* value, void* attention_out,          \
-              void* softmax_max, void* softmax_sum)                                                \
-  ASCEND_FACE(vjp, type, T, vjp_of_softmax_bytes,                                                  \
-              vjp_of_softmax(attention_out_grad, {query, key, value}, attention_out, softmax_max,  \
-                             softmax_sum, {dq, dk, dv}),                                           \
-              const void* attention_out_grad, const void* query, const void* key,                  \
-              const void* value, const void* attention_out, const void* softmax_max,               \
+  DEFINE_FACE(nsa_selected_attention_##face, type, GNOGRAD_CUDA_NSA_SELECTED_ATTENTION, \
+              Operator{nsa_selected_attention ASCEND}, __VA_ARGS__)
+#define ASCEND_SELECTED_ATTENTION(type, T)                                                        \
+  ASCEND_FACE(forward, type, T, forward_bytes,                                                    \
+              forward({query, key, value}, attention_out, nullptr, softmax_max, softmax_sum),     \
+              const void* query, const void* key, const void* value, void* attention_out,         \
+              void* softmax_max, void* softmax_sum)                                               \
+  ASCEND_FACE(vjp, type, T, vjp_of_softmax_bytes,                                                 \
+              vjp_of_softmax(attention_out_grad, {query, key, value}, attention_out, softmax_max, \
+                             softmax_sum, {dq, dk, dv}),                                          \
+              const void* attention_out_grad, const void* query, const void* key,                 \
+              const void* value, const void* attention_out, const void* softmax_max,              \
               const void* softmax_sum, void* dq, void* dk, void* dv)
 SPARSE_ATTENTION(f32, Attention<float>)
 SPARSE_ATTENTION(f64, Attention<double>)

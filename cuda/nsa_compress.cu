@@ -7,6 +7,7 @@
 //                     that c and b share; the n_slots best
 //
 // Where the compressed tokens of a sequence begin is counted on the device first.
+#include "device/face.cuh"
 #include "device/sums.cuh"
 #include "gnograd_cuda.h"
 #include "nsa_attention.cuh"
@@ -115,8 +116,8 @@ template <class T>
 struct Compress {
   Stretches stretches;
   int64_t n_compressed, heads, size;
-  Workspace workspace;
-  void* stream_ = nullptr;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
 
   bool valid() const {
     return stretches.block >= 1 && stretches.stride >= 1 && heads >= 0 && size >= 0;
@@ -136,7 +137,6 @@ struct Compress {
   template <class S>
   int sums(const void* const (&in)[2], const void* const (&tangents)[2], void* out) {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    const auto stream = static_cast<cudaStream_t>(stream_);
     const Compressed to(stretches, n_compressed, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     to.find(stretches, stream);
@@ -149,7 +149,6 @@ struct Compress {
   int gradients(const void* g, const void* const (&in)[2], const void* const (&tangents)[2],
                 void* grad_x, void* grad_w) {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    const auto stream = static_cast<cudaStream_t>(stream_);
     const int64_t n_weights = stretches.block * heads;
     const Compressed to(stretches, n_compressed, workspace);
     const FoldSpace<S> space(n_compressed, n_weights, workspace);
@@ -344,8 +343,8 @@ template <class T>
 struct Select {
   SelectBlocks<T> operation;
   int64_t n_compressed;
-  Workspace workspace;
-  void* stream_ = nullptr;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
 
   bool valid() const {
     const Pattern& p = operation.pattern;
@@ -360,7 +359,6 @@ struct Select {
   }
   int forward(const void* q, const void* k, const void* lse, int32_t* block_index) {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    const auto stream = static_cast<cudaStream_t>(stream_);
     const Compressed to(operation.stretches, n_compressed, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     to.find(operation.stretches, stream);
@@ -392,9 +390,9 @@ Compress<T> compress GNOGRAD_CUDA_COMPRESS {
           n_features, {}};
 }
 
-#define SELECT                                                                                 \
-  (n_queries, n_compressed, n_keys, n_query_heads, n_heads, d_k, n_slots, n_sequences, cu_q,   \
-   cu_k, block, stride, block_size, scale, causal, q_offset, query_block, first_blocks,        \
+#define SELECT                                                                               \
+  (n_queries, n_compressed, n_keys, n_query_heads, n_heads, d_k, n_slots, n_sequences, cu_q, \
+   cu_k, block, stride, block_size, scale, causal, q_offset, query_block, first_blocks,      \
    local_blocks, exclude_own)
 template <class T>
 Select<T> select_blocks GNOGRAD_CUDA_SELECT_BLOCKS {
@@ -415,31 +413,21 @@ Select<T> select_blocks GNOGRAD_CUDA_SELECT_BLOCKS {
 
 using namespace gnograd;
 
-// One face: the function that counts, and the one that runs.
-#define FACE(name, type, SIZES, operation, count, call, ...)                              \
-  size_t gnograd_cuda_##name##_workspace_bytes_##type SIZES { return operation.count(); } \
-  int gnograd_cuda_##name##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__, void* workspace, \
-                                   size_t workspace_bytes, void* stream) {                \
-    auto run = operation;                                                                 \
-    run.workspace = {workspace, workspace_bytes};                                         \
-    run.stream_ = stream;                                                                 \
-    return run.call;                                                                      \
-  }
-#define COMPRESS_FACE(face, type, T, call, ...)                                          \
-  FACE(compress_##face, type, GNOGRAD_CUDA_COMPRESS, compress<T> COMPRESS, face##_bytes, \
-       face call, __VA_ARGS__)
-#define FACES(type, T)                                                                        \
-  COMPRESS_FACE(forward, type, T, (x, w, out), const void* x, const void* w, void* out)       \
-  COMPRESS_FACE(vjp, type, T, (cotangent, x, w, grad_x, grad_w), const void* cotangent,       \
-                const void* x, const void* w, void* grad_x, void* grad_w)                     \
-  COMPRESS_FACE(jvp, type, T, (x, w, dx, dw, out), const void* x, const void* w,              \
-                const void* dx, const void* dw, void* out)                                    \
-  COMPRESS_FACE(hvp, type, T, (cotangent, x, w, dx, dw, grad_x, grad_w),                      \
-                const void* cotangent, const void* x, const void* w, const void* dx,          \
-                const void* dw, void* grad_x, void* grad_w)                                   \
-  FACE(select_blocks_forward, type, GNOGRAD_CUDA_SELECT_BLOCKS, select_blocks<T> SELECT,      \
-       forward_bytes, forward(q, k, lse, block_index), const void* q, const void* k,          \
-       const void* lse, int32_t* block_index)
+#define COMPRESS_FACE(face, type, T, call, ...)                                                 \
+  DEFINE_FACE(compress_##face, type, GNOGRAD_CUDA_COMPRESS, compress<T> COMPRESS, face##_bytes, \
+              face call, __VA_ARGS__)
+#define FACES(type, T)                                                                          \
+  COMPRESS_FACE(forward, type, T, (x, w, out), const void* x, const void* w, void* out)         \
+  COMPRESS_FACE(vjp, type, T, (cotangent, x, w, grad_x, grad_w), const void* cotangent,         \
+                const void* x, const void* w, void* grad_x, void* grad_w)                       \
+  COMPRESS_FACE(jvp, type, T, (x, w, dx, dw, out), const void* x, const void* w,                \
+                const void* dx, const void* dw, void* out)                                      \
+  COMPRESS_FACE(hvp, type, T, (cotangent, x, w, dx, dw, grad_x, grad_w),                        \
+                const void* cotangent, const void* x, const void* w, const void* dx,            \
+                const void* dw, void* grad_x, void* grad_w)                                     \
+  DEFINE_FACE(select_blocks_forward, type, GNOGRAD_CUDA_SELECT_BLOCKS, select_blocks<T> SELECT, \
+              forward_bytes, forward(q, k, lse, block_index), const void* q, const void* k,     \
+              const void* lse, int32_t* block_index)
 FACES(f32, float)
 FACES(f64, double)
 FACES(f16, __half)

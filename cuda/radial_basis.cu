@@ -9,6 +9,7 @@
 // formulas as on the CPU.
 #include <cfloat>
 
+#include "device/face.cuh"
 #include "device/lanes.cuh"
 #include "device/sums.cuh"
 #include "gnograd_cuda.h"
@@ -246,10 +247,9 @@ template <class T>
 struct Faces {
   int64_t n_edges, n_spherical, n_radial;
   int exponent;
-  Workspace workspace;
-  void* stream_handle = nullptr;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
 
-  cudaStream_t stream() const { return static_cast<cudaStream_t>(stream_handle); }
   bool valid() const {
     const auto within = [](int64_t n, int most) { return n >= 1 && n <= most; };
     return n_edges >= 0 && within(n_spherical, max_spherical) && within(n_radial, max_radial) &&
@@ -264,7 +264,7 @@ struct Faces {
   template <bool Tangent>
   int push(const Basis<T>& b, void* rbf, void* sbf) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    launch_threads(n_edges * b.n_functions(), stream(), write_basis<T, Tangent>, b,
+    launch_threads(n_edges * b.n_functions(), stream, write_basis<T, Tangent>, b,
                    static_cast<T*>(rbf), static_cast<T*>(sbf));
     return cudaGetLastError();
   }
@@ -276,10 +276,10 @@ struct Faces {
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     const Cotangents<T> g{static_cast<const T*>(grad_rbf), static_cast<const T*>(grad_sbf)};
     if (grad_x)
-      launch_threads(n_edges * warp_lanes, stream(), gradient_to_x<T, Tangent>, b, g,
+      launch_threads(n_edges * warp_lanes, stream, gradient_to_x<T, Tangent>, b, g,
                      static_cast<T*>(grad_x));
     if (grad_w)
-      sum_rows(ToW<T, Tangent>{b, g}, n_edges, n_radial, folds, static_cast<T*>(grad_w), stream());
+      sum_rows(ToW<T, Tangent>{b, g}, n_edges, n_radial, folds, static_cast<T*>(grad_w), stream);
     return cudaGetLastError();
   }
 
@@ -313,29 +313,20 @@ struct Faces {
 
 using namespace gnograd;
 
-// One face: the function that counts, and the one that runs.
-#define FACE(face, type, T, SIZES, call, ...)                                                 \
-  size_t gnograd_cuda_radial_basis_##face##_workspace_bytes_##type(GNOGRAD_CUDA_LIST SIZES) { \
-    return Faces<T>{n_edges, n_spherical, n_radial, exponent, {}}.face##_bytes();             \
-  }                                                                                           \
-  int gnograd_cuda_radial_basis_##face##_##type(GNOGRAD_CUDA_LIST SIZES, __VA_ARGS__,         \
-                                                void* workspace, size_t workspace_bytes,      \
-                                                void* stream) {                               \
-    return Faces<T>{                                                                          \
-        n_edges, n_spherical, n_radial, exponent, {workspace, workspace_bytes}, stream}       \
-        .call;                                                                                \
-  }
+#define FACE(face, type, T, ...)                                    \
+  DEFINE_FACE(radial_basis_##face, type, GNOGRAD_CUDA_RADIAL_BASIS, \
+              (Faces<T>{n_edges, n_spherical, n_radial, exponent}), face##_bytes, __VA_ARGS__)
 
 #define FOUR_FACES(type, T)                                                                     \
-  FACE(forward, type, T, GNOGRAD_CUDA_RADIAL_BASIS, forward(x, w, rbf, sbf), const void* x,     \
+  FACE(forward, type, T, forward(x, w, rbf, sbf), const void* x,                                \
        const void* w, void* rbf, void* sbf)                                                     \
-  FACE(vjp, type, T, GNOGRAD_CUDA_RADIAL_BASIS, vjp(grad_rbf, grad_sbf, x, w, grad_x, grad_w),  \
+  FACE(vjp, type, T, vjp(grad_rbf, grad_sbf, x, w, grad_x, grad_w),                             \
        const void* grad_rbf, const void* grad_sbf, const void* x, const void* w, void* grad_x,  \
        void* grad_w)                                                                            \
-  FACE(jvp, type, T, GNOGRAD_CUDA_RADIAL_BASIS,                                                 \
+  FACE(jvp, type, T,                                                                            \
        jvp(x, w, x_tangent, w_tangent, rbf_tangent, sbf_tangent), const void* x, const void* w, \
        const void* x_tangent, const void* w_tangent, void* rbf_tangent, void* sbf_tangent)      \
-  FACE(hvp, type, T, GNOGRAD_CUDA_RADIAL_BASIS,                                                 \
+  FACE(hvp, type, T,                                                                            \
        hvp(grad_rbf, grad_sbf, x, w, x_tangent, w_tangent, grad_x_tangent, grad_w_tangent),     \
        const void* grad_rbf, const void* grad_sbf, const void* x, const void* w,                \
        const void* x_tangent, const void* w_tangent, void* grad_x_tangent, void* grad_w_tangent)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// One face of an operator in the C interface: the function that counts its workspace, and the one
-// that runs. `faces` has all that these need but workspace and stream, which it has room for; of it
-// they ask `count` and `call`. Further arguments are the parameters between sizes and workspace.
+// How a face of an operator enters the C interface: DEFINE_FACE defines the function that counts
+// its workspace and the one that runs. `faces` has all that they need but `workspace` and `stream`,
+// which are members of it; of it they ask `count` and `call`. Further arguments are the parameters
+// between sizes and workspace.
 #pragma once
 #include "../gnograd_cuda.h"
 #include "workspace.cuh"
 
-#define FACE(name, type, SIZES, faces, count, call, ...)                                  \
+#define DEFINE_FACE(name, type, SIZES, faces, count, call, ...)                           \
   size_t gnograd_cuda_##name##_workspace_bytes_##type(GNOGRAD_CUDA_LIST SIZES) {          \
     return (faces).count();                                                               \
   }                                                                                       \
