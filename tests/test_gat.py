@@ -242,6 +242,52 @@ def test_float32_sums_over_many_edges(n_edges, rng):
     assert np.all(faces.error(actual, exact) < 3e-6)
 
 
+# ---- lists of edges and whole vectors (most tests have rows and heads that fill none) ----
+
+# rows that end just before, at and behind the end of a list of 32 edges
+LENGTHS = [0, 1, 31, 32, 33, 63, 0, 64, 65, 32, 2, 30]
+LISTS = Edges(
+    src=np.random.default_rng(0).integers(0, 20, sum(LENGTHS)),
+    dst=np.repeat(np.arange(len(LENGTHS)), LENGTHS),
+    n_src=20,
+    n_dst=len(LENGTHS),
+)
+
+
+@few_cases
+def test_rows_and_lists(case, rng):
+    faces.check_forward(case, LISTS, rng)
+    faces.check_vjp(case, LISTS, rng)
+    faces.check_hvp(case, LISTS, rng)
+
+
+@pytest.mark.parametrize(("num_heads", "channels"), [(8, 16), (4, 32), (3, 16), (1, 512), (8, 8)])
+@few_cases
+def test_whole_vectors(case, num_heads, channels, rng):
+    """Derivatives are adjoint and symmetric, and float32 is what float64 is."""
+    inputs, u, v = (case.inputs(LISTS, rng, num_heads=num_heads, channels=channels) for _ in "xuv")
+    static = {**case.arguments(LISTS), "num_heads": num_heads}
+    c = rng.normal(size=case.operator(*inputs, **static).shape)
+
+    def compute(dtype):
+        x, du, dv, (cotangent,) = (faces.convert(arrays, dtype) for arrays in (inputs, u, v, [c]))
+        return {
+            "forward": [case.operator(*x, **static)],
+            "jvp": [case.operator.jvp(x, du, **static)],
+            "vjp": case.operator.vjp(cotangent, x, **static),
+            "hvp": case.operator.hvp(cotangent, x, du, **static),
+            "hvp of v": case.operator.hvp(cotangent, x, dv, **static),
+        }
+
+    double, single = compute(np.float64), compute(np.float32)
+    assert_allclose(faces.inner(double["jvp"], [c]), faces.inner(double["vjp"], u), rtol=1e-10)
+    assert_allclose(faces.inner(double["hvp"], v), faces.inner(double["hvp of v"], u), rtol=1e-8)
+    for face, exact in double.items():
+        for a, b in zip(single[face], exact, strict=True):
+            if b is not None:
+                assert np.linalg.norm(a - b) < 1e-4 * np.linalg.norm(b), face
+
+
 # ---- degenerate graphs (all faces run on every graph above) ----
 
 
