@@ -184,15 +184,9 @@ struct Case {
            std::to_string(s.activation);
   }
   std::vector<Device<T>> upload(const Arrays<T>& arrays) const {
-    std::vector<Device<T>> out;
-    for (const auto& a : arrays) out.emplace_back(a, shift);
-    return out;
+    return upload_all<T>(arrays, shift);
   }
-  std::vector<Device<T>> room() const {
-    std::vector<Device<T>> out;
-    for (const auto& a : in) out.emplace_back(a.size(), shift);
-    return out;
-  }
+  std::vector<Device<T>> room() const { return room_for<T>(in, shift); }
   T* edges(std::vector<Device<T>>& arrays) const { return s.edges() ? arrays[3].get() : nullptr; }
 
   // Call a face; activation scores, where there are any, stand between `before` and `behind`.
@@ -307,14 +301,7 @@ struct Case {
               dx[0].get(), dx[1].get(), dx[2].get(), edges(dx), dout.get());
     const auto tangent = doubles(truth_derivative.forward(along64));
     compare(name("jvp"), dout.host(), tangent, doubles(plain_derivative.forward(along32)));
-    double left = 0, right = 0, sum = 1;
-    for (size_t k = 0; k < tangent.size(); ++k) {
-      left += to_double(g[k]) * tangent[k];
-      sum += std::fabs(to_double(g[k]) * tangent[k]);
-    }
-    for (int a = 0; a < 4; ++a)
-      for (size_t k = 0; k < in[a].size(); ++k) right += want[a][k] * to_double(tangents[a][k]);
-    check(std::fabs(left - right) <= 1e-11 * sum, name("oracle"));
+    check_adjoint(name("oracle"), g, tangent, want, tangents);
 
     // hvp: along all tangents, and along each alone
     for (int alone = -1; alone < 4; ++alone) {

@@ -280,6 +280,34 @@ void compare(const std::string& what, const std::vector<T>& got, const std::vect
   check(error <= allowed, text);
 }
 
+// Arrays on the device, `shift` elements behind an aligned address, and memory as large as theirs.
+template <class T>
+std::vector<Device<T>> upload_all(const auto& arrays, size_t shift = 0) {
+  std::vector<Device<T>> out;
+  for (const auto& a : arrays) out.emplace_back(a, shift);
+  return out;
+}
+template <class T>
+std::vector<Device<T>> room_for(const auto& arrays, size_t shift = 0) {
+  std::vector<Device<T>> out;
+  for (const auto& a : arrays) out.emplace_back(a.size(), shift);
+  return out;
+}
+
+// An oracle's vjp and jvp are adjoint: <g, jvp(t)> = <vjp(g), t>.
+inline void check_adjoint(const std::string& name, const auto& g, const auto& out_tangent,
+                          const auto& gradients, const auto& tangents) {
+  double left = 0, right = 0, sum = 1;
+  for (size_t k = 0; k < out_tangent.size(); ++k) {
+    left += to_double(g[k]) * out_tangent[k];
+    sum += std::fabs(to_double(g[k]) * out_tangent[k]);
+  }
+  for (size_t a = 0; a < tangents.size(); ++a)
+    for (size_t k = 0; k < tangents[a].size(); ++k)
+      right += gradients[a][k] * to_double(tangents[a][k]);
+  check(std::fabs(left - right) <= 1e-11 * sum, name);
+}
+
 // The results of a case in other orders of its threads.
 template <class Case>
 void check_same_bits(Case& c) {

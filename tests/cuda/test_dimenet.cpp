@@ -241,15 +241,9 @@ struct Case {
            " exclude " + std::to_string(s.exclude);
   }
   std::vector<Device<T>> upload(const Arrays<T>& arrays) const {
-    std::vector<Device<T>> out;
-    for (const auto& a : arrays) out.emplace_back(a, shift);
-    return out;
+    return upload_all<T>(arrays, shift);
   }
-  std::vector<Device<T>> room() const {
-    std::vector<Device<T>> out;
-    for (const auto& a : in) out.emplace_back(a.size(), shift);
-    return out;
-  }
+  std::vector<Device<T>> room() const { return room_for<T>(in, shift); }
 
   // Each gradient alone too, and each tangent.
   void test(bool thorough = false) {
@@ -294,14 +288,7 @@ struct Case {
          dx[3].get(), dout.get());
     const auto tangent = doubles(truth_derivative.forward(along64));
     compare(name("jvp"), dout.host(), tangent, doubles(plain_derivative.forward(along32)));
-    double left = 0, right = 0, sum = 1;
-    for (size_t k = 0; k < tangent.size(); ++k) {
-      left += to_double(g[k]) * tangent[k];
-      sum += std::fabs(to_double(g[k]) * tangent[k]);
-    }
-    for (int a = 0; a < 4; ++a)
-      for (size_t k = 0; k < in[a].size(); ++k) right += want[a][k] * to_double(tangents[a][k]);
-    check(std::fabs(left - right) <= 1e-11 * sum, name("oracle"));
+    check_adjoint(name("oracle"), g, tangent, want, tangents);
 
     for (int alone = -1; alone < (thorough ? 4 : 0); ++alone) {
       Arrays<T> t;

@@ -294,15 +294,9 @@ struct Case {
     }
   }
   std::vector<Device<T>> upload(const Arrays<T>& arrays) const {
-    std::vector<Device<T>> device;
-    for (const auto& array : arrays) device.emplace_back(array);
-    return device;
+    return upload_all<T>(arrays);
   }
-  std::vector<Device<T>> room() const {
-    std::vector<Device<T>> device;
-    for (const auto& array : in) device.emplace_back(array.size());
-    return device;
-  }
+  std::vector<Device<T>> room() const { return room_for<T>(in); }
   std::vector<void*> pointers(std::vector<Device<T>>& arrays, int only = -1) const {
     std::vector<void*> p;
     for (int a = 0; a < n_inputs; ++a)

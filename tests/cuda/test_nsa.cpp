@@ -267,15 +267,9 @@ struct Case {
   }
 
   std::vector<Device<T>> upload(const Arrays<T>& arrays) const {
-    std::vector<Device<T>> out;
-    for (const auto& a : arrays) out.emplace_back(a, s.shift);
-    return out;
+    return upload_all<T>(arrays, s.shift);
   }
-  std::vector<Device<T>> room() const {
-    std::vector<Device<T>> out;
-    for (const auto& a : in) out.emplace_back(a.size(), s.shift);
-    return out;
-  }
+  std::vector<Device<T>> room() const { return room_for<T>(in, s.shift); }
 
   // A face's arrays; what it does not have is not looked at.
   struct Pointers {
