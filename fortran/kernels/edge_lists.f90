@@ -17,7 +17,7 @@ module gnograd_kernels_edge_lists
     !> Rows with edges here, the first edge of each, and the end
     integer :: n_runs = 0
     integer(int64) :: node(list_length)
-    integer :: first(list_length + 1) = 1
+    integer :: first(list_length + 1)
     !> The first row has edges before these, the last one has edges behind
     logical :: resumes = .false., continues = .false.
     !> Nodes at the other end of edges a little behind
