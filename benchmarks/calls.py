@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""What a call costs where the kernel takes hardly any time: small operators, small graphs.
+
+numpy   a NumPy call of every operator on a graph of 8 nodes beside its kernel alone, which is the
+        compiled function called with the same addresses
+torch   the same through `gnograd.torch`, forward alone and with backward, beside the kernels alone;
+        and the first call of a fresh process: its time, and what it imports beside torch
+layers  GATConv, GATv2Conv and TransformerConv (16 features, 2 heads of 8) from an edge_index,
+        forward and backward on one thread, beside PyG's layers with the same parameters, whose
+        values and gradients are compared first
+
+A time is the median of runs of many calls each; contestants take turns, so that what disturbs one
+disturbs all.
+
+    python benchmarks/calls.py [--parts numpy torch layers] [--runs 15]
+
+PyTorch and torch_geometric are optional.
+"""
+
+import argparse
+import importlib.util
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import gnograd as gg
+from gnograd import _core
+from gnograd.backends import cpu
+
+SIZES = {"100 nodes, 400 edges": (100, 400), "1,000 nodes, 6,000 edges": (1000, 6000)}
+LAYERS = ("GATConv", "GATv2Conv", "TransformerConv")
+
+
+def microseconds(calls: dict[str, Callable[[], object]], runs: int) -> dict[str, float]:
+    """Median time of each call; the runs of all are interleaved."""
+    counts = {}
+    for name, call in calls.items():
+        call()
+        start = time.perf_counter()
+        call()
+        counts[name] = max(1, min(500, int(0.005 / (time.perf_counter() - start + 1e-9))))
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(runs):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            for _ in range(counts[name]):
+                call()
+            times[name].append((time.perf_counter() - start) / counts[name])
+    return {name: 1e6 * statistics.median(taken) for name, taken in times.items()}
+
+
+# ---- operators ----
+
+
+def small_calls() -> dict[str, tuple[tuple[np.ndarray | None, ...], dict[str, object]]]:
+    """Inputs and static arguments of operators, small enough to cost next to nothing."""
+    rng = np.random.default_rng(0)
+    n, edges, heads, width = 8, 16, 2, 8
+    graph = gg.Graph.from_edges(rng.integers(0, n, edges), rng.integers(0, n, edges), n, n)
+
+    def real(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape, dtype=np.float32)
+
+    x, tokens = real(n, width), [real(n, heads, 4) for _ in range(3)]
+    return {
+        "agg_weighted": ((x, real(edges)), {"graph": graph}),
+        "agg_simple": ((x,), {"graph": graph}),
+        "mha_gat": ((x, x, real(2 * width)), {"graph": graph, "num_heads": heads}),
+        "mha_gat_v2": ((x, x, real(width)), {"graph": graph, "num_heads": heads}),
+        "mha_simple": ((x, x, x), {"graph": graph, "num_heads": heads}),
+        "gno": (
+            (x, real(edges, 2), real(2, 4), real(4), real(4, width, 4), real(width, 4)),
+            {"graph": graph},
+        ),
+        "window_attention": (tuple(tokens), {"window": 3}),
+    }
+
+
+def kernel_of(call: Callable[[], object]) -> Callable[[], None]:
+    """The compiled functions that a call ends in, with the arguments it gives them."""
+    found = []
+    run = cpu.run
+
+    def record(operator: str, face: str, dtype: str, arguments, stream=None) -> None:
+        function = getattr(_core, f"gnograd_{operator}_{face}_{cpu.SUFFIXES[dtype]}")
+        # the arrays are kept as long as their addresses
+        found.append((function, tuple(map(cpu._pass, arguments)), list(arguments)))
+        run(operator, face, dtype, arguments)
+
+    cpu.run = record
+    try:
+        kept = call()
+    finally:
+        cpu.run = run
+
+    def kernels(kept=kept) -> None:
+        for function, addresses, _ in found:
+            function(*addresses)
+
+    return kernels
+
+
+def numpy_calls(runs: int) -> None:
+    print(f"\n{'NumPy':20} {'call':>9} {'kernel':>9} {'beyond':>9}")
+    for name, (inputs, static) in small_calls().items():
+        operator = getattr(gg, name)
+
+        def call(operator=operator, inputs=inputs, static=static):
+            return operator(*inputs, **static)
+
+        taken = microseconds({"call": call, "kernel": kernel_of(call)}, runs)
+        print_row(name, taken)
+
+
+def torch_calls(runs: int) -> None:
+    import torch
+
+    import gnograd.torch as gt
+
+    torch.set_num_threads(1)
+    print(f"\n{'PyTorch':20} {'call':>9} {'kernel':>9} {'beyond':>9}")
+    for name, (inputs, static) in small_calls().items():
+        operator = getattr(gt, name)
+        tensors = [torch.from_numpy(x) for x in inputs]
+        leaves = [t.clone().requires_grad_() for t in tensors]
+        with torch.no_grad():
+            cotangent = torch.ones_like(operator(*tensors, **static))
+
+        def forward(operator=operator, tensors=tensors, static=static):
+            return operator(*tensors, **static)
+
+        def training(operator=operator, leaves=leaves, static=static, cotangent=cotangent):
+            return torch.autograd.grad(operator(*leaves, **static), leaves, cotangent)
+
+        for face, call in (("forward", forward), ("with backward", training)):
+            taken = microseconds({"call": call, "kernel": kernel_of(call)}, runs)
+            print_row(f"{name}{' +' if face != 'forward' else ''}", taken)
+    print("(+: forward and backward)")
+    print(first_call())
+
+
+def print_row(name: str, taken: dict[str, float]) -> None:
+    beyond = taken["call"] - taken["kernel"]
+    print(
+        f"{name:20} {taken['call']:6.1f} us {taken['kernel']:6.1f} us {beyond:6.1f} us", flush=True
+    )
+
+
+FIRST_CALL = """
+import sys, time
+import torch, gnograd as gg, gnograd.torch as gt
+graph, x = gg.Graph([0, 1, 2], [1, 0]), torch.ones(2, 3, requires_grad=True)
+before, start = set(sys.modules), time.perf_counter()
+gt.agg_simple(x, graph=graph).sum().backward()
+seconds = time.perf_counter() - start
+new = {m for m in set(sys.modules) - before if not m.startswith("gnograd")}
+parts = sorted({".".join(m.split(".")[:2]) for m in new})
+print(f"first call of a process: {1e3 * seconds:.0f} ms; imports", ", ".join(parts) or "nothing")
+"""
+
+
+def first_call() -> str:
+    result = subprocess.run(
+        [sys.executable, "-c", FIRST_CALL], capture_output=True, text=True, check=True
+    )
+    line = result.stdout.strip()
+    return line if len(line) < 200 else line[:200] + " ..."
+
+
+# ---- layers ----
+
+
+def layers(runs: int) -> None:
+    import torch
+    import torch_geometric.nn as pyg
+
+    import gnograd.torch as gt
+
+    torch.set_num_threads(1)
+    gg.set_num_threads(1)
+    print(f"\n{'forward and backward':42} {'gnograd':>10} {'PyG':>10} {'ratio':>7}")
+    for label, (nodes, edges) in SIZES.items():
+        generator = torch.Generator().manual_seed(0)
+        edge_index = torch.randint(0, nodes, (2, edges), generator=generator)
+        x = torch.randn(nodes, 16, generator=generator)
+        for layer in LAYERS:
+            theirs = getattr(pyg, layer)(16, 8, heads=2)
+            ours = getattr(gt, layer)(16, 8, heads=2)
+            ours.load_state_dict(theirs.state_dict())
+            steps = {"gnograd": step(ours, x, edge_index), "PyG": step(theirs, x, edge_index)}
+            for a, b in zip(*(steps[name]() for name in ("gnograd", "PyG")), strict=True):
+                torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+            taken = microseconds(steps, runs)
+            print(
+                f"{layer:16} {label:25} {taken['gnograd']:7.0f} us {taken['PyG']:7.0f} us "
+                f"{taken['PyG'] / taken['gnograd']:6.2f}x",
+                flush=True,
+            )
+
+
+def step(module, x, edge_index) -> Callable[[], tuple]:
+    """Output and gradients, as a training step has them: fresh tensors, a graph of its own."""
+    import torch
+
+    # by name: the two may have them in another order
+    parameters = [parameter for _, parameter in sorted(module.named_parameters())]
+
+    def call():
+        out = module(x, edge_index)
+        return out.detach(), *torch.autograd.grad(out.square().mean(), parameters)
+
+    return call
+
+
+PARTS = {
+    "numpy": (numpy_calls, ()),
+    "torch": (torch_calls, ("torch",)),
+    "layers": (layers, ("torch", "torch_geometric")),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--runs", type=int, default=15)
+    options = parser.parse_args()
+    gg.set_num_threads(1)
+    for part in options.parts:
+        run, needs = PARTS[part]
+        missing = [name for name in needs if not importlib.util.find_spec(name)]
+        if missing:
+            print(f"\n{part}: left out, {' and '.join(missing)} cannot be imported")
+        else:
+            run(options.runs)
+
+
+if __name__ == "__main__":
+    main()
