@@ -33,7 +33,7 @@ DARCY = [
     *("--samples=2", "--test-samples=1", "--grid=9", "--nodes=9", "--batch=2"),
     *("--width=3", "--hidden=3", "--layers=1", "--epochs=1"),
 ]
-PROGRAM = [sys.executable, "-m", "gnograd"]
+PROGRAM = [sys.executable, "-c", "from gnograd.cli import main; main()"]
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +109,13 @@ def oversized_members(content: bytes) -> bytes:
     return bytes(new)
 
 
+def zip_of(name: str, member: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as new:
+        new.writestr(name, member)
+    return stream.getvalue()
+
+
 def one_array() -> bytes:
     stream = io.BytesIO()
     np.save(stream, np.ones(3))
@@ -125,6 +132,7 @@ SPOILED: dict[str, Callable[[bytes, Path], bytes]] = {
     "pickled members": lambda content, trap: with_members(
         content, lambda member: pickle.dumps(Trap(trap))
     ),
+    "PyTorch": lambda content, trap: zip_of("model/data.pkl", pickle.dumps(Trap(trap))),
     "no members": lambda content, trap: b"PK\5\6" + bytes(18),
     "empty members": lambda content, trap: with_members(content, lambda member: b""),
     "text members": lambda content, trap: with_members(content, lambda member: b"text" * 50),
@@ -174,14 +182,14 @@ def test_spoiled_data_is_refused_and_a_spoiled_cache_made_anew(kind: str, tmp_pa
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("kind", ["MATLAB", "pickle", "huge header", "encrypted"])
+@pytest.mark.parametrize("kind", ["MATLAB", "PyTorch", "huge header", "encrypted"])
 def test_spoiled_data_is_refused_in_one_line(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "data.mat"
     np.savez(path.with_suffix(".npz"), coefficient=np.ones((3, 9, 9)), solution=np.ones((3, 9, 9)))
     content = path.with_suffix(".npz").read_bytes()
     path.write_bytes(SPOILED[kind](content, tmp_path / "trap"))
     result = gnograd("train", "darcy", "--data", path, "--out", tmp_path / "runs" / "x", *DARCY)
-    refused(result, str(path), *(["is a MATLAB file"] if kind == "MATLAB" else []))
+    refused(result, str(path), *([f"is a {kind} file"] if kind in {"MATLAB", "PyTorch"} else []))
     assert not (tmp_path / "runs").exists()
     assert not (tmp_path / "trap").exists()
 

@@ -29,6 +29,7 @@ _OTHERS = {
     b"\x80": "is a Python pickle",
 }
 """What files are that begin with these bytes."""
+_NEEDED = "needs an .npz file as numpy.savez writes it"
 
 
 class NpzError(ValueError):
@@ -50,8 +51,10 @@ def read(path: Path, names: Iterable[str]) -> dict[str, Array]:
             start = file.read(8)
             for signature, kind in _OTHERS.items():
                 if start.startswith(signature):
-                    raise NpzError(f"{kind}, needs an .npz file as numpy.savez writes it")
+                    raise NpzError(f"{kind}, {_NEEDED}")
             with zipfile.ZipFile(file) as archive:
+                if any(name.endswith("/data.pkl") for name in archive.namelist()):
+                    raise NpzError(f"is a PyTorch file, {_NEEDED}")
                 size = os.fstat(file.fileno()).st_size
                 return {name: _array(archive, name, size) for name in names}
     except NpzError as error:
