@@ -85,6 +85,16 @@ def test_help_has_the_default_of_symmetry() -> None:
     assert "[default: (with generated samples)]" in " ".join(words)
 
 
+def test_threads_that_cannot_be_are_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(n: int) -> None:
+        raise ValueError("set_num_threads: too many")
+
+    monkeypatch.setattr(gg, "set_num_threads", refuse)
+    result = gnograd("train", "green", "--threads=99999")
+    assert result.exit_code == 2
+    assert "--threads: set_num_threads: too many" in result.output
+
+
 def test_absent_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "gnograd.cli.app")
     monkeypatch.setitem(sys.modules, "typer", None)

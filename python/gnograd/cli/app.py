@@ -251,7 +251,10 @@ def train_poisson(
 @contextmanager
 def _job(threads: int, directories: Iterable[Path]) -> Iterator[None]:
     """Prepare a job that has some directories to itself; say in one line why it ends early."""
-    gg.set_num_threads(threads)
+    try:
+        gg.set_num_threads(threads)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--threads") from error
     try:
         with ExitStack() as stack:
             for directory in directories:
@@ -264,7 +267,7 @@ def _job(threads: int, directories: Iterable[Path]) -> Iterator[None]:
     except JobError as error:
         raise _stop(str(error)) from error
     except KeyboardInterrupt as error:
-        console.print("\nStopped; the same command continues the run.")
+        console.print("\nStopped; the same command, without --fresh, continues the run.")
         raise typer.Exit(130) from error
     finally:
         gg.set_num_threads(0)  # who calls the app from Python has the default back
