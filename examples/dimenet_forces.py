@@ -9,7 +9,7 @@ The network sees atomic numbers and positions alone, and is tested on molecules 
 Forces are minus the gradient of the energy by the positions, and they are part of the loss: every
 step differentiates twice.
 
-    pip install "gnograd[examples]"
+    pip install ".[examples]"
     python examples/dimenet_forces.py [--epochs 60] [--device cpu] [--out dimenet_forces.png]
 """
 

@@ -11,7 +11,7 @@ with full attention is trained beside it.
 Few bodies are enough to learn from: the equation is linear, so every sum of solutions around a body
 is another one, and the square looks the same after a quarter turn or in a mirror.
 
-    pip install "gnograd[examples]"
+    pip install ".[examples]"
     python examples/point_cloud.py [--epochs 60] [--device cpu] [--out point_cloud.png]
         [--attention ball]
 """

@@ -2,6 +2,7 @@
 """The command line: short runs end to end, continued runs, refusals."""
 
 import csv
+import json
 import signal
 import subprocess
 import sys
@@ -16,9 +17,11 @@ pytest.importorskip("typer", reason="needs gnograd[cli]")
 
 from typer.testing import CliRunner, Result
 
+import gnograd as gg
+from gnograd import cli
 from gnograd.cli import green
 from gnograd.cli.app import app
-from gnograd.cli.checkpoint import CHECKPOINT, HISTORY, CheckpointError, State
+from gnograd.cli.checkpoint import CHECKPOINT, HISTORY, CheckpointError, Epoch, State
 from gnograd.cli.files import atomic
 from gnograd.cli.training import learning_rate
 
@@ -59,10 +62,52 @@ def test_info() -> None:
     assert "compiler" in result.output
 
 
+def test_version() -> None:
+    program = [sys.executable, "-m", "gnograd", "--version"]
+    said = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert said.stdout == gnograd("--version").output == f"gnograd {gg.__version__}\n"
+
+
+def test_help_loads_no_job() -> None:
+    program = (
+        "import sys; from gnograd.cli.app import app; "
+        "print({'scipy', 'matplotlib', 'torch'} & {*sys.modules})"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "set()\n"
+
+
+def test_help_has_the_default_of_symmetry() -> None:
+    text = gnograd("train", "darcy", "--help").output
+    words = text.replace("│", " ").split()
+    assert "[default: (with generated samples)]" in " ".join(words)
+
+
+def test_threads_that_cannot_be_are_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(n: int) -> None:
+        raise ValueError("set_num_threads: too many")
+
+    monkeypatch.setattr(gg, "set_num_threads", refuse)
+    result = gnograd("train", "green", "--threads=99999")
+    assert result.exit_code == 2
+    assert "--threads: set_num_threads: too many" in result.output
+
+
+def test_absent_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "gnograd.cli.app")
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert "needs typer; install it with: pip install typer rich" in str(stopped.value)
+    assert "gnograd[" not in str(stopped.value)  # there is no such project to install from yet
+
+
 def test_darcy_leaves_what_it_promises(tmp_path: Path) -> None:
     result = gnograd("train", "darcy", "--out", tmp_path, *DARCY)
     assert result.exit_code == 0, result.output
-    for text in ("40 random points", "11 x 11", "21 x 21", "darcy.png"):
+    for text in ("40 random points", "11 x 11 of 21 x 21", "all 21 x 21", "darcy.png"):
         assert text in result.output
     assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, HISTORY, "darcy.png"}
     assert (tmp_path / "darcy.png").read_bytes().startswith(b"\x89PNG")
@@ -189,13 +234,26 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 def test_state_survives_the_disk(tmp_path: Path) -> None:
     arrays = {"a": np.float32([1.5, np.pi]), "steps": np.array(3)}
-    State(arrays).save(tmp_path, {"width": 3})
-    loaded = State.load(tmp_path, {"width": 3})
-    assert loaded is not None
+    shapes = {name: array.shape for name, array in arrays.items()}
+    history = [Epoch(1, 0.1, 0.5, np.inf, 2.0)]
+    State(arrays, history).save(tmp_path, {"width": 3})
+    loaded = State.load(tmp_path, {"width": 3}, shapes)
+    assert loaded == State(loaded.arrays, history)
     assert loaded.arrays["a"].tobytes() == arrays["a"].tobytes()
     with pytest.raises(CheckpointError, match="depth is 1, was not set; width is 4, was 3"):
-        State.load(tmp_path, {"width": 4, "depth": 1})
-    assert State.load(tmp_path / "elsewhere", {}) is None
+        State.load(tmp_path, {"width": 4, "depth": 1}, shapes)
+    assert State.load(tmp_path / "elsewhere", {}, shapes) is None
+
+
+def test_fresh_keeps_the_old_checkpoint_until_there_is_a_new_one(tmp_path: Path) -> None:
+    command = ("train", "green", "--out", tmp_path, *GREEN)
+    assert gnograd(*command).exit_code == 0
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    assert gnograd(*command, "--fresh", "--learning-rate=1e30").exit_code == 1
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    anew = gnograd(*command, "--fresh", "--seed=1")
+    assert "continuing" not in anew.output
+    assert (tmp_path / CHECKPOINT).read_bytes() != before
 
 
 # ---- the user's data ----
@@ -207,9 +265,23 @@ def test_own_data_is_trained_on(tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", coefficient=a, solution=1.0 / a)
     result = gnograd(
         *("train", "darcy", "--out", tmp_path / "run", *DARCY),
-        *("--data", tmp_path / "data.npz"),
+        *("--data", tmp_path / "data.npz", "--grid=50"),
     )
     assert result.exit_code == 0, result.output
+    assert "never seen" not in result.output
+    with np.load(tmp_path / "run" / CHECKPOINT) as file:
+        assert json.loads(str(file["config"]))["grid"] == 21
+
+
+def test_all_test_samples_are_tested_on_a_coarse_grid(tmp_path: Path) -> None:
+    a = 1.0 + np.random.default_rng(0).random((27, 9, 9))
+    np.savez(tmp_path / "data.npz", coefficient=a, solution=1.0 / a)
+    result = gnograd(
+        *("train", "darcy", "--out", tmp_path / "run", *DARCY, "--epochs=1"),
+        *("--data", tmp_path / "data.npz", "--samples=2", "--test-samples=25"),
+    )
+    assert result.exit_code == 0, result.output
+    assert len([line for line in result.output.splitlines() if "│ 25 " in line]) == 3
 
 
 def missing(arrays: dict[str, np.ndarray]) -> None:

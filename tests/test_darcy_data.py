@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("typer", reason="needs gnograd[cli]")
 
 from gnograd.cli import darcy_data, darcy_problem
+from gnograd.cli.darcy import regular_steps
 from gnograd.cli.darcy_data import DarcyData, DataError
 from gnograd.cli.darcy_graphs import SYMMETRIES, DarcyGraphs
 
@@ -134,6 +135,23 @@ def test_damaged_cache_is_made_anew(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_cache_of_other_samples_is_made_anew(tmp_path: Path) -> None:
+    made = darcy_data.generate(2, 1, 17, 0, tmp_path)
+    (path,) = tmp_path.iterdir()
+    np.savez(path, coefficient=made.coefficient[:1], solution=made.solution[:1])
+    assert len(darcy_data.generate(2, 1, 17, 0, tmp_path)) == 3
+
+
+def test_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    made = darcy_data.generate(2, 1, 17, 0, tmp_path)
+    for directory, reason in ((tmp_path / "file" / "x", "Not a directory"), (None, "no home")):
+        said: list[str] = []
+        data = darcy_data.generate(2, 1, 17, 0, directory, warn=said.append)
+        np.testing.assert_array_equal(data.solution, made.solution)
+        assert len(said) == 1 and reason in said[0]
+
+
 # ---- files of users ----
 
 good = np.random.default_rng(0).random((3, 9, 9))
@@ -157,7 +175,7 @@ def with_nan(array: np.ndarray) -> np.ndarray:
         ({"coefficient": good[:0], "solution": good[:0]}, "'coefficient' holds no sample"),
         ({"coefficient": good.astype(int), "solution": good}, "'coefficient' must be real"),
         ({"coefficient": good, "solution": good + 0j}, "'solution' must be real.*complex128"),
-        ({"coefficient": good.astype(object), "solution": good}, "'coefficient' cannot be read"),
+        ({"coefficient": good.astype(object), "solution": good}, "'coefficient' .* Python objects"),
         ({"coefficient": with_nan(good), "solution": good}, r"'coefficient' .* \(1, 2, 3\)"),
         ({"coefficient": good, "solution": 1e40 * good}, "'solution' is not finite"),
         ({"coefficient": good, "solution": 0 * good}, "'solution' is zero in sample 0"),
@@ -250,6 +268,20 @@ def test_symmetry_is_that_of_the_turned_sample(graphs: DarcyGraphs, symmetry: in
 
 
 def test_regular_nodes_span_the_square(graphs: DarcyGraphs) -> None:
-    nodes = graphs.regular_nodes(5)
+    nodes = graphs.regular_nodes(4)
     i, j = np.divmod(nodes, graphs.data.grid)
     assert set(i) == set(j) == {0, 4, 8, 12, 16}
+
+
+@pytest.mark.parametrize("grid", [8, 16, 17, 32, 33, 64, 85, 121, 211, 256, 421])
+def test_regular_grids_are_even_and_span_the_square(grid: int) -> None:
+    *_, finest = steps = regular_steps(grid)
+    assert all((grid - 1) % step == 0 for step in steps)
+    assert steps == sorted(steps, reverse=True)
+    assert 5 <= (grid - 1) // finest + 1 <= 64
+
+
+def test_grid_of_a_prime_number_of_cells_is_thinned() -> None:
+    assert regular_steps(128) == [2]
+    assert regular_steps(121) == [4, 2]
+    assert regular_steps(16) == [3, 1]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Commands and their options."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,18 +10,22 @@ import typer
 from rich.console import Console
 
 import gnograd as gg
-from gnograd.cli import darcy, green, poisson
-from gnograd.cli.checkpoint import CHECKPOINT, CheckpointError
-from gnograd.cli.darcy import DarcyConfig
-from gnograd.cli.darcy_data import DataError
-from gnograd.cli.engine import Device, DeviceError, make_engine
-from gnograd.cli.green import GreenConfig
-from gnograd.cli.poisson import Lesson, PoissonConfig
-from gnograd.cli.training import TrainingError
+from gnograd.cli.config import (
+    MOST_QUERIES,
+    DarcyConfig,
+    Device,
+    GreenConfig,
+    PoissonConfig,
+    lessons,
+)
+from gnograd.cli.errors import JobError
+from gnograd.cli.files import BusyError, FileError, locked
+
+# The jobs themselves are imported by their commands: with SciPy and Matplotlib they take seconds,
+# which nobody who asks for --help should wait for.
 
 app = typer.Typer(
     name="gnograd",
-    help="Differentiable message passing for neural-operator PDE codes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -41,7 +45,12 @@ Out = Annotated[
         help="Directory for checkpoint, history and picture; a run found there is continued.",
     ),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Start anew what --out holds.")]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh", help="Start anew; what --out holds stays until there is something to replace it."
+    ),
+]
 Threads = Annotated[
     int, typer.Option(min=0, help="Threads; 0 leaves it to OpenMP. Results do not depend on it.")
 ]
@@ -58,6 +67,22 @@ Where = Annotated[
     Device, typer.Option("--device", help="Where to compute; a GPU is used through PyTorch.")
 ]
 Torch = Annotated[bool, typer.Option("--torch", help="Compute through PyTorch on the CPU too.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"gnograd {gg.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Differentiable message passing for neural-operator PDE codes."""
 
 
 @app.command()
@@ -78,7 +103,9 @@ def train_darcy(
     ] = None,
     out: Out = Path("runs/darcy"),
     samples: Annotated[int, typer.Option(min=1, help="Training samples.")] = DARCY.samples,
-    test_samples: Annotated[int, typer.Option(min=1, help="Test samples.")] = DARCY.test_samples,
+    test_samples: Annotated[
+        int, typer.Option(min=1, help="Test samples; on fine regular grids perhaps fewer.")
+    ] = DARCY.test_samples,
     grid: Annotated[
         int, typer.Option(min=8, help="Nodes per side of generated samples.")
     ] = DARCY.grid,
@@ -95,8 +122,8 @@ def train_darcy(
     symmetry: Annotated[
         bool | None,
         typer.Option(
-            help="Turn and reflect training samples at random.  [default: with generated samples]",
-            show_default=False,
+            help="Turn and reflect training samples at random.",
+            show_default="with generated samples",
         ),
     ] = None,
     seed: Seed = DARCY.seed,
@@ -121,8 +148,11 @@ def train_darcy(
         symmetry=data is None if symmetry is None else symmetry,
         seed=seed,
     )
-    with _job(out, threads, fresh):
-        darcy.train(config, data, out, make_engine(device, torch, threads), console)
+    from gnograd.cli import darcy
+    from gnograd.cli.engine import make_engine
+
+    with _job(threads, [out]):
+        darcy.train(config, data, out, make_engine(device, torch, threads), console, fresh)
 
 
 @train.command("green")
@@ -152,8 +182,10 @@ def train_green(
         learning_rate=learning_rate,
         seed=seed,
     )
-    with _job(out, threads, fresh):
-        green.train(config, out, console)
+    from gnograd.cli import green
+
+    with _job(threads, [out]):
+        green.train(config, out, console, fresh)
 
 
 @train.command("poisson")
@@ -174,7 +206,7 @@ def train_poisson(
         int, typer.Option(min=1, help="Points of a problem where f is known.")
     ] = POISSON.nodes,
     queries: Annotated[
-        int, typer.Option(min=1, max=poisson.MOST_QUERIES, help="Points of a loss.")
+        int, typer.Option(min=1, max=MOST_QUERIES, help="Points of a loss.")
     ] = POISSON.queries,
     radius: Radius = POISSON.radius,
     reach: Annotated[
@@ -208,30 +240,41 @@ def train_poisson(
         learning_rate=learning_rate,
         seed=seed,
     )
-    with _job(out, threads, fresh, [lesson.directory for lesson in Lesson]):
-        poisson.train(config, physics, out, make_engine(device, torch, threads), console)
+    from gnograd.cli import poisson
+    from gnograd.cli.engine import make_engine
+
+    runs = [out / lesson.directory for lesson in lessons(physics)]
+    with _job(threads, [out, *runs]):
+        poisson.train(config, physics, out, make_engine(device, torch, threads), console, fresh)
 
 
 @contextmanager
-def _job(out: Path, threads: int, fresh: bool, runs: Sequence[str] = (".",)) -> Iterator[None]:
-    """Prepare a job with runs in some directories, and say in one line why it ends early."""
-    if fresh:
-        for run in runs:
-            (out / run / CHECKPOINT).unlink(missing_ok=True)
-    gg.set_num_threads(threads)
+def _job(threads: int, directories: Iterable[Path]) -> Iterator[None]:
+    """Prepare a job that has some directories to itself; say in one line why it ends early."""
     try:
-        yield
-    except (DataError, DeviceError, TrainingError) as error:
+        gg.set_num_threads(threads)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--threads") from error
+    try:
+        with ExitStack() as stack:
+            for directory in directories:
+                stack.enter_context(locked(directory))
+            yield
+    except BusyError as error:
+        raise _stop(f"{error}; wait for it, or choose another --out") from error
+    except FileError as error:
+        raise _stop(f"{error}; mend this, or choose another --out") from error
+    except JobError as error:
         raise _stop(str(error)) from error
-    except CheckpointError as error:
-        raise _stop(f"{error}\nChoose another --out, or start anew with --fresh.") from error
     except KeyboardInterrupt as error:
-        console.print("\nStopped; the same command continues the run.")
+        console.print("\nStopped; the same command, without --fresh, continues the run.")
         raise typer.Exit(130) from error
     finally:
         gg.set_num_threads(0)  # who calls the app from Python has the default back
 
 
 def _stop(message: str) -> typer.Exit:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"gnograd: {message}", markup=False)
+    # names in files and directories may hold what a terminal would obey
+    line = "".join(c if c.isprintable() else "?" for c in f"gnograd: {message}")
+    Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
     return typer.Exit(1)

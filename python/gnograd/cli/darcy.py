@@ -2,7 +2,8 @@
 """Job `gnograd train darcy`: from a permeability to the pressure, on irregular points."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rich.table import Table
 
 from gnograd.cli import darcy_data, figures
 from gnograd.cli.checkpoint import Epoch
+from gnograd.cli.config import DarcyConfig
 from gnograd.cli.darcy_data import DarcyData, DataError
 from gnograd.cli.darcy_graphs import EDGE_FEATURES, NODE_FEATURES, SYMMETRIES, Batch, DarcyGraphs
 from gnograd.cli.engine import Engine, Variable
@@ -29,35 +31,21 @@ PICTURE = "darcy.png"
 MONITORED = 20
 """Test samples that the held-out error during training is measured on."""
 
-UNSEEN_SIDES = (31, 61)
-"""Regular grids that the trained network is tested on; on data coarser than the finer of them,
-all of its grid and every second point."""
+SIDES = (5, 64)
+"""Points per side of the regular grids that the trained network is tested on: least and most."""
 
-FINE_SAMPLES = 20
-"""Test samples on the finer of them, which takes most of the time of testing."""
-
-
-@dataclass(frozen=True)
-class DarcyConfig:
-    """Settings that the result depends on."""
-
-    samples: int = 100
-    test_samples: int = 100
-    grid: int = 121
-    nodes: int = 200
-    radius: float = 0.2
-    width: int = 32
-    hidden: int = 32
-    layers: int = 4
-    epochs: int = 300
-    batch: int = 5
-    learning_rate: float = 6e-3
-    symmetry: bool = True
-    seed: int = 0
+PAIRS = 20 * 61**4
+"""Pairs of points that a test on one of these may have over all samples, which is what its time
+grows with. Samples beyond are left out there, and the table says how many there were."""
 
 
 def train(
-    config: DarcyConfig, data_file: Path | None, directory: Path, engine: Engine, console: Console
+    config: DarcyConfig,
+    data_file: Path | None,
+    directory: Path,
+    engine: Engine,
+    console: Console,
+    fresh: bool = False,
 ) -> dict[str, float]:
     """Train a network, print its errors on samples it has not seen, and draw a picture.
 
@@ -72,6 +60,8 @@ def train(
     engine : Engine
         Computes it.
     console : rich.console.Console
+    fresh : bool
+        Begin anew even so.
 
     Returns
     -------
@@ -79,6 +69,7 @@ def train(
         Mean relative L2 error over the test samples, by resolution.
     """
     data = _data(config, data_file, console)
+    config = replace(config, grid=data.grid)
     graphs = DarcyGraphs(data, config.samples, config.radius, config.symmetry)
     model = DarcyModel(config, graphs, engine)
     history = fit(
@@ -89,6 +80,7 @@ def train(
         directory=directory,
         config=asdict(config) | {"data": data.checksum()},
         console=console,
+        fresh=fresh,
     )
     results = _results(model, console)
     _draw(model, history, directory / PICTURE)
@@ -181,6 +173,7 @@ def _data(config: DarcyConfig, data_file: Path | None, console: Console) -> Darc
             config.seed,
             cache_directory(),
             lambda samples: track(samples, "generating data", console=console),
+            lambda why: console.print(why, markup=False, soft_wrap=True),
         )
     else:
         data = darcy_data.load(data_file)
@@ -195,47 +188,67 @@ def _data(config: DarcyConfig, data_file: Path | None, console: Console) -> Darc
 
 
 def _results(model: DarcyModel, console: Console) -> dict[str, float]:
-    """Measure and print the errors on the test samples at three resolutions."""
-    random, samples = model.config.nodes, model.test_samples
-    coarse, fine = _unseen_sides(model.graphs.data.grid)
-    cases: list[tuple[str, int | Array, range]] = [
-        (f"{random} random points, as in training", random, samples),
-        *(
-            (f"{side} x {side} grid, never seen", model.graphs.regular_nodes(side), some)
-            for side, some in ((coarse, samples), (fine, samples[:FINE_SAMPLES]))
-        ),
-    ]
+    """Measure and print the errors on the test samples at several resolutions."""
+    random, grid = model.config.nodes, model.graphs.data.grid
+    cases: list[tuple[str, int | Array]] = [(f"{random} random points, as in training", random)]
+    cases += (
+        (_resolution(grid, step), model.graphs.regular_nodes(step)) for step in regular_steps(grid)
+    )
     table = Table("resolution", "test samples", "mean relative L2 error")
     results = {}
-    for resolution, nodes, samples in cases:
+    for resolution, nodes in cases:
+        some = model.test_samples
+        if not isinstance(nodes, int):
+            some = some[: PAIRS // len(nodes) ** 2]
         bar = track(
-            samples,
+            some,
             f"testing: {resolution}",
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
         results[resolution] = model.mean_error(bar, nodes)
-        table.add_row(resolution, f"{len(samples)}", f"{results[resolution]:.4f}")
+        table.add_row(resolution, f"{len(some)}", f"{results[resolution]:.4f}")
     console.print(table)
     return results
 
 
-def _unseen_sides(grid: int) -> tuple[int, int]:
-    return UNSEEN_SIDES if grid >= UNSEEN_SIDES[-1] else ((grid + 1) // 2, grid)
+def regular_steps(grid: int) -> list[int]:
+    """Steps to the regular grids that a network is tested on, the finest last.
+
+    That is the finest of admissible size (`SIDES`), and before it one with half its points per
+    side or somewhat less. Grids with points on all sides of the square go first; where there is
+    none of admissible size, the last lines of points are left out.
+    """
+    least, most = SIDES
+    sides = {step: -(-grid // step) for step in range(1, grid)}
+    whole = [step for step in sides if (grid - 1) % step == 0 and sides[step] <= most]
+    finest = next((step for step in whole if sides[step] >= least), -(-grid // most))
+    halved = (s for s in whole if least <= sides[s] <= (sides[finest] + 1) // 2)
+    return [*islice(halved, 1), finest]
+
+
+def _resolution(grid: int, step: int) -> str:
+    """A regular grid in words."""
+    side = -(-grid // step)
+    return (
+        f"all {grid} x {grid} points" if step == 1 else f"{side} x {side} of {grid} x {grid} points"
+    )
 
 
 def _draw(model: DarcyModel, history: Sequence[Epoch], path: Path) -> None:
     """Draw the first test sample on the finest of the regular grids."""
     data = model.graphs.data
-    side = _unseen_sides(data.grid)[-1]
+    step = regular_steps(data.grid)[-1]
     sample = model.test_samples[0]
-    nodes = model.graphs.regular_nodes(side)
+    nodes = model.graphs.regular_nodes(step)
     batch = model.graphs.batch([sample], nodes[None])
+    coefficient = data.coefficient[sample, ::step, ::step]
     figures.darcy(
         path,
-        data.coefficient[sample].ravel()[nodes].reshape(side, side),
-        batch.truth.reshape(side, side),
-        model.predict(batch).reshape(side, side),
+        f"first test sample, {_resolution(data.grid, step)}",
+        coefficient,
+        batch.truth.reshape(coefficient.shape),
+        model.predict(batch).reshape(coefficient.shape),
         history,
     )

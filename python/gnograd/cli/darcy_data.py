@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Pairs of coefficient and solution: generated and cached, or read from a file."""
 
-import zipfile
+import warnings
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gnograd.cli import darcy_problem
-from gnograd.cli.files import atomic
+from gnograd.cli import darcy_problem, npz
+from gnograd.cli.errors import JobError
+from gnograd.cli.files import FileError, atomic, locked
 from gnograd.cli.random_streams import Stream, generator
 
 Array = npt.NDArray[Any]
 
 SMALLEST_GRID = 8
 
-UNREADABLE = (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error)
-"""What NumPy raises on a file that is absent, damaged, or holds Python objects."""
 
-
-class DataError(ValueError):
+class DataError(JobError):
     """A data file that cannot be used; the message names the file and the array."""
 
 
@@ -59,8 +58,9 @@ def generate(
     test: int,
     grid: int,
     seed: int,
-    directory: Path,
+    directory: Path | None,
     track: Callable[[Iterable[int]], Iterable[int]] = iter,
+    warn: Callable[[str], object] = warnings.warn,
 ) -> DarcyData:
     """Return `train` + `test` samples of the Darcy problem, from the cache where it has them.
 
@@ -75,16 +75,19 @@ def generate(
     grid : int
         Nodes per side.
     seed : int
-    directory : pathlib.Path
+    directory : pathlib.Path, optional
         Cache.
     track : callable
         Wraps the loop over samples, for a progress bar.
+    warn : callable
+        Is told why the samples cannot be kept in the cache.
     """
-    path = directory / f"darcy-{grid}x{grid}-train{train}-test{test}-seed{seed}.npz"
-    try:
-        return load(path)
-    except DataError:  # not there yet, or not readable: made anew
-        pass
+    name = f"darcy-{grid}x{grid}-train{train}-test{test}-seed{seed}.npz"
+    if directory is not None:
+        with suppress(DataError):  # not there yet, or damaged: made anew
+            data = load(directory / name)
+            if data.coefficient.shape == (train + test, grid, grid):
+                return data
     coefficient = np.empty((train + test, grid, grid), np.float32)
     solution = np.empty_like(coefficient)
     for k in track(range(train + test)):
@@ -94,8 +97,13 @@ def generate(
             rng = generator(seed, Stream.TEST_SAMPLE, k - train)
         a = darcy_problem.coefficient(rng, grid)
         coefficient[k], solution[k] = a, darcy_problem.solve(a)
-    with atomic(path) as file:
-        np.savez(file, coefficient=coefficient, solution=solution)
+    try:
+        if directory is None:
+            raise FileError("no home directory for a cache, set $GNOGRAD_CACHE")
+        with locked(directory), atomic(directory / name) as file:
+            np.savez(file, coefficient=coefficient, solution=solution)
+    except FileError as error:
+        warn(f"the samples are not kept for the next run: {error}")
     return DarcyData(coefficient, solution)
 
 
@@ -115,13 +123,10 @@ def load(path: Path) -> DarcyData:
         The file or one of its arrays is not as described.
     """
     try:
-        file = np.load(path, allow_pickle=False)
-    except UNREADABLE as error:
-        raise DataError(f"{path}: cannot be read ({error})") from error
-    if not isinstance(file, np.lib.npyio.NpzFile):
-        raise DataError(f"{path}: holds one array, needs an .npz of 'coefficient' and 'solution'")
-    with file:
-        a, u = _checked(path, "coefficient", file), _checked(path, "solution", file)
+        arrays = npz.read(path, ["coefficient", "solution"])
+    except npz.NpzError as error:
+        raise DataError(str(error)) from error
+    a, u = (_checked(path, name, array) for name, array in arrays.items())
     if u.shape != a.shape:
         raise DataError(
             f"{path}: array 'solution' has shape {u.shape}, but 'coefficient' has {a.shape}"
@@ -135,15 +140,7 @@ def load(path: Path) -> DarcyData:
     return DarcyData(a, u)
 
 
-def _checked(path: Path, name: str, file: np.lib.npyio.NpzFile) -> Array:
-    if name not in file:
-        raise DataError(
-            f"{path}: array '{name}' is missing (the file has: {', '.join(file) or 'none'})"
-        )
-    try:
-        array = file[name]
-    except UNREADABLE as error:
-        raise DataError(f"{path}: array '{name}' cannot be read ({error})") from error
+def _checked(path: Path, name: str, array: Array) -> Array:
     if array.dtype.kind != "f":
         raise DataError(f"{path}: array '{name}' must be real floating point, is {array.dtype}")
     if array.ndim != 3 or array.shape[1] != array.shape[2] or array.shape[1] < SMALLEST_GRID:

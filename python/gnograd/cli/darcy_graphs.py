@@ -88,9 +88,9 @@ class DarcyGraphs:
         points = self.data.grid**2
         return np.stack([rng.choice(points, nodes, replace=False) for _ in range(samples)])
 
-    def regular_nodes(self, side: int) -> Array:
-        """Every k-th point of the grid in both directions, ``side x side`` of them, (nodes,)."""
-        line = np.linspace(0, self.data.grid - 1, side).round().astype(int)
+    def regular_nodes(self, step: int) -> Array:
+        """Every `step`-th point of the grid in both directions, (nodes,)."""
+        line = np.arange(0, self.data.grid, step)
         nodes: Array = line[:, None] * self.data.grid + line
         return nodes.ravel()
 

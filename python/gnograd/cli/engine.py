@@ -8,12 +8,13 @@ have in common: ``+ - * / ** @``, ``reshape``, slices, ``sum``, ``mean``, ``back
 import importlib.util
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
 import numpy.typing as npt
 
 import gnograd.autodiff as ad
+from gnograd.cli.config import Device
+from gnograd.cli.errors import JobError
 
 Array = npt.NDArray[Any]
 
@@ -21,14 +22,7 @@ Variable: TypeAlias = Any
 """An array of an engine: `gnograd.autodiff.Array` or a tensor."""
 
 
-class Device(str, Enum):
-    """Where to compute."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
-class DeviceError(RuntimeError):
+class DeviceError(JobError):
     """A device that is not there; the message says what to do."""
 
 
@@ -137,7 +131,7 @@ def make_engine(device: Device = Device.CPU, torch: bool = False, threads: int =
         return TapeEngine()
     option = "--torch" if device == Device.CPU else f"--device {device.value}"
     if not _has_torch():
-        raise DeviceError(f"{option} needs PyTorch; install it with: pip install 'gnograd[torch]'")
+        raise DeviceError(f"{option} needs PyTorch; install it with: pip install torch")
     from gnograd.cli.torch_engine import TorchEngine
 
     return TorchEngine(device.value, threads)

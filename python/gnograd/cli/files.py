@@ -1,11 +1,68 @@
 # SPDX-License-Identifier: MIT
-"""Files that are either complete or absent."""
+"""Files that are either complete or absent, in directories that one process has to itself."""
 
+import errno
+import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+import secrets
+import socket
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from gnograd.cli.errors import JobError
+
+LOCK = ".gnograd.lock"
+
+_PART = re.compile(r"\..+\.[0-9a-f]{16}\.gnograd-part")
+"""Names that `atomic` gives to what it is still writing."""
+
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What file systems say that have no locks, as some of clusters."""
+
+_ATTEMPTS = 100
+
+
+class FileError(JobError):
+    """A file or directory that cannot be written."""
+
+
+class BusyError(FileError):
+    """A directory that another process has locked."""
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Make a directory, and keep other processes that ask for its lock out of it.
+
+    What killed processes have left there half-written is removed. The system frees the lock of a
+    process however that ends; its file may stay, and then is in nobody's way. A directory that was
+    made for the block and is still empty at its end is removed.
+
+    Raises
+    ------
+    FileError
+        The directory cannot be made or written.
+    BusyError
+        Another process has it.
+    """
+    absent = [d for d in (directory, *directory.parents) if not os.path.lexists(d)]
+    with ExitStack() as stack:
+        stack.callback(_remove_empty, absent)
+        try:
+            lock = _lock(directory)
+            if lock is not None:
+                stack.callback(_unlock, directory, lock)
+                os.ftruncate(lock, 0)
+                os.write(lock, f"{os.getpid()} {socket.gethostname()}\n".encode())
+                for name in filter(_PART.fullmatch, os.listdir(directory)):
+                    (directory / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise FileError(f"{directory}: cannot be written ({_reason(error)})") from error
+        yield
 
 
 @contextmanager
@@ -15,27 +72,85 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
     The bytes are written beside `path` and moved over it at the end, so a
     reader, or a run that continues after a kill, sees the old file or the new
     one and never a part of it.
+
+    Raises
+    ------
+    FileError
+        The disk is full, writing is not permitted, or the like.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # A name that nobody can foresee, and a file that was not there before: who else may write to
+    # the directory cannot lead the bytes elsewhere.
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.gnograd-part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
-        with open(part, "wb") as stream:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(os.open(part, flags, 0o666), "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(part, path)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written ({_reason(error)})") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
-def remove_parts(directory: Path) -> None:
-    """Remove what a killed process was writing in `directory` with `atomic`."""
-    for part in directory.glob(".*.part"):
-        part.unlink(missing_ok=True)
-
-
-def cache_directory() -> Path:
+def cache_directory() -> Path | None:
     """Where generated data is kept: ``$GNOGRAD_CACHE``, else the user's cache directory."""
     if chosen := os.environ.get("GNOGRAD_CACHE"):
         return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gnograd"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gnograd"
+    except RuntimeError:  # a user without a home
+        return None
+
+
+def _lock(directory: Path) -> int | None:
+    """Make and lock a directory; return the open lock, or None where there are no locks."""
+    for _ in range(_ATTEMPTS):
+        directory.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):  # who had it has just removed lock or directory
+            return _take(directory)
+    raise FileError(f"{directory}: cannot be locked")
+
+
+def _take(directory: Path) -> int | None:
+    path = directory / LOCK
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    with ExitStack() as stack:
+        stack.callback(os.close, lock)
+        opened = os.fstat(lock)
+        if not stat.S_ISREG(opened.st_mode) or opened.st_nlink > 1:
+            raise FileError(f"{path}: is not a lock that gnograd has made")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = re.match(rb"(\d{1,10}) ([\w.-]{1,255})\n", os.read(lock, 300))
+            who = f" (process {holder[1].decode()} on {holder[2].decode()})" if holder else ""
+            raise BusyError(f"{directory}: another run is at work there{who}") from error
+        except OSError as error:
+            if error.errno not in _WITHOUT_LOCKS:
+                raise
+            path.unlink()
+            return None
+        if not os.path.samestat(opened, path.lstat()):
+            raise FileNotFoundError(errno.ENOENT, "removed after it was opened", str(path))
+        stack.pop_all()
+        return lock
+
+
+def _unlock(directory: Path, lock: int) -> None:
+    with suppress(OSError):
+        (directory / LOCK).unlink()
+    os.close(lock)
+
+
+def _remove_empty(directories: Iterable[Path]) -> None:
+    with suppress(OSError):
+        for directory in directories:
+            directory.rmdir()
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

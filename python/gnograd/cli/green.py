@@ -9,7 +9,7 @@ its kernel network has nothing else to become than ``G``.
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from rich.console import Console
 
 import gnograd as gg
 from gnograd.cli import figures
+from gnograd.cli.config import GreenConfig
 from gnograd.cli.engine import TapeEngine, Variable
 from gnograd.cli.random_streams import Stream, generator
 from gnograd.cli.training import fit, relative_error
@@ -33,26 +34,13 @@ STEPS = 50
 TEST_FUNCTIONS = 100
 
 
-@dataclass(frozen=True)
-class GreenConfig:
-    """Settings that the result depends on."""
-
-    nodes: int = 64
-    modes: int = 32
-    hidden: int = 32
-    batch: int = 8
-    epochs: int = 60
-    learning_rate: float = 3e-2
-    seed: int = 0
-
-
 def exact_kernel(x: Array, y: Array) -> Array:
     """Green's function of ``-u'' = f`` on (0, 1) with zero boundary values."""
     kernel: Array = (x + y - np.abs(y - x)) / 2.0 - x * y
     return kernel
 
 
-def train(config: GreenConfig, directory: Path, console: Console) -> float:
+def train(config: GreenConfig, directory: Path, console: Console, fresh: bool = False) -> float:
     """Learn the kernel, print its relative error, and draw it beside the exact one.
 
     Parameters
@@ -61,6 +49,8 @@ def train(config: GreenConfig, directory: Path, console: Console) -> float:
     directory : pathlib.Path
         For checkpoint, history and picture; a run found there is continued.
     console : rich.console.Console
+    fresh : bool
+        Begin anew even so.
 
     Returns
     -------
@@ -76,6 +66,7 @@ def train(config: GreenConfig, directory: Path, console: Console) -> float:
         directory=directory,
         config=asdict(config),
         console=console,
+        fresh=fresh,
     )
     exact = exact_kernel(model.points[:, None], model.points)
     learned = model.kernel()

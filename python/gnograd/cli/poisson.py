@@ -3,7 +3,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from rich.table import Table
 import gnograd as gg
 from gnograd.cli import figures, poisson_problem
 from gnograd.cli.checkpoint import Epoch
+from gnograd.cli.config import RINGS, Lesson, PoissonConfig, lessons
 from gnograd.cli.engine import Engine, Variable
 from gnograd.cli.network import Network
 from gnograd.cli.poisson_graphs import (
@@ -36,10 +36,6 @@ PICTURE = "poisson.png"
 
 STEPS = 100
 """Training steps that count as one epoch: there is no end of problems."""
-RINGS = 24
-"""Of the finite-element meshes, which then have 1801 nodes."""
-MOST_QUERIES = 1 + 3 * RINGS * (RINGS - 1)
-"""Nodes that are not on the boundary."""
 MONITORED = 10
 """Test problems that the held-out error during training is measured on."""
 DRAWN = 3
@@ -47,38 +43,6 @@ DRAWN = 3
 
 SCALE = SOURCE / 4.0
 """Size of u: the solution of ``Lap u = -SOURCE`` on the unit disk is ``SOURCE / 4 phi``."""
-
-
-class Lesson(str, Enum):
-    """What a network is trained on."""
-
-    EQUATION = "equation"
-    BOTH = "equation and solutions"
-    SOLUTIONS = "solutions"
-
-    @property
-    def directory(self) -> str:
-        """Of its checkpoint and history."""
-        return self.name.lower()
-
-
-@dataclass(frozen=True)
-class PoissonConfig:
-    """Settings that the result depends on."""
-
-    samples: int = 100
-    test_samples: int = 50
-    nodes: int = 128
-    queries: int = 64
-    radius: float = 0.6
-    reach: float = 0.6
-    width: int = 32
-    hidden: int = 32
-    layers: int = 4
-    epochs: int = 30
-    batch: int = 4
-    learning_rate: float = 6e-3
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -99,7 +63,12 @@ class Solved:
 
 
 def train(
-    config: PoissonConfig, physics: bool, directory: Path, engine: Engine, console: Console
+    config: PoissonConfig,
+    physics: bool,
+    directory: Path,
+    engine: Engine,
+    console: Console,
+    fresh: bool = False,
 ) -> dict[str, float]:
     """Train networks, print their errors on problems they have not seen, and draw a picture.
 
@@ -115,18 +84,19 @@ def train(
     engine : Engine
         Computes it.
     console : rich.console.Console
+    fresh : bool
+        Begin anew even so.
 
     Returns
     -------
     dict of str to float
         Mean relative L2 error over the test problems, by what was trained on.
     """
-    lessons = list(Lesson) if physics else [Lesson.SOLUTIONS]
     train_set = _solved(config.seed, Stream.TRAINING_SAMPLE, config.samples, "training", console)
     test_set = _solved(config.seed, Stream.TEST_SAMPLE, config.test_samples, "testing", console)
     histories: dict[str, list[Epoch]] = {}
     models = []
-    for lesson in lessons:
+    for lesson in lessons(physics):
         console.print(f"training on {lesson.value}")
         model = PoissonModel(config, lesson, train_set, test_set, engine)
         histories[lesson.value] = fit(
@@ -137,6 +107,7 @@ def train(
             directory=directory / lesson.directory,
             config=asdict(config) | {"lesson": lesson.value},
             console=console,
+            fresh=fresh,
         )
         models.append(model)
     results = _results(models, console)
@@ -344,6 +315,7 @@ def _draw(model: PoissonModel, histories: dict[str, list[Epoch]], path: Path) ->
                 case.problem.source(case.mesh.points),
                 case.u,
                 model.predict(case),
+                model.errors(case)[0],
             )
             for case in drawn
         ],

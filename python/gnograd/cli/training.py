@@ -12,9 +12,9 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from gnograd.cli.checkpoint import Epoch, State
+from gnograd.cli.checkpoint import ADVICE, CHECKPOINT, STEPS, CheckpointError, Epoch, State
 from gnograd.cli.engine import Engine, Optimiser, Variable
-from gnograd.cli.files import remove_parts
+from gnograd.cli.errors import JobError
 from gnograd.cli.random_streams import Stream, generator
 
 Array = npt.NDArray[Any]
@@ -31,7 +31,7 @@ MOMENTS = ("mean", "mean_square")
 """Running averages of Adam."""
 
 
-class TrainingError(RuntimeError):
+class TrainingError(JobError):
     """A training that cannot go on."""
 
 
@@ -98,6 +98,7 @@ def fit(
     directory: Path,
     config: Mapping[str, Any],
     console: Console,
+    fresh: bool = False,
 ) -> list[Epoch]:
     """Train with Adam; continue from the checkpoint in `directory` if there is one.
 
@@ -111,10 +112,12 @@ def fit(
         Largest learning rate.
     seed : int
     directory : pathlib.Path
-        Where checkpoint and history are written after every epoch.
+        Where checkpoint and history are written after every epoch; no other process writes there.
     config : mapping
         Settings of the run; a checkpoint made with others is refused.
     console : rich.console.Console
+    fresh : bool
+        Begin anew; a checkpoint stays until the first epoch is there to replace it.
 
     Returns
     -------
@@ -126,14 +129,18 @@ def fit(
         The checkpoint cannot be continued with these settings.
     TrainingError
         The loss is not finite. The checkpoint is that of the epoch before.
+    FileError
+        Checkpoint or history cannot be written. Both are those of the epoch before.
     """
-    remove_parts(directory)
     optimiser = job.engine.adam(list(job.parameters.values()), peak_rate)
-    state = State.load(directory, config)
+    state = None if fresh else State.load(directory, config, _shapes(job))
     if state is None:
         state = State({})
     else:
-        _restore(job, optimiser, state.arrays)
+        try:
+            _restore(job, optimiser, state, epochs)
+        except ValueError as error:
+            raise CheckpointError(f"{directory / CHECKPOINT}: {error}; {ADVICE}") from error
         console.print(f"continuing after epoch {state.history[-1].epoch} of {epochs}")
     done = len(state.history)
     before = state.history[-1].seconds if state.history else 0.0
@@ -190,6 +197,15 @@ def _progress(epochs: int, console: Console) -> Progress:
     )
 
 
+def _shapes(job: Job[Any]) -> dict[str, tuple[int, ...]]:
+    """Of the arrays of a snapshot."""
+    return {
+        f"{kind}/{name}": tuple(array.shape)
+        for kind in ("parameter", *MOMENTS)
+        for name, array in job.parameters.items()
+    } | {STEPS: ()}
+
+
 def _snapshot(job: Job[Any], optimiser: Optimiser) -> dict[str, Array]:
     value = job.engine.value
     arrays = {f"parameter/{name}": value(array) for name, array in job.parameters.items()}
@@ -199,11 +215,18 @@ def _snapshot(job: Job[Any], optimiser: Optimiser) -> dict[str, Array]:
             f"{moment}/{name}": values
             for name, values in zip(job.parameters, moments[moment], strict=True)
         }
-    return arrays | {"steps": np.array(moments["steps"])}
+    return arrays | {STEPS: np.array(moments["steps"])}
 
 
-def _restore(job: Job[Any], optimiser: Optimiser, arrays: Mapping[str, Array]) -> None:
+def _restore(job: Job[Any], optimiser: Optimiser, state: State, epochs: int) -> None:
+    done, arrays = len(state.history), state.arrays
+    if done > epochs:
+        raise ValueError(f"its history has {done} epochs, the run {epochs}")
+    if arrays[STEPS] != done * job.steps:
+        raise ValueError(f"'{STEPS}' is {arrays[STEPS]}, needs {done * job.steps}")
+    moments = {m: [arrays[f"{m}/{name}"] for name in job.parameters] for m in MOMENTS}
+    if any((squares < 0.0).any() for squares in moments["mean_square"]):
+        raise ValueError("'mean_square' is negative")
     for name, array in job.parameters.items():
         job.engine.assign(array, arrays[f"parameter/{name}"])
-    moments = {m: [arrays[f"{m}/{name}"] for name in job.parameters] for m in MOMENTS}
-    optimiser.load_state_dict({"lr": optimiser.lr, "steps": arrays["steps"], **moments})
+    optimiser.load_state_dict({"lr": optimiser.lr, "steps": int(arrays[STEPS]), **moments})

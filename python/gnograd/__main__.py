@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+"""``python -m gnograd`` is the command `gnograd`."""
+
+from gnograd.cli import main
+
+main()

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""Settings of the jobs, apart from the jobs so that ``--help`` need not load those."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Device(str, Enum):
+    """Where to compute."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+@dataclass(frozen=True)
+class DarcyConfig:
+    """Settings that the result depends on."""
+
+    samples: int = 100
+    test_samples: int = 100
+    grid: int = 121
+    nodes: int = 200
+    radius: float = 0.2
+    width: int = 32
+    hidden: int = 32
+    layers: int = 4
+    epochs: int = 300
+    batch: int = 5
+    learning_rate: float = 6e-3
+    symmetry: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class GreenConfig:
+    """Settings that the result depends on."""
+
+    nodes: int = 64
+    modes: int = 32
+    hidden: int = 32
+    batch: int = 8
+    epochs: int = 60
+    learning_rate: float = 3e-2
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class PoissonConfig:
+    """Settings that the result depends on."""
+
+    samples: int = 100
+    test_samples: int = 50
+    nodes: int = 128
+    queries: int = 64
+    radius: float = 0.6
+    reach: float = 0.6
+    width: int = 32
+    hidden: int = 32
+    layers: int = 4
+    epochs: int = 30
+    batch: int = 4
+    learning_rate: float = 6e-3
+    seed: int = 0
+
+
+RINGS = 24
+"""Of the finite-element meshes of the Poisson job, which then have 1801 nodes."""
+MOST_QUERIES = 1 + 3 * RINGS * (RINGS - 1)
+"""Nodes of these that are not on the boundary."""
+
+
+class Lesson(str, Enum):
+    """What a network of the Poisson job is trained on."""
+
+    EQUATION = "equation"
+    BOTH = "equation and solutions"
+    SOLUTIONS = "solutions"
+
+    @property
+    def directory(self) -> str:
+        """Of its checkpoint and history."""
+        return self.name.lower()
+
+
+def lessons(physics: bool) -> list[Lesson]:
+    """Return all, or without `physics` the last."""
+    return list(Lesson) if physics else [Lesson.SOLUTIONS]

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+"""Why a job ends early."""
+
+
+class JobError(Exception):
+    """A job that cannot go on; the message says in one line where, why, and what helps."""

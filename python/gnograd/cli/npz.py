@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""Arrays of an .npz file, which may be damaged or made to do harm."""
+
+import math
+import os
+import stat
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+_DEFLATED = 1100
+"""More than a byte of deflated data can become."""
+
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+_OTHERS = {
+    b"\x93NUMPY": "holds one array",
+    b"MATLAB": "is a MATLAB file (which scipy.io.loadmat or h5py reads)",
+    b"\x89HDF": "is an HDF5 file (which h5py reads)",
+    b"\x80": "is a Python pickle",
+}
+"""What files are that begin with these bytes."""
+_NEEDED = "needs an .npz file as numpy.savez writes it"
+
+
+class NpzError(ValueError):
+    """A file that cannot be used; the message names the file and what is wrong with it."""
+
+
+def read(path: Path, names: Iterable[str]) -> dict[str, Array]:
+    """Read some arrays of a file.
+
+    Nothing in the file is trusted: it is not unpickled, and no more memory is asked for than
+    the bytes in it account for.
+
+    Raises
+    ------
+    NpzError
+    """
+    try:
+        with open(path, "rb", opener=_open_regular) as file:
+            start = file.read(8)
+            for signature, kind in _OTHERS.items():
+                if start.startswith(signature):
+                    raise NpzError(f"{kind}, {_NEEDED}")
+            with zipfile.ZipFile(file) as archive:
+                if any(name.endswith("/data.pkl") for name in archive.namelist()):
+                    raise NpzError(f"is a PyTorch file, {_NEEDED}")
+                size = os.fstat(file.fileno()).st_size
+                return {name: _array(archive, name, size) for name in names}
+    except NpzError as error:
+        raise NpzError(f"{path}: {error}") from error
+    except zipfile.BadZipFile as error:
+        raise NpzError(f"{path}: cannot be read (not an .npz file, or damaged)") from error
+    except Exception as error:
+        raise NpzError(f"{path}: cannot be read ({_reason(error)})") from error
+
+
+def _open_regular(path: str, flags: int) -> int:
+    file = os.open(path, flags | os.O_NONBLOCK)  # a pipe is not waited for
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise NpzError("is not a file")
+    return file
+
+
+def _array(archive: zipfile.ZipFile, name: str, file_size: int) -> Array:
+    try:
+        member = archive.getinfo(f"{name}.npy")
+    except KeyError:
+        there = [other.removesuffix(".npy") for other in archive.namelist()]
+        listed = ", ".join(there[:10]) + (", ..." if len(there) > 10 else "")
+        raise NpzError(f"array '{name}' is missing (the file has: {listed or 'none'})") from None
+    try:
+        return _checked(archive, member, file_size)
+    except NpzError as error:
+        raise NpzError(f"array '{name}' cannot be read ({error})") from error
+    # NumPy, zipfile and what they are made of raise almost anything on bytes that make no sense.
+    except Exception as error:
+        raise NpzError(f"array '{name}' cannot be read ({_reason(error)})") from error
+
+
+def _checked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file_size: int) -> Array:
+    if member.flag_bits & 1:
+        raise NpzError("it is encrypted")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise NpzError("it is compressed by a method that NumPy does not use")
+    if member.file_size > _DEFLATED * min(member.compress_size, file_size):
+        raise NpzError("damaged")
+    with archive.open(member) as stream:
+        shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+        if dtype.hasobject:
+            raise NpzError("it holds Python objects, which are never loaded")
+        size = math.prod(shape) * dtype.itemsize
+        if min(shape, default=0) < 0 or stream.tell() + size != member.file_size:
+            raise NpzError("its size is not that of its header")
+    with archive.open(member) as stream:
+        array: Array = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return "it is larger than memory" if isinstance(error, MemoryError) else "damaged"
