@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -34,11 +35,19 @@ MEMORY = 6 << 30
 
 
 def subjects():
+    """What is tried, by name."""
+    import correct
     import fronts
+    import hostile
     import operators
     import tape
 
-    return {**operators.SUBJECTS, **tape.SUBJECTS, **fronts.SUBJECTS}
+    programs = correct.valid, correct.valid, correct.not_a_number, *[hostile.hostile] * 3
+
+    def of(operator):
+        return lambda trial: trial.pick(*programs)(trial, operator)
+
+    return {**{name: of(name) for name in operators.NAMES}, **tape.SUBJECTS, **fronts.SUBJECTS}
 
 
 def trial_of(table, name, seed, **more):
@@ -49,6 +58,7 @@ def trial_of(table, name, seed, **more):
     trial = Trial(seed, name, **more)
     try:
         with np.errstate(all="ignore"):
+            trial.threads()
             table[name](trial)
     except Enough:
         pass
@@ -69,6 +79,8 @@ def work(names, seeds, log, until):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     table = subjects()
     chosen = names or list(table)
+    maps = Path("/proc/self/maps").read_text()
+    print(json.dumps({"library": re.search(r"\S+/libgnograd\S*", maps)[0]}), flush=True)
     for seed in seeds:
         if time.time() > until:
             break
@@ -84,6 +96,7 @@ class Workers:
     def __init__(self, arguments):
         self.arguments = arguments
         self.counts, self.findings, self.lock = {}, [], threading.Lock()
+        self.library = "no library"
         self.until = time.time() + arguments.seconds
 
     def run(self):
@@ -115,7 +128,11 @@ class Workers:
                     if line == "done\n":
                         done = True
                         continue
-                    seed, name, counts, found = json.loads(line)
+                    told = json.loads(line)
+                    if "library" in told:
+                        self.library = told["library"]
+                        continue
+                    seed, name, counts, found = told
                     next_seed = seed + n
                     with self.lock:
                         self.counts.setdefault(name, Counter()).update(counts, trials=1)
@@ -188,7 +205,7 @@ def report(workers, seed):
         print("    " + " ".join(first["call"].split())[:700])
         print(f"    again: python tests/fuzz --repeat {subject}:{first['seed']}")
     columns = "trials", "calls", "computed", "refused"
-    print(f"\n{'':24}" + "".join(f"{c:>10}" for c in (*columns, "findings")))
+    print(f"\n{workers.library}\n{'':24}" + "".join(f"{c:>10}" for c in (*columns, "findings")))
     total = Counter()
     for name in sorted({*workers.counts, *(subject for subject, _ in groups)}):
         counts = Counter(workers.counts.get(name, {}))

@@ -6,12 +6,12 @@ import inspect
 import pickle
 
 import numpy as np
-import test_ascend
-import test_compat
 import values
 from values import numbers, same
 
 import gnograd as gg
+import test_ascend
+import test_compat
 from gnograd.compat import ascend, pylibcugraphops
 from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
@@ -235,19 +235,7 @@ def of_ascend(trial):
     with_anything(trial, name, function, given)
 
 
-def only(program):
-    def run(trial):
-        gg.set_num_threads(1)
-        program(trial)
-
-    return run
-
-
 SUBJECTS = {
-    "graph": only(graph),
-    "neighbors": only(neighbors),
-    "helpers": only(helpers),
-    "threads": only(threads),
-    "compat": only(compat),
-    "ascend": only(of_ascend),
-}
+    "graph": graph, "neighbors": neighbors, "helpers": helpers, "threads": threads,
+    "compat": compat, "ascend": of_ascend,
+}  # fmt: skip

@@ -2,12 +2,10 @@
 """Arrays in every layout, irregular graphs, and values that nobody should give."""
 
 import mmap
-import os
 import tempfile
 
 import numpy as np
 
-import gnograd as gg
 from conftest import Edges
 
 GUARD = 64
@@ -128,13 +126,14 @@ def no_such_array(trial, array):
     return np.zeros(array.shape, trial.pick(*others))
 
 
-def not_writable(trial, array):
-    """Arrays of the right shape and dtype that lie in memory not to be written."""
-    if array.nbytes == 0 or trial.chance(0.5):
+def read_only(trial, array):
+    """A copy in memory that is not to be written."""
+    kind = trial.pick("flag", "bytes", "mapped") if array.nbytes else "flag"
+    if kind == "flag":
         copy = array.copy()
         copy.setflags(write=False)
         return copy
-    if trial.chance(0.5):
+    if kind == "bytes":
         return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
     with tempfile.TemporaryFile() as file:
         file.write(array.tobytes())
@@ -143,17 +142,16 @@ def not_writable(trial, array):
     return np.frombuffer(mapped, array.dtype).reshape(array.shape)
 
 
-def plain(value):
-    """The Python number that a static argument stands for; None if it is none."""
-    if isinstance(value, bool | np.bool_):
-        return None
-    try:
-        return value.__index__()
-    except (AttributeError, TypeError):
-        pass
-    scalar = isinstance(value, float | np.floating)
-    zero_d = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind == "f"
-    return float(value) if scalar or zero_d else None
+def overlapping(trial, x, y):
+    """Memory for two arrays, in which they share a part."""
+    zone = np.full(x.size + y.size, 77, x.dtype)
+    at = int(trial.rng.integers(x.size))
+    return zone[: x.size].reshape(x.shape), zone[at : at + y.size].reshape(y.shape)
+
+
+def tupled(x):
+    """Several results, or one, in a tuple."""
+    return x if isinstance(x, tuple) else (x,)
 
 
 def same(a, b):
@@ -167,6 +165,14 @@ def same(a, b):
     return kinds and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
-def close(a, b, scale=1.0, tolerance=1e-9):
-    """Whether float64 arrays or numbers agree."""
-    return bool(np.all(np.abs(np.asarray(a) - np.asarray(b)) <= tolerance * (1 + scale)))
+def close(a, b):
+    """Whether results agree within rounding."""
+    if a is None or b is None:
+        return a is b
+    eps = 1e3 * np.finfo(a.dtype).eps
+    return np.allclose(a, b, rtol=eps, atol=eps * max(size(a), size(b)), equal_nan=True)
+
+
+def size(a):
+    """The largest number in it that is finite, or 1."""
+    return np.abs(a[np.isfinite(a)]).max(initial=1)
