@@ -28,7 +28,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
-LONGEST = 300 if SANITIZED else 60
+LONGEST = 120 if SANITIZED else 60
 """Seconds that a trial may take on a busy machine."""
 MEMORY = 6 << 30
 """Bytes of address space, so that absurd sizes are a MemoryError."""

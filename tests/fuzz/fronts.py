@@ -18,7 +18,7 @@ from gnograd.compat.pylibcugraphops import operators as ops
 from reference import neighbors as reference
 
 ANY = ("",)
-"""Names, one of which every message has, where NumPy or Python may raise the error."""
+"""Names, one of which every message has: where Python or NumPy may raise the error."""
 ANYTHING = [
     None, True, 0, 1, -1, 2.5, "text", b"bytes", object(), [], [1], [1.5], {}, np.ones(3), 2j, ...,
     np.ones((2, 2)), np.zeros(0), np.array(3), np.ma.masked_array([1.0], [True]), np.nan, np.inf,
@@ -26,7 +26,7 @@ ANYTHING = [
 ]  # fmt: skip
 
 
-def with_anything(trial, name, function, arguments, names=()):
+def with_anything(trial, name, function, arguments, names=(), takes_masked=False):
     """A call one of whose arguments is something else."""
     target = trial.pick(*arguments)
     value = arguments[target]
@@ -39,6 +39,8 @@ def with_anything(trial, name, function, arguments, names=()):
     if isinstance(result, Exception):
         for label, array in before.items():
             trial.expect(same(given[label], array), f"an error changed {label}")
+    elif isinstance(wrong, np.ma.MaskedArray) and not takes_masked:
+        trial.find(f"accepted a masked array as {target}")
     return result
 
 
@@ -104,7 +106,7 @@ def neighbors(trial):
         trial.expect(all(map(np.array_equal, found, expected)), "other neighbours")
     with_anything(trial, "neighbors", gg.neighbors, arguments, ANY)
     points = {"sources": sources, "radius": radius, "include_self": True, "period": period}
-    result = with_anything(trial, "Graph.radius", gg.Graph.radius, points, ANY)
+    with_anything(trial, "Graph.radius", gg.Graph.radius, points, ANY)
     if sources.size:
         points["sources"] = np.where(rng.random(sources.shape) < 0.5, np.nan, sources)
         points["sources"].flat[0] = trial.pick(np.nan, np.inf)
@@ -134,7 +136,7 @@ def helpers(trial):
         ("compressed_offsets", {"cu": cu, "block": 4, "stride": 2}),
         ("set_matmul_precision", {"precision": "float32"}),
     )
-    with_anything(trial, name, getattr(gg, name), arguments, ANY)
+    with_anything(trial, name, getattr(gg, name), arguments, ANY, takes_masked=True)
     gg.set_matmul_precision("float32")
 
 
@@ -170,58 +172,46 @@ class Recorder:
         return call
 
 
-def compat(trial):
-    """Calls of the tests, with one argument that is something else."""
-    recorder, dim = Recorder(ops), Recorder(dimenet)
-    test_compat.ops, rng = recorder, trial.rng
+def recorded(trial):
+    """Calls that the tests make, on a random graph."""
+    recorder, rng = Recorder(ops), trial.rng
+    test_compat.ops = recorder
     edges = values.graph(trial, same_nodes=True)
     t = test_compat.arrays(rng, edges)
     g = test_compat.csc(edges, trial.pick("int32", "int64"), trial.pick(True, False))
-    kind = trial.pick("aggregation", "aggregation", "gat", "gat_v2", "dimenet", "csc")
+    kind = trial.pick("aggregation", "aggregation", "gat", "gat_v2", "dimenet")
     if kind == "aggregation":
         sequence, op = trial.pick(*test_compat.SEQUENCES), trial.pick(*ops.AggOp)
         sequence(g, t, op, integer=g.index_dtype)
     elif kind == "dimenet":
-        t, g = test_compat.molecule(rng)
-        out = np.empty_like(t.embedding)
-        inputs = (t.vector, t.rbf, t.embedding, t.weights)
+        recorder, (t, g) = Recorder(dimenet), test_compat.molecule(rng)
+        inputs = np.empty_like(t.embedding), t.vector, t.rbf, t.embedding, t.weights
         by_dst = g.coo_idx, g.dst_offsets, g.dst_edge_index, dimenet.MMAOp.HighPrecision
-        dim.agg_edge_to_edge_fwd(out, *inputs, *by_dst)
-    elif kind == "csc":
-        offsets = {"offsets": np.array([0, 1, 2]), "indices": np.array([1, 0])}
-        if trial.chance(0.5):
-            with_anything(trial, "make_csc", pylibcugraphops.make_csc, offsets, ("graph",))
-        else:
-            bipartite = pylibcugraphops.make_bipartite_csc
-            offsets |= {"n_src_nodes": 3, "map_csc_to_coo": np.array([1, 0])}
-            with_anything(
-                trial, "make_bipartite_csc", bipartite, offsets, ("graph", "n_src", "edge_ids")
-            )
-        return
+        recorder.agg_edge_to_edge_fwd(*inputs, *by_dst)
     else:
         dtype = "float32" if kind == "gat" else "float64"
         t = test_compat.attention_arrays(rng, edges, dtype, kind == "gat_v2")
         params = ops.mha_params(test_compat.H, trial.pick(True, False), "Tanh", 0.2)
         getattr(test_compat, kind)(g, t, params, trial.pick(True, False))
-    name, function, args = trial.pick(*recorder.calls, *dim.calls)
-    changed = list(args)
-    k = trial.rng.integers(len(args))
-    if isinstance(args[k], ops.mha_params):
-        field = trial.pick(*args[k]._fields)
-        changed[k] = args[k]._replace(**{field: trial.pick(*ANYTHING)})
-    else:
-        changed[k] = trial.pick(*ANYTHING)
-        if isinstance(args[k], np.ndarray) and trial.chance(0.6):
-            changed[k] = values.no_such_array(trial, args[k])
-    arrays = [x for x in changed if isinstance(x, np.ndarray)]
-    before = copy.deepcopy(arrays)
+    return recorder.calls
 
-    names = list(inspect.signature(function).parameters)
-    result = trial.attempt(
-        name, function, *changed, names=[*names, *ops.mha_params._fields, "graph"]
-    )
-    if isinstance(result, Exception):
-        trial.expect(same(arrays, before), "an error changed an array")
+
+def compat(trial):
+    """Calls of the tests, with one argument that is something else."""
+    if trial.chance(0.1):
+        parts = {"offsets": np.array([0, 1, 2]), "indices": np.array([1, 0]), "n_src_nodes": 3}
+        make = pylibcugraphops.make_bipartite_csc
+        with_anything(trial, "make_bipartite_csc", make, parts, ("graph", "n_src"))
+        return
+    name, function, args = trial.pick(*recorded(trial))
+    arguments = inspect.signature(function).bind(*args).arguments
+    params = arguments.get("params")
+    if params is not None and trial.chance(0.3):
+        field = trial.pick(*params._fields)
+        arguments["params"] = params._replace(**{field: trial.pick(*ANYTHING)})
+        trial.attempt(name, function, names=[*arguments, *params._fields], **arguments)
+    else:
+        with_anything(trial, name, function, arguments, ("graph",))
 
 
 def of_ascend(trial):
