@@ -72,7 +72,8 @@ def work(names, seeds, log, until):
     import faulthandler
     import warnings
 
-    faulthandler.enable()
+    if not SANITIZED:  # which tells more
+        faulthandler.enable()
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if not SANITIZED:
