@@ -10,7 +10,7 @@ import operators
 import values
 from hostile import LIMITS
 from scipy.special import erf, expit
-from values import same
+from values import same, tupled
 
 import gnograd.autodiff as ad
 from gnograd import _core
@@ -174,8 +174,7 @@ def derivatives(trial, tape, steps, leaves, parameters, loss):
     loss.backward()
     backward = [p.grad for p in parameters]
     trial.expect(all(map(same, backward, [g.value for g in gradient])), "backward is not grad")
-    inner = sum((ad.sum(g * t) for g, t in zip(gradient, direction, strict=True)), start=0.0)
-    second = [g.value for g in ad.grad(inner, parameters)]
+    second = [g.value for g in ad.grad(inner(gradient, direction), parameters)]
     for s, a, b in zip(second, slope(h), slope(-h), strict=True):
         found = (a - b) / (2 * h)
         size = np.abs(found).max(initial=1)
@@ -255,6 +254,14 @@ WRONG = [
 """Of an array and one of another tape."""
 
 
+GONE = [
+    "gone.value", "gone.shape", "gone + kept", "kept * gone", "ad.grad(ad.sum(kept), [gone])",
+    "gone.backward()", "gone.grad", "ad.sum(gone)", "gone[0]", "setattr(also, 'value', [1.0, 2.0])",
+    "descent.step()", "descent.state_dict()", "ad.concatenate([kept, gone])", "ad.Adam([also])",
+]  # fmt: skip
+"""Of an array and a parameter that are gone, an optimizer of the latter, and an array."""
+
+
 def mishap(trial, tape, on_tape):
     """Something that must raise an error, and change nothing."""
     x, other = trial.pick(*on_tape), ad.Tape("float64").parameter([[1.0, 2.0, 3.0]])
@@ -276,16 +283,10 @@ def rewound(trial, tape, on_tape):
     tape.rewind(mark)
     if trial.chance(0.5):
         ad.cos(kept), tape.constant([3.0, 4.0])  # in their places
-    uses = [
-        lambda: gone.value, lambda: gone.shape, lambda: gone + kept, lambda: kept * gone,
-        lambda: ad.grad(ad.sum(kept), [gone]), lambda: gone.backward(), lambda: gone.grad,
-        lambda: ad.sum(gone), lambda: gone[0], lambda: setattr(also, "value", np.ones(2)),
-        descent.step, lambda: ad.concatenate([kept, gone]), lambda: ad.Adam([also]),
-        descent.state_dict,
-    ]  # fmt: skip
-    use = trial.pick(*uses)
-    result = trial.attempt(f"rewound.uses[{uses.index(use)}]", use, names=ANY)
-    trial.require(isinstance(result, Exception), f"rewound: use {uses.index(use)} was answered")
+    use = trial.pick(*GONE)
+    given = {"gone": gone, "kept": kept, "also": also, "descent": descent, "ad": ad}
+    result = trial.attempt(f"rewound: {use}", lambda: eval(use, given), names=ANY)
+    trial.require(isinstance(result, Exception), f"answered after rewinding: {use}")
     far = trial.pick(2**32, 2**31, 2**63 - 1, tape.mark() + 5, 2**64)
     before, mark = kept.value, tape.mark()
     trial.attempt("rewind", tape.rewind, far, names=ANY)
@@ -297,74 +298,67 @@ def rewound(trial, tape, on_tape):
 
 
 def on_the_tape(trial):
-    """The same values and derivatives as those of the operator itself."""
+    """An operator on the tape, with its own arguments or another one."""
     name = trial.pick(*sorted(set(ad.__all__) & set(operators.NAMES)))
-    call = operators.make(trial, name, dense=True)
-    if any(x is not None and x.dtype != np.float64 for x in call.inputs):
+    call, tape = operators.make(trial, name, dense=True), ad.Tape("float64")
+    arrays = [None if x is None else tape.parameter(x) for x in call.inputs]
+    if all(x is None for x in arrays) or trial.dtype != np.float64:
         return
     static = {k: v for k, v in call.static.items() if k != "n_compressed"}
-    target = trial.pick(*static)
-    value = static[target]
-    tape = ad.Tape("float64")
-    arrays = [None if x is None else tape.parameter(x) for x in call.inputs]
-    if all(x is None for x in arrays):
+    names = [*call.operator.inputs, *static]
+
+    def attempt(static):
+        return trial.attempt(f"autodiff.{name}", getattr(ad, name), *arrays, names=names, **static)
+
+    if trial.chance(0.5):
+        strange_static(trial, call, static, attempt)
         return
-    function = getattr(ad, name)
-    if trial.chance(0.5):  # another kind of argument
-        wrong = trial.pick(*values.NO_NUMBERS, *values.EXTREMES, "nonsense", None, 2.7, True)
-        extreme = type(wrong) is int
-        result = trial.attempt(
-            f"autodiff.{name}",
-            function,
-            *arrays,
-            names=[*call.operator.inputs, *call.operator.static],
-            **static | {target: wrong},
-        )
-        if not extreme and wrong is not None and not isinstance(value, bool):
-            number = target in ("scale", "negative_slope")
-            if not (number and wrong == 2.7):
-                trial.expect(isinstance(result, Exception), f"accepted as {target}: {wrong!r:.40}")
-        elif extreme and target in LIMITS and not isinstance(result, Exception):
-            clipped = call.static | {target: int(np.clip(wrong, -(10**6), 10**6))}
-            expected = operators.invoke(trial, call, "forward", {"inputs": call.inputs, **clipped})
-            if isinstance(expected, Exception):
-                return
-            first = result[0] if isinstance(result, tuple) else result
-            trial.expect(same(first.value, values.tupled(expected)[0]), f"wrong for {target}")
-        return
-    outputs = trial.attempt(
-        f"autodiff.{name}",
-        function,
-        *arrays,
-        names=[*call.operator.inputs, *call.operator.static],
-        **static,
-    )
+    outputs = attempt(static)
     if isinstance(outputs, Exception):
         trial.find(f"refused, unlike by the operator: {outputs}")
         return
-    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    expected = values.tupled(call.operator(*call.inputs, **call.static))
-    trial.expect(
-        all(values.close(o.value, e) for o, e in zip(outputs, expected, strict=True)),
-        f"{name}: another value than the operator's",
-    )
-    if not all(np.isfinite(e).all() for e in expected):
+    outputs, expected = tupled(outputs), tupled(call.operator(*call.inputs, **call.static))
+    compare(trial, f"{name}: another value than the operator's", outputs, expected)
+    if not all(np.isfinite(x).all() for x in expected):
         return
-    cotangents = values.tupled(call.cotangent)
-    loss = sum((ad.sum(o * c) for o, c in zip(outputs, cotangents, strict=True)), start=0.0)
-    there = [x for x in arrays if x is not None]
-    gradient = ad.grad(loss, there, create_graph=True)
+    present = [x for x in arrays if x is not None]
+    gradient = ad.grad(inner(outputs, tupled(call.cotangent)), present, create_graph=True)
     direct = call.operator.vjp(call.cotangent, call.inputs, **call.static)
-    direct = [g for g in direct if g is not None]
-    pairs = zip(gradient, direct, strict=True)
-    trial.expect(all(values.close(g.value, d) for g, d in pairs), f"{name}: another gradient")
+    compare(trial, f"{name}: another gradient", gradient, direct)
     tangents = [t for t in call.tangents if t is not None]
-    inner = sum((ad.sum(g * t) for g, t in zip(gradient, tangents, strict=True)), start=0.0)
-    second = ad.grad(inner, there)
+    second = ad.grad(inner(gradient, tangents), present)
     direct = call.operator.hvp(call.cotangent, call.inputs, call.tangents, **call.static)
-    direct = [g for g in direct if g is not None]
-    pairs = zip(second, direct, strict=True)
-    trial.expect(all(values.close(g.value, d) for g, d in pairs), f"{name}: another hvp")
+    compare(trial, f"{name}: another hvp", second, direct)
+
+
+def inner(arrays, others):
+    """Sum of the products, on the tape."""
+    return sum((ad.sum(a * b) for a, b in zip(arrays, others, strict=True)), start=0.0)
+
+
+def compare(trial, what, arrays, expected):
+    """Report arrays that are not those of the operator, as far as it has them."""
+    pairs = zip(arrays, [e for e in expected if e is not None], strict=True)
+    trial.expect(all(values.close(a.value, e) for a, e in pairs), what)
+
+
+def strange_static(trial, call, static, attempt):
+    """Another kind of number, or an extreme."""
+    target = trial.pick(*static)
+    wrong = trial.pick(*values.NO_NUMBERS, *values.EXTREMES, "nonsense", 2.7, True)
+    result = attempt(static | {target: wrong})
+    if isinstance(result, Exception):
+        return
+    right = wrong is True and isinstance(static[target], bool)
+    right |= type(wrong) is float and target in ("scale", "negative_slope")
+    if type(wrong) is not int:
+        trial.expect(right, f"accepted as {target}: {type(wrong).__name__}")
+    elif target in LIMITS:
+        many = call.static | {target: int(np.clip(wrong, -operators.MANY, operators.MANY))}
+        expected = operators.invoke(trial, call, "forward", {"inputs": call.inputs, **many})
+        if not isinstance(expected, Exception):
+            first = tupled(result)[0].value
+            trial.expect(same(first, tupled(expected)[0]), f"an extreme {target} is wrong")
 
 
 # ---- the C interface under the tape ----
