@@ -14,8 +14,9 @@ ifeq ($(shell uname -m),x86_64)
 SIMT_LIBRARY := build/simt/tests/cuda/libgnograd_cuda_simt.so
 endif
 CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
+FUZZ ?= --seconds 240
 
-.PHONY: demo test fortran-test lint doctest sanitize fpm simt tsan cuda gpu-test gpu-bench clean help
+.PHONY: demo test fortran-test lint doctest sanitize fuzz fuzz-asan fpm simt tsan cuda gpu-test gpu-bench clean help
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -42,13 +43,20 @@ doctest: $(VENV)/installed ## Run the examples in docstrings and documents
 	pytest --doctest-modules --pyargs gnograd
 	pytest --doctest-glob='*.md' docs README.md
 
-# An absent optional array is passed on as a null descriptor, which gfortran 12 takes for an error.
-sanitize: $(VENV)/tools ## Fortran tests with bounds, address and undefined-behaviour checks
-	test -d build/sanitize || meson setup build/sanitize -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled \
-		-Dmarch= \
-		--buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
-		-Dfortran_args="-fcheck=all -fno-sanitize=null"
+sanitize: build/sanitize/build.ninja ## Fortran tests with bounds, address and undefined-behaviour checks
 	meson test -C build/sanitize --print-errorlogs --timeout-multiplier 20
+
+fuzz: $(VENV)/installed ## Calls at random, with sense and without, over all operators (FUZZ="--seconds 600")
+	python tests/fuzz $(FUZZ)
+
+# The library with checks comes before the installed one; Python needs the checks' own libraries.
+fuzz-asan: $(VENV)/installed build/sanitize/build.ninja ## The same with bounds, address and undefined-behaviour checks
+	ninja -C build/sanitize fortran/libgnograd.so
+	LD_LIBRARY_PATH=$(abspath build/sanitize/fortran) \
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096 \
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	$(BIN)/python tests/fuzz $(FUZZ)
 
 fpm: $(VENV)/tools ## Write the plain Fortran sources, build them with fpm, run the example
 	tools/bootstrap.sh $(PYTHON) libopenblas-dev
@@ -86,6 +94,12 @@ bench-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
 
 build/simt/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 	meson setup build/simt -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled
+
+# An absent optional array is passed on as a null descriptor, which gfortran 12 takes for an error.
+build/sanitize/build.ninja: $(VENV)/tools
+	meson setup build/sanitize -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmarch= \
+		--buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
+		-Dfortran_args="-fcheck=all -fno-sanitize=null"
 
 build/cuda/build.ninja: $(VENV)/tools
 	meson setup build/cuda -Dpython_ext=disabled -Dcuda=enabled

@@ -10,7 +10,8 @@ static inline void prefetch(const char *first, int64_t n_bytes)
 {
     for (int64_t k = 0; k < n_bytes; k += line)
         __builtin_prefetch(first + k, 0, 2);
-    __builtin_prefetch(first + n_bytes - 1, 0, 2);
+    if (n_bytes > 0)  // rows of nothing may be of no table
+        __builtin_prefetch(first + n_bytes - 1, 0, 2);
 }
 
 __attribute__((visibility("hidden")))

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: MIT
+"""Valid calls of operators, and what must be true of what they give."""
+
+from functools import partial
+
+import numpy as np
+import values
+from operators import FACES, dims, invoke, make
+from values import disguised, same, tupled
+
+from faces import inner, like
+from reference import aggregation, derivatives, dimenet, gat, gno, gno_jets, nsa
+
+ON_GRAPHS = {
+    getattr(module, name).__name__: getattr(module, name)
+    for module, names in {
+        gno: ("gno", "gno_aggregate", "gno_contract"),
+        gno_jets: ("gno_with_gradient", "gno_with_laplacian", "gno_with_hessian"),
+        aggregation: ("agg_weighted", "agg_simple", "agg_concat"),
+        gat: ("mha_gat", "mha_gat_v2", "mha_simple"),
+        dimenet: ("agg_edge_to_edge",),
+    }.items()
+    for name in names
+}
+ORACLES = {
+    "gno_kernel": gno.gno_kernel,
+    "selected_attention": lambda *x, **s: nsa.selected_attention(*x, **s)[0],
+    "compressed_attention": nsa.compressed_attention,
+    "window_attention": lambda *x, **s: nsa.window_attention(*x, **s)[0],
+    "compress": lambda *x, n_compressed, **s: nsa.compress(*x, **s),
+    "select_blocks": lambda q, k, lse, **s: nsa.select_blocks(q, k, **s),
+}
+SMOOTH = {"gelu", "silu", "tanh", "sin", "identity", "Linear", "Scalar", "Sigmoid", "Tanh"}
+
+
+def valid(trial, name):
+    """A call in every face."""
+    style = trial.pick("normal", "normal", "normal", "ties", "wild")
+    call, results = make(trial, name, style), {}
+    for face in call.faces:
+        arguments = call.arguments(face)
+        result = results[face] = invoke(trial, call, face, arguments)
+        if isinstance(result, Exception):
+            there = [x for x in call.inputs if x is not None]
+            legal = there and all(0 not in x.shape for x in there) and not call.ghost
+            trial.expect(not legal, f"a valid call was refused: {result}")
+            return
+        if not call.ghost:
+            in_disguise(trial, call, face, arguments, tupled(result))
+    if style == "normal" and trial.dtype == np.float64 and not call.ghost:
+        by_formula(trial, call, results)
+        consistent(trial, call, results)
+
+
+def in_disguise(trial, call, face, arguments, result):
+    """The same bits from other layouts, into given memory, and for a subset of the gradients."""
+    other = {name: _disguise(trial, name, value) for name, value in arguments.items()}
+    if face in ("vjp", "hvp") and trial.chance(0.4):
+        wanted = [name for name in call.operator.inputs if trial.chance(0.5)]
+        other["wrt"] = trial.pick(wanted, set(wanted), tuple(wanted))
+        names = zip(result, call.operator.inputs, strict=True)
+        result = tuple(x if name in wanted else None for x, name in names)
+    if face == "vjp" and trial.chance(0.5):
+        _, other["saved"] = call.operator.forward(*call.inputs, return_saved=True, **call.static)
+    before = [x.copy() for x in _arrays(other)]
+    memory = [(None, lambda: True) if x is None else values.guarded(x) for x in result]
+    out = {"out": tuple(inside for inside, _ in memory)} if trial.chance(0.7) else {}
+    again = invoke(trial, call, face, other | out)
+    if isinstance(again, Exception):
+        trial.find("refused in another layout or kind of number")
+        return
+    again = tupled(again)
+    if "saved" in other:  # what is computed again may be rounded otherwise
+        trial.expect(all(map(values.close, again, result)), "another value with `saved`")
+    else:
+        trial.expect(same(again, result), "other bits in another layout or kind of number")
+    if out:
+        trial.expect(all(a is o for a, o in zip(again, out["out"], strict=True)), "not in `out`")
+        trial.expect(all(untouched() for _, untouched in memory), "wrote around `out`")
+    trial.expect(same(before, list(_arrays(other))), "changed an input")
+
+
+def _disguise(trial, name, value):
+    """Arrays in other layouts, numbers of other types."""
+    if name in ("inputs", "tangents", "cotangent"):
+        changed = tuple(disguised(trial, x) for x in tupled(value))
+        return changed if isinstance(value, tuple) else changed[0]
+    if type(value) is int:
+        kinds = value, np.int64(value), np.int32(value), np.array(value), values.Index(value)
+        return trial.pick(*kinds)
+    if type(value) is float:
+        return trial.pick(value, np.float64(value), np.array(value))
+    if type(value) is list:
+        return trial.pick(value, tuple(value), [np.int64(x) for x in value])
+    return disguised(trial, value)
+
+
+def _arrays(arguments):
+    return (x for v in arguments.values() for x in tupled(v) if isinstance(x, np.ndarray))
+
+
+# ---- values ----
+
+
+def by_formula(trial, call, results):
+    """The value and its derivative in a direction, by the formula."""
+    formula = oracle(call)
+    if formula is None:
+        return
+    with np.errstate(all="ignore"):
+        expected = tupled(formula(*call.inputs))
+        for actual, e in zip(tupled(results["forward"]), expected, strict=True):
+            right = actual.shape == e.shape and np.allclose(actual, e, 1e-9, 1e-9)
+            trial.expect(right, "another value than the formula's")
+        if "jvp" in results and len(expected) == 1:
+            e = derivatives.jvp(formula, call.inputs, call.tangents)
+            right = np.allclose(results["jvp"], e, 1e-8, 1e-8)
+            trial.expect(right, "another jvp than the formula's")
+
+
+def oracle(call):
+    """The formula, where there is one for these arguments."""
+    name, given = call.operator.name, dict(zip(call.operator.inputs, call.inputs, strict=True))
+    there = [x for label, x in given.items() if x is not None and label != "w"]
+    static = {k: v for k, v in call.static.items() if k != "graph"}
+    diagonal = static.pop("kernel", "full") == "diagonal"
+    if diagonal or not there or any(0 in x.shape[1:] for x in there) or static.get("n_keys") == 0:
+        return None
+    if name in ON_GRAPHS:
+        edges = call.edges
+        static |= {"src": edges.src, "dst": edges.dst}
+        static |= {} if name == "agg_edge_to_edge" else {"n_dst": edges.n_dst}
+        absent = given.get("weight_derivatives") is not None and given["edge_weight"] is None
+        return None if absent else partial(ON_GRAPHS[name], **static)
+    return partial(ORACLES[name], **static) if name in ORACLES else None
+
+
+def consistent(trial, call, results):
+    """Adjointness, symmetry, and derivatives by differences."""
+    if "hvp" not in results or not all(np.isfinite(x).all() for x in tupled(results["forward"])):
+        return
+    operator, static = call.operator, call.static
+    cotangents, tangent = tupled(call.cotangent), tupled(results["jvp"])
+    size = sum(np.abs(c * t).sum() for c, t in zip(cotangents, tangent, strict=True))
+    left, right = inner(results["vjp"], call.tangents), inner(cotangents, tangent)
+    trial.expect(abs(left - right) <= 1e-9 * (1 + size), "vjp and jvp are not adjoint")
+
+    other = like(call.inputs, trial.rng)
+    twice = operator.hvp(call.cotangent, call.inputs, other, **static)
+    pairs = [(h, t) for h, t in zip(twice, call.tangents, strict=True) if h is not None]
+    left, right = inner(results["hvp"], other), inner(twice, call.tangents)
+    size = sum(np.abs(h * t).sum() for h, t in pairs)
+    trial.expect(abs(left - right) <= 1e-9 * (1 + size), "the hvp is not symmetric")
+
+    smooth = static.get("activation", "tanh") in SMOOTH
+    if not smooth or static.get("aggregation") in ("min", "max"):
+        return
+    step = 1e-6
+
+    def moved(s):
+        pairs = zip(call.inputs, call.tangents, strict=True)
+        return [None if x is None else x + s * step * t for x, t in pairs]
+
+    def gradient(x):
+        return operator.vjp(call.cotangent, x, **static)
+
+    for face, f in ("jvp", lambda x: tupled(operator(*x, **static))), ("hvp", gradient):
+        for d, ahead, behind in zip(tupled(results[face]), f(moved(1)), f(moved(-1)), strict=True):
+            if d is not None:
+                size = 1 + values.size(ahead) + values.size(d)
+                error = np.abs(d - (ahead - behind) / (2 * step)).max(initial=0)
+                trial.expect(error <= 1e-6 * size, f"the {face} is not the derivative")
+
+
+# ---- NaN ----
+
+
+def not_a_number(trial, name):
+    """A NaN reaches what depends on its place, and no other node or token."""
+    call = make(trial, name, dense=True)
+    extreme = call.static.get("aggregation") in ("min", "max")
+    if name == "select_blocks" or all(x is None for x in call.inputs):
+        return
+    # the gradient of an extreme goes where the NaN is, and is none itself
+    face = "forward" if extreme else trial.pick(*call.faces)
+    arguments = call.arguments(face)
+    group = trial.pick("inputs", *FACES[face])
+    members = list(tupled(arguments[group]))
+    k = trial.pick(*[k for k, x in enumerate(members) if x is not None])
+    if not members[k].size:
+        return
+    member = call.operator.inputs[k] if group == "inputs" else group
+    place = tuple(int(trial.rng.integers(n)) for n in members[k].shape)
+    old = members[k][place]
+
+    def result(value):
+        changed = members[k].copy()
+        changed[place] = value
+        whole = (*members[:k], changed, *members[k + 1 :])
+        given = arguments | {group: whole if isinstance(arguments[group], tuple) else whole[0]}
+        return invoke(trial, call, face, given)
+
+    far = [] if face != "forward" or name == "radial_basis" else [50.0, 0.0]
+    far += [-50.0] if far and member != "slot_gate" else []
+    results = [result(x) for x in (old, old * 1.01 + 1e-3, *far, np.nan)]
+    errors = [x for x in results if isinstance(x, Exception)]
+    if errors:
+        trial.expect(len(errors) == len(results), f"refused for a value: {errors[0]}")
+        return
+    start, *others, nan = map(tupled, results)
+    rows = np.zeros(len(start[0]) if face == "forward" else 0, bool)
+    for j, s in enumerate(start):
+        if s is None:
+            continue
+        depends = np.zeros(s.shape, bool)
+        for other in others:
+            # by more than the rounding of sums in which it does not take part
+            near = (
+                1e3 * np.finfo(s.dtype).eps * np.nan_to_num(np.abs(s) + np.abs(other[j]), posinf=0)
+            )
+            depends |= ~(np.abs(s - other[j]) <= near) & (s != other[j])
+        trial.expect(np.isnan(nan[j])[depends].all(), f"a NaN became a number: {face} by {member}")
+        if face == "forward":
+            rows |= depends.reshape(len(rows), depends[:1].size).any(axis=1)
+    if face == "forward" and group == "inputs" and _is_local(call, member):
+        for a, b in zip(start, nan, strict=True):
+            new = (np.isnan(b) & ~np.isnan(a)).reshape(len(rows), a[:1].size).any(axis=1)
+            trial.expect(not (new & ~rows).any(), f"a NaN spread: {face} by {member}")
+
+
+def _is_local(call, member):
+    """Whether a NaN in a row of this input may only reach rows that depend on it.
+
+    Softmax and mean cancel what all edges of a row have in common, dead units of relu their
+    inputs, and a weight may be of no winner; products of panels, and of triplets, multiply by 0
+    what is not seen.
+    """
+    name, static = call.operator.name, call.static
+    spec = call.operator.signature(**static).inputs[member]
+    cancels = "mha" in name and member not in ("v", "x_src")
+    cancels |= static.get("aggregation", "sum") != "sum" and member == "w"
+    cancels |= static.get("activation") == "relu" or name == "agg_edge_to_edge"
+    return dims(spec)[0] in ("n_src", "n_dst", "n_edges", "T") and not cancels

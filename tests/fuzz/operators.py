@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""Valid calls of all operators and functions of the package.
+
+Shapes come from the operators' own signatures, so that a new operator needs at most a line in
+`DOMAIN`, and its formula in `correct.ORACLES`.
+"""
+
+import inspect
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import values
+from values import numbers
+
+import gnograd as gg
+from calls import FUNCTIONS
+from conftest import Edges
+from gnograd import shapes
+
+NAMES = sorted(FUNCTIONS)
+DOMAIN = {
+    "num_heads": (1, 2, 3),
+    "negative_slope": (0.2, -0.5, 0.0, 1.0),
+    "window": (None, 1, 2, 3, 7, 40),
+    "scale": (None, 0.3, 0.0, -1.0),
+    "q_offset": (0, 0, 1, -2, 5),
+    "block_size": (1, 2, 3, 5, 16),
+    "block": (1, 2, 4),
+    "stride": (1, 2, 3),
+    "query_block": (1, 1, 2, 3),
+    "n_blocks": (0, 1, 2, 3),
+    "first_blocks": (0, 0, 1, 2),
+    "local_blocks": (0, 0, 1, 2),
+    "n_spherical": (1, 2, 4),
+    "n_radial": (1, 2, 3),
+    "exponent": (1, 2, 5),
+    "widths": ([4], [3, 2], [2, 1, 3]),
+}
+"""Values of static arguments; those that are chosen by name, and booleans, need no line."""
+STYLES = {("agg_weighted", "w"): "positive", ("agg_concat", "w"): "positive"}
+STYLES |= {("selected_attention", "slot_gate"): "positive", ("radial_basis", "x"): "unit"}
+MANY = 10**6
+"""More than all sizes here."""
+FACES = {
+    "forward": (), "vjp": ("cotangent",), "jvp": ("tangents",), "hvp": ("cotangent", "tangents")
+}  # fmt: skip
+"""What they take besides the inputs."""
+
+
+@dataclass
+class Call:
+    """An operator and its arguments."""
+
+    operator: gg.Function
+    inputs: tuple
+    static: dict
+    edges: Edges | None = None
+    ghost: bool = False
+    """Whether a dimension is huge; no array has elements then."""
+    cotangent: object = None
+    tangents: tuple = ()
+
+    @property
+    def faces(self):
+        return [
+            face for face, more in FACES.items()
+            if isinstance(self.operator, gg.Operator) and not ("cotangent" in more and self.ghost)
+        ] or ["forward"]  # fmt: skip
+
+    def arguments(self, face):
+        return {"inputs": self.inputs, **{k: getattr(self, k) for k in FACES[face]}, **self.static}
+
+
+def invoke(trial, call, face, arguments):
+    """Call a face by the names of its arguments."""
+    operator, rest = call.operator, dict(arguments)
+    names = [*operator.inputs, *operator.static, "cotangent", "tangent", "saved", "wrt", "out"]
+    given = rest.pop("inputs") if face == "forward" else ()
+    function = getattr(operator, face)
+    return trial.attempt(f"{operator.name}.{face}", function, *given, names=names, **rest)
+
+
+def make(trial, name, style="normal", forced=(), dense=False):
+    """A valid call; `dense` ones have something in every dimension."""
+    operator, edges = getattr(gg, name), None
+    static = chosen(trial, operator) | dict(forced)
+    sizes = {k: v for k, v in static.items() if type(v) is int}
+    if "graph" in operator.static:
+        edges = values.graph(trial, same_nodes=name == "agg_edge_to_edge", some=dense)
+        static["graph"] = edges.graph
+        sizes.update(n_src=edges.n_src, n_dst=edges.n_dst, n_edges=edges.n_edges)
+    small = (1, 2, 3) if dense else (0, 1, 1, 2, 3, 5, 16)
+    sizes["Hk"] = trial.pick(*small)
+    sizes["Hq"] = sizes["Hk"] * trial.pick(1, 1, 2, 3)
+    tokens(trial, operator, static, sizes, dense)
+    signature = operator.signature(**static)
+    sizes.update(getattr(signature, "sizes", {}))
+    known, specs = set(sizes), signature.inputs | signature.arrays
+    present = {}
+    for label, spec in specs.items():
+        if not shapes.parse(spec).optional or static.get(label) is not None:
+            present[label] = spec
+        elif label == "weight_derivatives" and "edge_weight" not in present:
+            continue  # they go together
+        elif label in signature.inputs and trial.chance(0.7):
+            present[label] = spec
+    told = {
+        w for spec in present.values() for dim in dims(spec) if "+" not in dim for w in _words(dim)
+    }
+    for word in (w for spec in specs.values() for dim in dims(spec) for w in _words(dim)):
+        # what no array tells is 0
+        sizes.setdefault(word, trial.pick(*small) if word in told else 0)
+    ghost = not dense and trial.chance(0.1) and make_ghost(trial, signature, sizes, known)
+    inputs = {}
+    for label, spec in signature.inputs.items():
+        own = STYLES.get((name, label), style) if style != "wild" or label == "slot_gate" else style
+        shape = shapes.shape_of(spec, sizes) if label in present else None
+        inputs[label] = None if shape is None else numbers(trial, shape, own)
+    if "block_index" in static:
+        shape = shapes.shape_of(specs["block_index"], sizes)
+        static["block_index"] = selection(trial, static, shape, sizes)
+    if name == "select_blocks" and not ghost and inputs["q"].shape[1] * inputs["q"].shape[2]:
+        inputs["lse"] = log_sum_exp(inputs["q"], inputs["k"], static)
+    call = Call(operator, tuple(inputs.values()), static, edges, ghost)
+    if isinstance(operator, gg.Operator) and any(x is not None for x in call.inputs):
+        call.tangents = tuple(None if x is None else numbers(trial, x.shape) for x in call.inputs)
+        if not ghost:
+            given = [None if x is None else (x.shape, str(x.dtype)) for x in call.inputs]
+            results = list(operator.results(given, **static).values())[: operator.n_outputs]
+            cotangents = tuple(numbers(trial, shape) for shape, _ in results)
+            call.cotangent = cotangents if len(cotangents) > 1 else cotangents[0]
+    return call
+
+
+def dims(spec):
+    return shapes.parse(spec).dims
+
+
+def _words(dim):
+    return compile(dim, "", "eval").co_names
+
+
+def chosen(trial, operator):
+    """Static arguments but the graph and the arrays."""
+    static = {}
+    for name, default in operator.static.items():
+        if name in operator._choices:
+            static[name] = trial.pick(*operator._choices[name])
+        elif isinstance(default, bool):
+            static[name] = trial.pick(True, False)
+        elif name in DOMAIN:
+            static[name] = trial.pick(*DOMAIN[name])
+        elif name != "graph":
+            static[name] = None if default is inspect.Parameter.empty else default
+    return static
+
+
+def tokens(trial, operator, static, sizes, dense):
+    """Numbers of tokens, and the borders of packed sequences."""
+    if not operator.arrays:
+        return
+    for word in ("T", "Tq", "Tk"):
+        sizes[word] = trial.pick(*(() if dense else (0, 70)), 1, 3, 6, 20)
+    n_sequences = sizes["n_sequences"] = trial.pick(1, 2, 3)
+    query_block = static.get("query_block", 1)
+    packed = trial.chance(0.4) and query_block < MANY
+    for label, end, step in (("cu", "T", 1), ("cu_q", "Tq", query_block), ("cu_k", "Tk", 1)):
+        if label in operator.static:
+            cuts = np.sort(trial.rng.integers(0, sizes[end] // step + 1, n_sequences - 1)) * step
+            static[label] = np.array([0, *cuts, sizes[end]], np.int64) if packed else None
+    if operator.name == "select_blocks":
+        static["n_keys"] = sizes["n_keys"] = sizes["Tk"]
+        static["n_blocks"] += static["first_blocks"] + static["local_blocks"]
+        static["exclude_own"] &= static["local_blocks"] == 0
+        sizes["Tc"] = int(compressed(static)[-1])
+
+
+def compressed(static):
+    """Borders of the compressed sequences."""
+    cu = [0, static["n_keys"]] if static["cu_k"] is None else static["cu_k"]
+    return gg.compressed_offsets(cu, static["block"], static["stride"])
+
+
+def log_sum_exp(q, k, static):
+    """What `select_blocks` needs of the same queries and keys."""
+    shared = {name: static[name] for name in ("block", "stride", "scale", "causal", "q_offset")}
+    shared |= {"cu_q": static["cu_q"], "cu_k": compressed(static)}
+    if static["cu_k"] is None:
+        shared["cu_k"] = None
+    return gg.compressed_attention(q, k, k, **shared)[1]
+
+
+def selection(trial, static, shape, sizes):
+    """Blocks that the sequences have, or none."""
+    blocks = np.full(shape, -1, np.int32)
+    cu_q = [0, sizes["Tq"]] if static["cu_q"] is None else static["cu_q"]
+    cu_k = [0, sizes["Tk"]] if static["cu_k"] is None else static["cu_k"]
+    borders = zip(itertools.pairwise(cu_q), itertools.pairwise(cu_k), strict=True)
+    for (first, end), (k_first, k_end) in borders:
+        n_blocks = -((k_first - k_end) // static["block_size"])
+        rows = slice(first // static["query_block"], -(-end // static["query_block"]))
+        if n_blocks:
+            blocks[rows] = trial.rng.integers(-1, n_blocks, blocks[rows].shape)
+    if static["duplicates"] == "error":
+        blocks[..., 1:] = -1
+    return blocks
+
+
+def make_ghost(trial, signature, sizes, known):
+    """Make a dimension huge, where no array has elements all the same."""
+    specs = [s for s in (signature.inputs | signature.arrays).values() if not s.startswith("int64")]
+    heads = ["Hq"] if any("Hq" in spec for spec in specs) else []
+    word = trial.pick(*[word for word in sizes if word not in known], *heads)
+    n = int(trial.pick(2**31 - 1, 2**31, 2**32, 2**32 + 1))
+    huge = sizes | {word: n * sizes["Hk"] if word == "Hq" else n}
+    ghost = all(0 in shapes.shape_of(spec, huge) for spec in specs)
+    sizes.update(huge if ghost else {})
+    return ghost
