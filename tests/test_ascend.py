@@ -116,9 +116,15 @@ LIMITS = [
     *(({"{}_block_size": n}, "_block_size must be a multiple of 16") for n in (0, 8, 24, 144)),
     *(
         ({"{}_block_count": n, "topk_indices": np.zeros((20, 2, n), np.int32)},
-         "_block_count must lie between 1 and 32")
-        for n in (0, 33)
+         "_block_count must lie between 1 and 128")
+        for n in (0, 129)
     ),
+    (
+        {"{}_block_count": 64, "{}_block_size": 128, "topk_indices": np.zeros((20, 2, 64), "i4")},
+        "_block_count times .*_block_size must be less than 8192",
+    ),
+    ({"{}_block_count": 2**31, "topk_indices": np.zeros((20, 2, 1), np.int32)}, "_block_count is"),
+    ({"head_num": 2**63}, "head_num is 9223372036854775808, needs at most"),
     ({"actual_seq_qlen": [], "actual_seq_kvlen": []}, "actual_seq_qlen must have at least one"),
     ({"actual_seq_qlen": [9, 8, 20]}, "actual_seq_qlen must rise to the number"),
     ({"actual_seq_qlen": [9, 9, 19]}, "actual_seq_qlen must rise to the number"),
@@ -155,6 +161,77 @@ def test_limits(change, message, gradient, rng):
     with pytest.raises(ascend.InvalidParameterError, match=f"^{name}: .*{message}") as caught:
         function(**{**given, **({} if gradient else change)})
     assert caught.value.code == 161002
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("head_num", 6.0),
+        ("head_num", "6"),
+        ("select_block_size", 16.5),
+        ("select_block_count", True),
+        ("select_block_count", np.array([2])),
+        ("sparse_mode", None),
+        ("scale_value", "0.7"),
+        ("scale_value", np.ones(2)),
+    ],
+)
+def test_wrong_kinds(name, value, rng):
+    with pytest.raises(TypeError, match=f"^nsa_selected_attention: {name} is .*, needs a"):
+        ascend.nsa_selected_attention(**arguments(rng, **{name: value}))
+    given = grad_arguments(arguments(rng), [np.ones((20, 6, 4)), *np.ones((2, 20, 6, 8))], None)
+    name = name.replace("select_", "selected_")
+    with pytest.raises(TypeError, match=f"^nsa_selected_attention_grad: {name} is .*, needs a"):
+        ascend.nsa_selected_attention_grad(**{**given, name: value})
+
+
+def test_masks_would_be_ignored(rng):
+    given = arguments(rng)
+    given["key"] = np.ma.array(given["key"])
+    with pytest.raises(TypeError, match="nsa_selected_attention: key is a masked array"):
+        ascend.nsa_selected_attention(**given)
+
+
+def test_arguments_by_position(rng):
+    """In the order of torch_npu, and numbers of every kind."""
+    given = arguments(rng)
+    expected = ascend.nsa_selected_attention(**given)
+    names = ("query", "key", "value", "topk_indices")
+    ends = {name: given[name] for name in ENDS}
+    arrays = [given[name] for name in names]
+    actual = ascend.nsa_selected_attention(
+        *arrays, np.array(0.7), np.int32(6), np.array(16), 2, **ends
+    )
+    for a, b in zip(actual, expected, strict=True):
+        assert_array_equal(a, b)
+    positional = [given["query"], given["key"], given["value"], actual[0], actual[0], *actual[1:]]
+    by_name = ascend.nsa_selected_attention_grad(**grad_arguments(given, actual, actual[0]))
+    by_position = ascend.nsa_selected_attention_grad(
+        *positional, given["topk_indices"], 0.7, 6, 16, 2, **ends
+    )
+    for a, b in zip(by_position, by_name, strict=True):
+        assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(("count", "size"), [(33, 64), (127, 64), (128, 16), (64, 112)])
+def test_many_blocks(count, size, rng):
+    n_keys = count * size
+    q, (k, v) = rng.normal(size=(3, 2, 4)), rng.normal(size=(2, n_keys, 1, 4))
+    topk = np.array([rng.permutation(count)[None] for _ in range(3)], np.int32)
+    ends = {"actual_seq_qlen": [3], "actual_seq_kvlen": [n_keys]}
+    out, largest, total = ascend.nsa_selected_attention(q, k, v, topk, 0.5, 2, size, count, **ends)
+    scores = np.einsum("qhd,kd->qhk", q, k[:, 0]) * 0.5
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    assert_allclose(total[..., 0], weights.sum(-1), rtol=1e-12)
+    assert_allclose(out, (weights / weights.sum(-1, keepdims=True)) @ v[:, 0], atol=1e-12)
+    gradients = ascend.nsa_selected_attention_grad(
+        q, k, v, out, q, largest, total, topk, 0.5, 2, size, count, **ends
+    )
+    expected = gg.selected_attention.vjp(
+        q, (q, k, v), block_index=topk, block_size=size, scale=0.5, duplicates="count"
+    )
+    for a, b in zip(gradients, expected[:3], strict=True):
+        assert_allclose(a, b, atol=1e-12)
 
 
 @pytest.mark.parametrize(

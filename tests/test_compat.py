@@ -653,6 +653,13 @@ def test_gat_errors(rng):
     fails(ValueError, "src_embedding has shape",
           out, scores, t.x_src, t.x_dst, t.a, g, mha_params(4))  # fmt: skip
     fails(ValueError, "num_heads is 0", out, scores, t.x_src, t.x_dst, t.a, g, mha_params(0))
+    fails(TypeError, "num_heads is 2.0", out, scores, t.x_src, t.x_dst, t.a, g, mha_params(2.0))
+    fails(TypeError, "concat_heads is 0.5",
+          out, scores, t.x_src, t.x_dst, t.a, g, mha_params(H, 0.5))  # fmt: skip
+    fails(TypeError, "alpha is an array",
+          out, scores, t.x_src, t.x_dst, t.a, g, mha_params(H, alpha=np.ones(3)))  # fmt: skip
+    fails(TypeError, "src_embedding is a masked array",
+          out, scores, np.ma.array(t.x_src), t.x_dst, t.a, g, ok)  # fmt: skip
     fails(ValueError, "activation is 'GELU', needs one of LeakyReLU",
           out, scores, t.x_src, t.x_dst, t.a, g, mha_params(H, True, "GELU"))  # fmt: skip
     fails(TypeError, "params is of type int", out, scores, t.x_src, t.x_dst, t.a, g, H)

@@ -569,7 +569,7 @@ def test_errors_of_edges(rng):
         gg.agg_edge_to_edge(*inputs, **static, **pair)
     with pytest.raises(TypeError, match="agg_edge_to_edge: graph is None"):
         gg.agg_edge_to_edge(*inputs, **SMALL)
-    with pytest.raises(TypeError, match=r"edges needs the pair \(src, dst\)"):
+    with pytest.raises(TypeError, match=r"edges is an array of .*, needs the pair \(src, dst\)"):
         gg.agg_edge_to_edge(*inputs, edges=graph.src, **SMALL)
     with pytest.raises(IndexError, match=r"dst\[1\] is 2, not one of 2"):
         gg.agg_edge_to_edge(*inputs, **pair, n_nodes=2, **SMALL)

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
+import gnograd.autodiff as ad
 from conftest import GRAPHS, Edges, power_law
 from gnograd import _core
 from gnograd.backends.cpu import address
@@ -443,6 +444,13 @@ def test_pack_and_unpack(kernel, rng):
     for wrong in (params[1:], np.repeat(params, 2)[::2]):
         with pytest.raises(ValueError, match="gno_unpack: params"):
             gg.gno_unpack(wrong, d=2, n_hidden=5, kernel_shape=kernel)
+    with pytest.raises(TypeError, match="gno_unpack: params is of type NoneType, needs a NumPy"):
+        gg.gno_unpack(None, d=2, n_hidden=5, kernel_shape=kernel)
+    tape = ad.Tape("float64")
+    with pytest.raises(
+        TypeError, match="gno_pack: b_v is of type Array, needs a NumPy array; torch"
+    ):
+        gg.gno_pack(*parts[:3], tape.parameter(parts[3]))
 
 
 # ---- memory ----

@@ -389,9 +389,9 @@ def test_inputs_are_left_alone(rng):
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"widths": []}, ValueError, r"gno_with_laplacian: widths is \[\], needs"),
-        ({"widths": [5, 0]}, ValueError, "gno_with_laplacian: widths"),
-        ({"widths": 5}, ValueError, "gno_with_laplacian: widths"),
+        ({"widths": []}, ValueError, "gno_with_laplacian: widths is empty"),
+        ({"widths": [5, 0]}, ValueError, r"gno_with_laplacian: widths\[1\] is 0, needs at least 1"),
+        ({"widths": 5}, TypeError, "gno_with_laplacian: widths is 5, needs a list of integers"),
         ({"widths": [5, 5]}, ValueError, "gno_with_laplacian: layers has shape"),
         ({"geometry": "both"}, ValueError, "gno_with_laplacian: geometry is 'both'"),
         ({"activation": "swish"}, ValueError, "gno_with_laplacian: activation"),
@@ -400,7 +400,7 @@ def test_inputs_are_left_alone(rng):
         ({"y": np.ones((10, 3))}, ValueError, r"gno_with_laplacian: y has shape"),
         ({"h": None}, TypeError, "gno_with_laplacian: h is missing"),
         ({"V": np.ones((4, 3, 2), np.float32)}, TypeError, "gno_with_laplacian: h is float64 but"),
-        ({"edge_weight": None}, ValueError, "weight_derivatives goes with edge_weight"),
+        ({"edge_weight": None}, ValueError, "gno_with_laplacian: weight_derivatives goes with"),
         ({"weight_derivatives": np.ones((50, 2))}, ValueError, "weight_derivatives has shape"),
     ],
 )
@@ -424,6 +424,32 @@ def test_pack_and_unpack(rng):
     for wrong in (packed[1:], np.repeat(packed, 2)[::2]):
         with pytest.raises(ValueError, match="gno_unpack_layers: packed"):
             gg.gno_unpack_layers(wrong, 2, [5, 3])
+
+
+class Tensor:
+    """Stands for what becomes an array without its gradient."""
+
+    shape = (2, 3)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(self.shape)
+
+
+@pytest.mark.parametrize(
+    ("layers", "error", "message"),
+    [
+        ([(np.ones((2, 5)), np.ones(4))], ValueError, r"U_1 and b_1 have shapes \(2, 5\) and"),
+        ([(np.ones((2, 3)), np.ones(3))] * 2, ValueError, r"U_2 .* need \(3, width\)"),
+        ([(np.ones(3), np.ones(3))], ValueError, r".* need \(width before, width\) and \(width,\)"),
+        ([(Tensor(), np.ones(3))], TypeError, "U_1 is of type Tensor, needs a NumPy array; torch"),
+        ([(np.ones((2, 3)), np.ma.ones(3))], TypeError, "b_1 is a masked array"),
+    ],
+)  # fmt: skip
+def test_what_is_not_packed(layers, error, message):
+    with pytest.raises(error, match=f"gno_pack_layers: {message}"):
+        gg.gno_pack_layers(layers)
+    with pytest.raises(TypeError, match="gno_unpack_layers: packed is of type NoneType"):
+        gg.gno_unpack_layers(None, 2, [5])
 
 
 # ---- memory ----

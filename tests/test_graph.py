@@ -151,7 +151,7 @@ def test_repr():
         (([0, 1], [0], 1, [0, 1]), ValueError, "edge_ids has 2 entries, needs 1"),
         (([0, 2], [0, 0], 1, [0, 0]), ValueError, "edge_ids names edge 0 twice"),
         (([0, 2], [0, 0], 1, [0, 2]), IndexError, r"edge_ids\[1\] is 2"),
-        (([0, 0], [], 2**31), ValueError, "2\\^31"),
+        (([0, 0], [], 2**31), ValueError, "n_src is 2147483648, needs at most 2147483647"),
     ],
 )
 def test_refused(arguments, error, message):
@@ -165,7 +165,18 @@ def test_refused(arguments, error, message):
         (([0, 1], [0]), ValueError, "src has 2 entries but dst has 1"),
         (([0], [3], 1, 3), IndexError, r"dst\[0\] is 3, not one of 3"),
         (([0], [-1]), IndexError, r"dst\[0\] is -1"),
-        (([-1], [0]), IndexError, r"indices\[0\] is -1"),
+        (([0, -1], [1, 0]), IndexError, r"src\[1\] is -1, not one of 2 source nodes"),
+        (([0, 4], [1, 0], 2), IndexError, r"src\[1\] is 4, not one of 2 source nodes"),
+        (
+            ([0, 2**40], [1, 0]),
+            IndexError,
+            r"src\[1\] is 1099511627776, needs less than 2147483647",
+        ),
+        (([0, 1], [1, 2**31]), IndexError, r"dst\[1\] is 2147483648, needs less than"),
+        (([0, 1], [1, 0], 2.0), TypeError, "n_src is 2.0, needs an integer"),
+        (([0, 1], [1, 0], None, 2.0), TypeError, "n_dst is 2.0, needs an integer"),
+        (([0, 1], [1, 0], -1), ValueError, "n_src is -1, needs at least 0"),
+        ((np.ma.array([0, 1], mask=[0, 1]), [1, 0]), TypeError, "src is a masked array"),
         ((["a"], [0]), TypeError, "src"),
     ],
 )
@@ -178,6 +189,7 @@ def test_refused_edges(arguments, error, message):
     ("arguments", "message"),
     [
         ((np.zeros(3), 1.0), r"sources has shape \(3,\)"),
+        ((np.zeros((3, 0)), 1.0), r"sources has shape \(3, 0\), needs one coordinate or more"),
         ((np.full((1, 1), np.nan), 1.0), "sources has entries that are not finite"),
         ((np.zeros((1, 2)), -1.0), "radius is -1.0"),
         ((np.zeros((1, 2)), np.nan), "radius is nan"),
@@ -187,4 +199,22 @@ def test_refused_edges(arguments, error, message):
 )
 def test_refused_points(arguments, message):
     with pytest.raises(ValueError, match=message):
+        gg.Graph.radius(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros((1, 2)), "0.3"), "radius is '0.3', needs a number"),
+        ((np.zeros((1, 2)), np.ones(3)), r"radius is an array of shape \(3,\), needs a number"),
+        ((1.0, np.zeros((1, 2))), r"radius is an array of shape \(1, 2\), needs a number"),
+        ((np.zeros((1, 2), complex), 1.0), "sources is complex128, needs real numbers"),
+        ((np.zeros((1, 2)), 1.0, np.zeros((1, 2), complex)), "destinations is complex128"),
+        ((np.ma.zeros((1, 2)), 1.0), "sources is a masked array"),
+        ((np.zeros((1, 2)), 1.0, None, "no"), "include_self is 'no', needs True or False"),
+        ((np.zeros((1, 2)), 1.0, None, True, "1.0"), "period is <U3, needs real numbers"),
+    ],
+)
+def test_points_of_another_kind(arguments, message):
+    with pytest.raises(TypeError, match=f"neighbors: {message}"):
         gg.Graph.radius(*arguments)

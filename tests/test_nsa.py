@@ -526,8 +526,8 @@ def test_more_keys_than_32_bits_count(rng):
         ({"q": np.ones((7, 3, 3))}, ValueError, "query heads must be a multiple of"),
         ({"v": np.ones((10, 2, 2))}, ValueError, r"v has shape \(10, 2, 2\)"),
         ({"v": np.ones((11, 2, 257))}, ValueError, "head dimensions must lie between 1 and 256"),
-        ({"block_size": 0}, ValueError, "block_size must lie between 1 and 256"),
-        ({"block_size": 257}, ValueError, "block_size must lie between 1 and 256"),
+        ({"block_size": 0}, ValueError, "block_size is 0, needs 1 to 256"),
+        ({"block_size": 257}, ValueError, "block_size is 257, needs 1 to 256"),
         ({"query_block": 2}, ValueError, "block_index has shape"),
         ({"query_block": 0}, ValueError, "query_block is 0, needs at least 1"),
         ({"duplicates": "maybe"}, ValueError, "duplicates is 'maybe'"),
@@ -540,6 +540,12 @@ def test_more_keys_than_32_bits_count(rng):
         ({"cu_q": int64(0, 7), "cu_k": int64(1, 11)}, ValueError, "cu_k must rise from 0"),
         ({"cu_q": np.array([0, 7], np.int32)}, TypeError, "cu_q is int32, needs int64"),
         ({"slot_gate": np.ones((7, 2, 3))}, ValueError, "block_index|slot_gate"),
+        (
+            {"slot_gate": np.array([[[1, 2], [3, -4]]] + 6 * [[[1.0, 2], [3, 4]]])},
+            ValueError,
+            r"slot_gate\[0, 1, 1\] is -4.0, needs a number that is not negative",
+        ),
+        ({"block_index": np.ma.zeros((7, 2, 2), np.int32)}, TypeError, "is a masked array"),
     ],
 )
 def test_refused(change, error, message, rng):
@@ -551,9 +557,10 @@ def test_refused(change, error, message, rng):
 
 def test_refused_windows(rng):
     q = rng.normal(size=(4, 1, 2))
-    with pytest.raises(ValueError, match=r"^window_attention: window must be"):
-        gg.window_attention(q, q, q, window=-1)
-    with pytest.raises(ValueError, match=r"^compressed_attention: block and stride must be"):
+    for window in (-1, 0):
+        with pytest.raises(ValueError, match=rf"^window_attention: window is {window}, needs at"):
+            gg.window_attention(q, q, q, window=window)
+    with pytest.raises(ValueError, match=r"^compressed_attention: stride is 0, needs at least 1"):
         gg.compressed_attention(q, q, q, block=2, stride=0)
 
 

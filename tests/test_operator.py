@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: MIT
 """The frame that all operators share, with a kernel that only writes down its arguments."""
 
+from __future__ import annotations
+
 import copy
 import functools
 import inspect
+import math
 import pickle
 
 import numpy as np
 import pytest
 
+import calls
 import gnograd as gg
 from gnograd import _core
 from gnograd.backends.cpu import address
-from gnograd.operator import Signature, operator
+from gnograd.backends.memory import check_results
+from gnograd.graph import Graph
+from gnograd.operator import Array, Signature, operator
 
 
 @operator(
@@ -32,7 +38,17 @@ from gnograd.operator import Signature, operator
     ),
     choices={"kind": {"soft": 0, "hard": 5}},
 )
-def attend(x, a, e=None, *, graph, heads, concat=True, kind="soft", slope=0.2):
+def attend(
+    x: Array,
+    a: Array,
+    e: Array | None = None,
+    *,
+    graph: Graph,
+    heads: int,
+    concat: bool = True,
+    kind: str = "soft",
+    slope: float = 0.2,
+) -> tuple[Array, Array]:
     """Document of attend."""
 
 
@@ -47,7 +63,7 @@ def inputs():
 
 
 @pytest.fixture
-def calls(monkeypatch):
+def kernels(monkeypatch):
     """Kernels of all faces, which append (face, arguments) here."""
     record = []
     for face in ("forward", "vjp", "jvp", "hvp"):
@@ -63,15 +79,15 @@ def calls(monkeypatch):
 # ---- order of the arguments ----
 
 
-def test_forward(calls, graph, inputs):
+def test_forward(kernels, graph, inputs):
     y, z = attend(*inputs, graph=graph, heads=4, kind="hard")
     assert (y.shape, z.shape, y.dtype) == ((2, 8), (3,), np.float64)
     numbers = (graph.handle, 4, 2, 5, 0.2)
     arrays = [address(array) for array in (*inputs, y, z)]
-    assert calls == [("forward", (*numbers, *arrays, 0, 0))]
+    assert kernels == [("forward", (*numbers, *arrays, 0, 0))]
 
 
-def test_forward_by_name_and_with_saved(calls, graph, inputs):
+def test_forward_by_name_and_with_saved(kernels, graph, inputs):
     (y, z), saved = attend.forward(
         inputs[0], e=inputs[2], a=inputs[1], graph=graph, heads=2, concat=False, return_saved=True
     )
@@ -79,46 +95,46 @@ def test_forward_by_name_and_with_saved(calls, graph, inputs):
     assert saved[0] is y
     assert saved[1] is None
     assert (saved[2].shape, saved[2].dtype) == ((2,), np.int64)
-    assert calls[0][1][5:] == tuple(map(address, (*inputs, y, z, None, saved[2])))
+    assert kernels[0][1][5:] == tuple(map(address, (*inputs, y, z, None, saved[2])))
 
 
-def test_vjp(calls, graph, inputs):
+def test_vjp(kernels, graph, inputs):
     cotangent = np.ones((2, 8)), None
     gradients = attend.vjp(cotangent, inputs, wrt={"a"}, graph=graph, heads=4)
     assert [g is None for g in gradients] == [True, False, True]
     assert gradients[1].shape == (16,)
     expected = [cotangent[0], None, *inputs, None, None, None, None, gradients[1], None]
-    assert calls == [("vjp", (graph.handle, 4, 2, 0, 0.2, *map(address, expected)))]
+    assert kernels == [("vjp", (graph.handle, 4, 2, 0, 0.2, *map(address, expected)))]
 
 
-def test_vjp_with_saved(calls, graph, inputs):
+def test_vjp_with_saved(kernels, graph, inputs):
     (y, z), saved = attend.forward(*inputs, graph=graph, heads=4, return_saved=True)
     attend.vjp((y, z), inputs, saved=saved, graph=graph, heads=4)
-    assert calls[1][1][10:13] == tuple(map(address, saved))
+    assert kernels[1][1][10:13] == tuple(map(address, saved))
 
 
-def test_nothing_wanted_calls_nothing(calls, graph, inputs):
+def test_nothing_wanted_calls_nothing(kernels, graph, inputs):
     cotangent = np.ones((2, 8)), np.ones(3)
     assert attend.vjp(cotangent, inputs, wrt=(), graph=graph, heads=4) == (None,) * 3
     # an absent input has no gradient
     assert attend.vjp(cotangent, inputs[:2], wrt=["e"], graph=graph, heads=4) == (None,) * 3
-    assert not calls
+    assert not kernels
 
 
-def test_jvp(calls, graph, inputs):
+def test_jvp(kernels, graph, inputs):
     y, z = attend.jvp(inputs, (None, inputs[1], None), graph=graph, heads=4)
     expected = [*inputs, None, inputs[1], None, y, z]
-    assert calls == [("jvp", (graph.handle, 4, 2, 0, 0.2, *map(address, expected)))]
+    assert kernels == [("jvp", (graph.handle, 4, 2, 0, 0.2, *map(address, expected)))]
 
 
-def test_hvp(calls, graph, inputs):
+def test_hvp(kernels, graph, inputs):
     cotangent = np.ones((2, 8)), np.ones(3)
     gradients = attend.hvp(cotangent, inputs, (inputs[0],), wrt="x", graph=graph, heads=4)
     expected = [*cotangent, *inputs, inputs[0], None, None, gradients[0], None, None]
-    assert calls == [("hvp", (graph.handle, 4, 2, 0, 0.2, *map(address, expected)))]
+    assert kernels == [("hvp", (graph.handle, 4, 2, 0, 0.2, *map(address, expected)))]
 
 
-def test_results_are_written_where_the_caller_wants(calls, graph, inputs):
+def test_results_are_written_where_the_caller_wants(kernels, graph, inputs):
     mine = np.empty((2, 8))
     y, z = attend.forward(*inputs, out=(mine,), graph=graph, heads=4)
     assert y is mine
@@ -135,7 +151,7 @@ def test_results_are_written_where_the_caller_wants(calls, graph, inputs):
         assert gradients[0].shape == (3, 8)
         assert gradients[1] is to_a
         assert gradients[2] is None
-    assert len(calls) == 5
+    assert len(kernels) == 5
 
 
 def test_wrong_out(graph, inputs):
@@ -145,13 +161,129 @@ def test_wrong_out(graph, inputs):
         attend.forward(*inputs, out=(np.empty((8, 2)).T,), graph=graph, heads=4)
     with pytest.raises(TypeError, match="attend: x is float64 but out for z is float32"):
         attend.jvp(inputs, (), out=(None, np.empty(3, np.float32)), graph=graph, heads=4)
+    with pytest.raises(TypeError, match="attend: out is of type ndarray, needs a tuple of arrays"):
+        attend.forward(*inputs, out=np.empty((2, 8)), graph=graph, heads=4)
 
 
-def test_strided_and_unaligned_inputs_are_copied(calls, graph, inputs):
+# ---- memory for results ----
+
+
+def overlapping(x, shape):
+    """A copy of x, and an array of this shape that begins with its last item."""
+    memory = np.zeros(x.size + math.prod(shape) - 1)
+    copy, other = memory[: x.size].reshape(x.shape), memory[x.size - 1 :].reshape(shape)
+    copy[...] = x
+    return copy, other
+
+
+def faces_of(operator, inputs, **static):
+    """What a face takes before `out`, and the shapes of its results."""
+    out, saved = operator.forward(*inputs, return_saved=True, **static)
+    cotangents = [x.copy() for x in out] if isinstance(out, tuple) else [out.copy()]
+    tangents = [np.ones_like(x) for x in inputs]
+    likes = [x.shape for x in cotangents], [x.shape for x in inputs]
+    return {
+        "forward": ({"inputs": inputs}, likes[0]),
+        "vjp": ({"cotangent": cotangents, "inputs": inputs, "saved": saved}, likes[1]),
+        "jvp": ({"inputs": inputs, "tangents": tangents}, likes[0]),
+        "hvp": ({"cotangent": cotangents, "inputs": inputs, "tangents": tangents}, likes[1]),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(calls.calls()))
+@pytest.mark.parametrize("face", ["forward", "vjp", "jvp", "hvp"])
+def test_results_are_not_written_where_others_are(name, face):
+    operator, (inputs, static) = getattr(gg, name), calls.call_of(name, calls.graph())
+    groups, results = faces_of(operator, tuple(inputs), **static)[face]
+
+    def run(groups, out):
+        if face == "forward":
+            return operator.forward(*groups["inputs"], out=out, **static)
+        return getattr(operator, face)(**groups, out=out, **static)
+
+    free = [np.empty(shape) for shape in results]
+    run(groups, tuple(free))
+    for n in range(len(results)):
+        for group, arrays in groups.items():
+            for k, x in enumerate(arrays):
+                if x is None or x.dtype != float:
+                    continue
+                mine, out = overlapping(x, results[n])
+                changed = {**groups, group: (*arrays[:k], mine, *arrays[k + 1 :])}
+                with pytest.raises(ValueError, match=f"{name}: out for .* shares memory with"):
+                    run(changed, (*free[:n], out, *free[n + 1 :]))
+        frozen = free[n].copy()
+        frozen.setflags(write=False)
+        with pytest.raises(ValueError, match=f"{name}: out for .* is read-only"):
+            run(groups, (*free[:n], frozen, *free[n + 1 :]))
+        for k in range(n):
+            if results[k] == results[n]:
+                one, other = overlapping(free[n], results[k])
+                with pytest.raises(ValueError, match=r"out for .* shares memory with out for"):
+                    run(groups, tuple(one if m == n else other if m == k else free[m]
+                                      for m in range(len(free))))  # fmt: skip
+
+
+def test_memory_that_is_not_writable():
+    """Bytes and mapped files, and static arrays."""
+    x = np.ones((2, 1))
+    graph = gg.Graph([0, 1, 2], [0, 1])
+    data = bytes(16)
+    with pytest.raises(ValueError, match="agg_simple: out for out is read-only"):
+        gg.agg_simple.forward(x, graph=graph, out=(np.frombuffer(data).reshape(2, 1),))
+    assert data == bytes(16)
+    q = np.ones((2, 1, 1))
+    memory = np.zeros(4, np.int64)
+    cu, out = memory[:2], memory[1:3].view(float).reshape(2, 1, 1)
+    cu[:] = 0, 2
+    with pytest.raises(ValueError, match="out for out shares memory with cu_q"):
+        gg.window_attention.forward(q, q, q, cu_q=cu, cu_k=cu.copy(), out=(out,))
+
+
+def test_one_array_for_gradients_that_add_up(rng):
+    x = rng.normal(size=(3, 2))
+    graph = gg.Graph([0, 1, 3, 3], [1, 0, 2])
+    cotangent, out = rng.normal(size=(3, 4)), np.empty((3, 2))
+    to_x, _, _, to_own = gg.agg_concat.vjp(cotangent, (x, None, None, x), graph=graph)
+    gg.agg_concat.vjp(cotangent, (x, None, None, x), out=(out, None, None, out), graph=graph)
+    np.testing.assert_array_equal(out, to_x + to_own)
+    with pytest.raises(ValueError, match="out for x_dst shares memory with out for x_src"):
+        gg.mha_gat.vjp(x, (x, x, np.ones(4)), out=(out, out), graph=graph)
+
+
+class Lent:
+    """What an array on a GPU says of its memory."""
+
+    def __init__(self, address, n, read_only=False, strides=None):
+        self.__cuda_array_interface__ = {
+            "data": (address, read_only), "shape": (n,), "typestr": "<f4", "strides": strides
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("result", "other", "message"),
+    [
+        (Lent(1000, 5), Lent(1016, 1), "f: out shares memory with x"),
+        (Lent(1000, 5), Lent(1024, 3, strides=(-4,)), "f: out shares memory with x"),
+        (Lent(1000, 5, True), Lent(0, 0), "f: out is read-only"),
+        (Lent(1000, 5), Lent(1020, 1), None),
+        (Lent(1000, 5), Lent(1000, 0), None),
+        (Lent(0, 0), Lent(0, 0), None),
+    ],
+)
+def test_memory_on_a_gpu(result, other, message):
+    if message is None:
+        check_results("f", [("out", result)], [("x", other)])
+        return
+    with pytest.raises(ValueError, match=message):
+        check_results("f", [("out", result)], [("x", other)])
+
+
+def test_strided_and_unaligned_inputs_are_copied(kernels, graph, inputs):
     strided = np.ones((3, 16))[:, ::2]
     unaligned = np.frombuffer(b"\0" * 129, np.float64, 16, offset=1)
     attend(strided, unaligned, graph=graph, heads=4)
-    x, a = calls[0][1][5:7]
+    x, a = kernels[0][1][5:7]
     assert x != address(strided)
     assert a != address(unaligned)
     assert a % 8 == 0
@@ -206,6 +338,9 @@ class OnDevice:
         ({"x": np.ones((3, 8), int)}, TypeError, "x is int64, needs float32 or float64"),
         ({"a": np.ones(16, ">f8")}, TypeError, "x is float64 but a is >f8"),
         ({"x": [1.0]}, TypeError, "x is of type list, needs an array"),
+        ({"x": np.ma.ones((3, 8))}, TypeError, "x is a masked array, whose mask would be ignored"),
+        ({"heads": 0.5}, TypeError, "heads is 0.5, needs an integer"),
+        ({"concat": 1}, TypeError, "concat is 1, needs True or False"),
         ({"a": None}, TypeError, r"a is missing, needs an array of shape \(2\*heads\*C=16,\)"),
         ({"x": OnDevice()}, RuntimeError, "x is on a GPU, but gnograd was built without CUDA"),
         ({"graph": None}, TypeError, "graph is None, needs a gnograd.Graph"),
@@ -214,15 +349,15 @@ class OnDevice:
         ({"knid": "soft"}, TypeError, "unknown argument 'knid'"),
     ],
 )
-def test_refused(calls, graph, inputs, change, error, message, monkeypatch):
+def test_refused(kernels, graph, inputs, change, error, message, monkeypatch):
     monkeypatch.setattr("gnograd.backends.has_cuda", lambda: False)
     arguments = {**dict(zip(attend.inputs, inputs, strict=True)), "graph": graph, "heads": 4}
     with pytest.raises(error, match=f"^attend: {message}"):
         attend(**{**arguments, **change})
-    assert not calls
+    assert not kernels
 
 
-def test_refused_derivatives(calls, graph, inputs):
+def test_refused_derivatives(kernels, graph, inputs):
     static = {"graph": graph, "heads": 4}
     cotangent = np.ones((2, 8)), np.ones(3)
     for face in (attend.vjp, lambda *a, **k: attend.hvp(*a, inputs, **k)):
@@ -248,7 +383,7 @@ def test_refused_derivatives(calls, graph, inputs):
         attend.jvp(inputs, inputs, graph=graph)
     with pytest.raises(TypeError, match="a is given twice"):
         attend(*inputs, a=inputs[1], **static)
-    assert not calls
+    assert not kernels
 
 
 def test_mixed_devices(monkeypatch, graph, inputs):

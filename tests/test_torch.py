@@ -454,3 +454,30 @@ def test_layer_errors():
         gt.GATConv(6, 4)(torch.ones(5, 6), edge_index(), torch.ones(len(SRC), 3))
     with pytest.raises(ValueError, match="diagonal kernel needs in_channels == out_channels"):
         gt.GNO(3, 4, coord_dim=2, kernel="diagonal")
+    with pytest.raises(ValueError, match="gno: activation is 'mish', needs one of 'relu'"):
+        gt.GNO(3, 5, coord_dim=2, activation="mish")
+    with pytest.raises(ValueError, match="gno: kernel is 'full ', needs one of"):
+        gt.GNO(3, 3, coord_dim=2, kernel="full ")
+
+
+def test_numpy_operators_say_who_takes_tensors(graph):
+    x = torch.ones(5, 3, dtype=torch.float64)
+    with pytest.raises(
+        TypeError, match=r"agg_simple: x is of type Tensor, .*; gnograd\.torch takes"
+    ):
+        gg.agg_simple(x, graph=graph)
+    layer = torch.nn.Parameter(torch.ones(2, 3)), torch.zeros(3)
+    with pytest.raises(
+        TypeError, match=r"gno_pack_layers: U_1 is of type Parameter, .* torch\.cat"
+    ):
+        gg.gno_pack_layers([layer])
+
+
+def test_static_arguments_are_converted_as_everywhere(graph):
+    q = torch.ones(6, 2, 3)
+    expected = gt.window_attention(q, q, q)
+    for most in (2**63 - 1, 10**30, np.array(100)):
+        assert torch.equal(gt.window_attention(q, q, q, window=most), expected)
+    for name, value in ("window", 2.5), ("window", torch.tensor(3)), ("causal", 1), ("scale", "1"):
+        with pytest.raises(TypeError, match=f"window_attention: {name} is"):
+            gt.window_attention(q, q, q, **{name: value})

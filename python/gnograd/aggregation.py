@@ -147,6 +147,7 @@ def _agg_concat_signature(static: Mapping[str, Any]) -> Signature:
         outputs={"out": out},
         arguments="graph D De Do aggregation",
         saved=_weighted_saved(static, out, "D+De"),
+        summed=("x", "own"),
     )
 
 

@@ -33,20 +33,16 @@ import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+import gnograd
 from gnograd import _core
-from gnograd import gno_jets as operators
-from gnograd.aggregation import AGGREGATIONS
-from gnograd.backends.cpu import address, check_status
-from gnograd.gat import ACTIVATIONS as SCORE_ACTIVATIONS
-from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS
+from gnograd.backends.cpu import address, check_status, refuse_mask
 from gnograd.graph import Graph
-from gnograd.nsa import DUPLICATES
+from gnograd.operator import Function
 
 __all__ = [
     "SGD",
@@ -672,10 +668,9 @@ def gno(
     array([[3., 3.],
            [3., 3.]])
     """
-    return _on_graph(
-        _core.gnograd_array_gno, "gno", graph,
-        {"activation": activation, "reduction": reduction, "kernel": kernel},
-        (h, coords, U, b_u, V, b_v, edge_weight),
+    return _apply(
+        _core.gnograd_array_gno, gnograd.gno, (h, coords, U, b_u, V, b_v, edge_weight),
+        graph=graph, activation=activation, reduction=reduction, kernel=kernel,
     )  # fmt: skip
 
 
@@ -694,9 +689,9 @@ def gno_contract(
 
     At least one of the inputs is on a tape.
     """
-    return _on_graph(
-        _core.gnograd_array_gno_contract, "gno_contract", graph,
-        {"reduction": reduction, "kernel": kernel}, (h, hid, V, b_v, edge_weight),
+    return _apply(
+        _core.gnograd_array_gno_contract, gnograd.gno_contract, (h, hid, V, b_v, edge_weight),
+        graph=graph, reduction=reduction, kernel=kernel,
     )  # fmt: skip
 
 
@@ -704,17 +699,17 @@ def gno_kernel(
     coords: Operand, U: Operand, b_u: Operand, V: Operand, b_v: Operand, *, activation: str = "relu"
 ) -> Array:
     """Kernel matrix of every edge, as `gnograd.gno_kernel`; one of the inputs is on a tape."""
-    return _on_graph(
-        _core.gnograd_array_gno_kernel, "gno_kernel", None, {"activation": activation},
-        (coords, U, b_u, V, b_v),
+    return _apply(
+        _core.gnograd_array_gno_kernel, gnograd.gno_kernel, (coords, U, b_u, V, b_v),
+        activation=activation,
     )  # fmt: skip
 
 
 def gno_aggregate(h: Operand, kappa: Operand, *, graph: Graph, reduction: str = "sum") -> Array:
     """Sum with a kernel matrix an edge, as `gnograd.gno_aggregate`; an input is on a tape."""
-    return _on_graph(
-        _core.gnograd_array_gno_aggregate, "gno_aggregate", graph, {"reduction": reduction},
-        (h, kappa),
+    return _apply(
+        _core.gnograd_array_gno_aggregate, gnograd.gno_aggregate, (h, kappa),
+        graph=graph, reduction=reduction,
     )  # fmt: skip
 
 
@@ -734,7 +729,7 @@ def gno_with_gradient(
     At least one of the inputs is on a tape.
     """
     inputs = (h, x, y, layers, V, b_v, edge_weight, weight_derivatives)
-    return _with_derivatives(operators.gno_with_gradient, 0, inputs, static)[:2]
+    return _with_derivatives(gnograd.gno_with_gradient, 0, inputs, static)[:2]
 
 
 def gno_with_laplacian(
@@ -769,7 +764,7 @@ def gno_with_laplacian(
     (9,)
     """
     inputs = (h, x, y, layers, V, b_v, edge_weight, weight_derivatives)
-    return _with_derivatives(operators.gno_with_laplacian, 1, inputs, static)
+    return _with_derivatives(gnograd.gno_with_laplacian, 1, inputs, static)
 
 
 def gno_with_hessian(
@@ -788,28 +783,27 @@ def gno_with_hessian(
     At least one of the inputs is on a tape.
     """
     inputs = (h, x, y, layers, V, b_v, edge_weight, weight_derivatives)
-    return _with_derivatives(operators.gno_with_hessian, 2, inputs, static)
+    return _with_derivatives(gnograd.gno_with_hessian, 2, inputs, static)
 
 
 def _with_derivatives(
-    operator: operators.WithLayers[Any],
+    operator: Function[Any],
     order: int,
     inputs: Sequence[Operand | None],
     given: Mapping[str, Any],
 ) -> tuple[Array, Array, Array]:
     """Value, gradient and second derivatives; the last is the value again without them."""
     tape, arrays = _handles(operator.name, inputs)
-    static = operator.complete(given)
-    widths = np.array(static["widths"], np.int64)
-    codes = [choices[static[name]] for name, choices in operators.CHOICES.items()]
+    codes = _codes(operator, **given)
+    graph, widths = codes.pop("graph"), np.array(codes.pop("widths"), np.int64)
     out = tape._wrap(
         _core.gnograd_array_gno_with_derivatives(
-            tape._handle, static["graph"].handle, order, widths.size, address(widths),
-            *codes, *_numbers(arrays), tape._address,
+            tape._handle, graph.handle, order, widths.size, address(widths),
+            *codes.values(), *_numbers(arrays), tape._address,
         )
     )  # fmt: skip
     gradient, second = tape._scratch[:2].tolist()
-    tape._kept.append((gradient & (1 << _ID_BITS) - 1, static["graph"]))
+    tape._kept.append((gradient & (1 << _ID_BITS) - 1, graph))
     return out, tape._wrap(gradient), tape._wrap(second) if order else out
 
 
@@ -832,9 +826,9 @@ def agg_weighted(x: Operand, w: Operand, *, graph: Graph, aggregation: str = "su
     >>> w.grad
     array([ 0.75, -0.25])
     """
-    return _on_graph(
-        _core.gnograd_array_agg_weighted, "agg_weighted", graph, {"aggregation": aggregation},
-        (x, w), _AGGREGATION_CHOICES,
+    return _apply(
+        _core.gnograd_array_agg_weighted, gnograd.agg_weighted, (x, w),
+        graph=graph, aggregation=aggregation,
     )  # fmt: skip
 
 
@@ -842,9 +836,9 @@ def agg_simple(
     x: Operand | None, e: Operand | None = None, *, graph: Graph, aggregation: str = "sum"
 ) -> Array:
     """Aggregation without weights, as `gnograd.agg_simple`; one of the inputs is on a tape."""
-    return _on_graph(
-        _core.gnograd_array_agg_simple, "agg_simple", graph, {"aggregation": aggregation}, (x, e),
-        _AGGREGATION_CHOICES,
+    return _apply(
+        _core.gnograd_array_agg_simple, gnograd.agg_simple, (x, e),
+        graph=graph, aggregation=aggregation,
     )  # fmt: skip
 
 
@@ -858,9 +852,9 @@ def agg_concat(
     aggregation: str = "sum",
 ) -> Array:
     """Aggregates and own features, as `gnograd.agg_concat`; one of the inputs is on a tape."""
-    return _on_graph(
-        _core.gnograd_array_agg_concat, "agg_concat", graph, {"aggregation": aggregation},
-        (x, w, e, own), _AGGREGATION_CHOICES,
+    return _apply(
+        _core.gnograd_array_agg_concat, gnograd.agg_concat, (x, w, e, own),
+        graph=graph, aggregation=aggregation,
     )  # fmt: skip
 
 
@@ -877,11 +871,10 @@ def mha_gat(
     negative_slope: float = 0.2,
 ) -> Array:
     """Graph attention, as `gnograd.mha_gat`; at least one of the inputs is on a tape."""
-    return _on_graph(
-        _core.gnograd_array_mha_gat, "mha_gat", graph,
-        {"num_heads": index(num_heads), "concat_heads": int(concat_heads),
-         "activation": activation, "negative_slope": float(negative_slope)},
-        (x_src, x_dst, a, e), _ATTENTION_CHOICES,
+    return _apply(
+        _core.gnograd_array_mha_gat, gnograd.mha_gat, (x_src, x_dst, a, e),
+        graph=graph, num_heads=num_heads, concat_heads=concat_heads, activation=activation,
+        negative_slope=negative_slope,
     )  # fmt: skip
 
 
@@ -901,11 +894,10 @@ def mha_gat_v2(
 
     At least one of the inputs is on a tape.
     """
-    return _on_graph(
-        _core.gnograd_array_mha_gat_v2, "mha_gat_v2", graph,
-        {"num_heads": index(num_heads), "concat_heads": int(concat_heads),
-         "activation": activation, "negative_slope": float(negative_slope)},
-        (x_src, x_dst, a, e), _ATTENTION_CHOICES,
+    return _apply(
+        _core.gnograd_array_mha_gat_v2, gnograd.mha_gat_v2, (x_src, x_dst, a, e),
+        graph=graph, num_heads=num_heads, concat_heads=concat_heads, activation=activation,
+        negative_slope=negative_slope,
     )  # fmt: skip
 
 
@@ -921,11 +913,9 @@ def mha_simple(
     norm_by_dim: bool = True,
 ) -> Array:
     """Attention with queries and keys, as `gnograd.mha_simple`; an input is on a tape."""
-    return _on_graph(
-        _core.gnograd_array_mha_simple, "mha_simple", graph,
-        {"num_heads": index(num_heads), "concat_heads": int(concat_heads),
-         "norm_by_dim": int(norm_by_dim)},
-        (q, k, v, e), _ATTENTION_CHOICES,
+    return _apply(
+        _core.gnograd_array_mha_simple, gnograd.mha_simple, (q, k, v, e),
+        graph=graph, num_heads=num_heads, concat_heads=concat_heads, norm_by_dim=norm_by_dim,
     )  # fmt: skip
 
 
@@ -963,16 +953,18 @@ def selected_attention(
     """
     name = "selected_attention"
     tape, handles = _handles(name, (q, k, v, slot_gate))
-    if query_block < 1:
-        raise ValueError(f"{name}: query_block is {query_block}, needs at least 1")
-    blocks = _integers(f"{name}: block_index", block_index, np.int32, 3)
+    codes = _codes(
+        gnograd.selected_attention, block_index=block_index, block_size=block_size, scale=scale,
+        causal=causal, q_offset=q_offset, query_block=query_block, duplicates=duplicates,
+    )  # fmt: skip
+    blocks = _integers(name, "block_index", block_index, np.int32, 3)
     (n, first_q, first_k), _kept = _sequences(name, cu_q=cu_q, cu_k=cu_k)
     n_selections, n_heads, n_slots = blocks.shape
     return tape._wrap(
         _core.gnograd_array_selected_attention(
             tape._handle, n_slots, n_heads, n_selections, n, address(blocks), first_q, first_k,
-            index(block_size), _scale(handles[0], scale), int(causal), index(q_offset), query_block,
-            _code(f"{name}: duplicates", duplicates, DUPLICATES), *_numbers(handles),
+            codes["block_size"], _scale(handles[0], codes), codes["causal"], codes["q_offset"],
+            codes["query_block"], codes["duplicates"], *_numbers(handles),
         )
     )  # fmt: skip
 
@@ -996,10 +988,15 @@ def compressed_attention(
     """
     name = "compressed_attention"
     tape, handles = _handles(name, (q, k, v))
+    codes = _codes(
+        gnograd.compressed_attention, block=block, stride=stride, scale=scale, causal=causal,
+        q_offset=q_offset,
+    )  # fmt: skip
     (n, first_q, first_k), _kept = _sequences(name, cu_q=cu_q, cu_k=cu_k)
     out = _core.gnograd_array_compressed_attention(
-        tape._handle, n, first_q, first_k, index(block), index(stride), _scale(handles[0], scale),
-        int(causal), index(q_offset), *_numbers(handles), tape._address,
+        tape._handle, n, first_q, first_k, codes["block"], codes["stride"],
+        _scale(handles[0], codes), codes["causal"], codes["q_offset"], *_numbers(handles),
+        tape._address,
     )  # fmt: skip
     lse = int(tape._scratch[0])
     return tape._wrap(out), tape._wrap(lse)
@@ -1020,11 +1017,14 @@ def window_attention(
     """Attention to a neighbourhood, as `gnograd.window_attention`; an input is on a tape."""
     name = "window_attention"
     tape, handles = _handles(name, (q, k, v))
+    codes = _codes(
+        gnograd.window_attention, window=window, scale=scale, causal=causal, q_offset=q_offset
+    )
     (n, first_q, first_k), _kept = _sequences(name, cu_q=cu_q, cu_k=cu_k)
     return tape._wrap(
         _core.gnograd_array_window_attention(
-            tape._handle, n, first_q, first_k, 0 if window is None else index(window),
-            _scale(handles[0], scale), int(causal), index(q_offset), *_numbers(handles),
+            tape._handle, n, first_q, first_k, codes["window"] or 0, _scale(handles[0], codes),
+            codes["causal"], codes["q_offset"], *_numbers(handles),
         )
     )  # fmt: skip
 
@@ -1034,11 +1034,12 @@ def compress(
 ) -> Array:
     """Weighted sums of stretches of a sequence, as `gnograd.compress`; an input is on a tape."""
     tape, handles = _handles("compress", (x, w))
-    if handles[1].shape[:1] != (block,):
+    codes = _codes(gnograd.compress, block=block, stride=stride)
+    if handles[1].shape[:1] != (codes["block"],):
         raise ValueError(f"compress: w has shape {handles[1].shape}, needs (block={block}, H)")
     (n, first), _kept = _sequences("compress", cu=cu)
     return tape._wrap(
-        _core.gnograd_array_compress(tape._handle, n, first, index(stride), *_numbers(handles))
+        _core.gnograd_array_compress(tape._handle, n, first, codes["stride"], *_numbers(handles))
     )
 
 
@@ -1055,18 +1056,27 @@ def _numbers(arrays: Sequence[Array | None]) -> list[int]:
     return [0 if array is None else array._handle for array in arrays]
 
 
-def _scale(q: Array, scale: float | None) -> float:
+def _codes(operator: Function[Any], **given: Any) -> dict[str, Any]:
+    """Static arguments of an operator, checked, as the numbers that C takes."""
+    return operator.codes(operator.complete(given))
+
+
+def _scale(q: Array, codes: Mapping[str, Any]) -> float:
     """Scale of the logits; left out, that of the features."""
-    return float(max(q.shape[-1:], default=1)) ** -0.5 if scale is None else float(scale)
+    scale: float | None = codes["scale"]
+    return float(max(q.shape[-1:], default=1)) ** -0.5 if scale is None else scale
 
 
-def _integers(label: str, values: NDArray[Any], dtype: DTypeLike, rank: int) -> NDArray[Any]:
+def _integers(
+    name: str, label: str, values: NDArray[Any], dtype: DTypeLike, rank: int
+) -> NDArray[Any]:
     """An integer array in the form that kernels read."""
+    refuse_mask(name, label, values)
     array = np.asarray(values)
     if array.dtype != dtype:
-        raise TypeError(f"{label} is {array.dtype}, needs {np.dtype(dtype)}")
+        raise TypeError(f"{name}: {label} is {array.dtype}, needs {np.dtype(dtype)}")
     if array.ndim != rank:
-        raise ValueError(f"{label} has {array.ndim} axes, needs {rank}")
+        raise ValueError(f"{name}: {label} has {array.ndim} axes, needs {rank}")
     return np.ascontiguousarray(array)
 
 
@@ -1079,7 +1089,7 @@ def _sequences(
         if cu is None:
             addresses.append(0)
             continue
-        kept.append(_integers(f"{name}: {label}", cu, np.int64, 1))
+        kept.append(_integers(name, label, cu, np.int64, 1))
         addresses.append(address(kept[-1]))
         sizes.add(kept[-1].size - 1)
     if len(sizes) > 1:
@@ -1087,46 +1097,24 @@ def _sequences(
     return (max(sizes, default=1), *addresses), kept
 
 
-_Choices: TypeAlias = Mapping[str, Mapping[str, int]]
-_GNO_CHOICES: _Choices = {
-    "activation": ACTIVATIONS,
-    "reduction": REDUCTIONS,
-    "kernel": KERNEL_FORMS,
-}
-_AGGREGATION_CHOICES: _Choices = {"aggregation": AGGREGATIONS}
-_ATTENTION_CHOICES: _Choices = {"activation": SCORE_ACTIVATIONS}
-
-
-def _on_graph(
+def _apply(
     function: Callable[..., int],
-    name: str,
-    graph: Graph | None,
-    static: Mapping[str, str | int | float],
+    operator: Function[Any],
     inputs: Sequence[Operand | None],
-    choices: _Choices = _GNO_CHOICES,
+    **given: Any,
 ) -> Array:
-    """Call an operator: tape, graph, static arguments (names as their codes), arrays."""
+    """Call an operator: tape, graph if it has one, the other static arguments, arrays."""
     like = next((array for array in inputs if isinstance(array, Array)), None)
     if like is None:
-        raise TypeError(f"{name}: needs an Array among its inputs")
-    tape = like.tape
-    codes = [
-        _code(f"{name}: {argument}", value, choices[argument]) if argument in choices else value
-        for argument, value in static.items()
-    ]
+        raise TypeError(f"{operator.name}: needs an Array among its inputs")
+    tape, codes = like.tape, _codes(operator, **given)
+    graph = codes.pop("graph", None)
     handles = [0 if array is None else _operand(like, array) for array in inputs]
     if graph is None:
-        return tape._wrap(function(tape._handle, *codes, *handles))
-    result = tape._wrap(function(tape._handle, graph.handle, *codes, *handles))
+        return tape._wrap(function(tape._handle, *codes.values(), *handles))
+    result = tape._wrap(function(tape._handle, graph.handle, *codes.values(), *handles))
     tape._kept.append((result._handle & (1 << _ID_BITS) - 1, graph))
     return result
-
-
-def _code(label: str, value: object, choices: Mapping[str, int]) -> int:
-    """Code of a name."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{label} is {value!r}, not one of {[*choices]}")
-    return choices[value]
 
 
 def grad(loss: Array, arrays: Sequence[Array], create_graph: bool = False) -> tuple[Array, ...]:

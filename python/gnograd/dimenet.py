@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike
 
 from gnograd.graph import Graph
 from gnograd.operator import Array, Operator, Signature, operator
+from gnograd.static import AT_LEAST_0, Limits, integer, shown
 
 __all__ = ["agg_edge_to_edge", "radial_basis"]
 
 EXCLUSIONS = {"reverse_edge": 0, "same_node": 1, "none": 2}
+LIMITS = {"n_spherical": Limits(1, 10), "n_radial": Limits(1, 16), "exponent": Limits(1, 100)}
 P = ParamSpec("P")
 
 
@@ -22,7 +24,8 @@ P = ParamSpec("P")
         inputs={"x": "n_edges 1", "w": "n_radial"},
         outputs={"rbf": "n_edges n_radial", "sbf": "n_edges n_spherical*n_radial"},
         arguments="n_edges n_spherical n_radial exponent",
-    )
+    ),
+    limits=LIMITS,
 )
 def radial_basis(  # type: ignore[empty-body]
     x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5
@@ -48,7 +51,7 @@ def radial_basis(  # type: ignore[empty-body]
     n_spherical : int
         Number of degrees l, at most 10.
     exponent : int
-        Order of the envelope, at least 1.
+        Order of the envelope, 1 to 100.
 
     Returns
     -------
@@ -81,15 +84,8 @@ def radial_basis(  # type: ignore[empty-body]
 class _OnEdges(Operator[P]):
     """Operator on a graph that can also be given as pairs of nodes."""
 
-    def __init__(
-        self,
-        declaration: Callable[P, Array],
-        signature: Signature,
-        choices: Mapping[str, Mapping[str, int]],
-    ) -> None:
-        super().__init__(declaration, signature, choices)
-        # another way to give the graph, which is what kernels and adapters get
-        del self.static["edges"], self.static["n_nodes"]
+    # another way to give the graph, which is what kernels and adapters get
+    _replaced = ("edges", "n_nodes")
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         static = dict(given)
@@ -98,16 +94,19 @@ class _OnEdges(Operator[P]):
             if static.get("graph") is not None:
                 raise TypeError(f"{self.name}: graph and edges are both given")
             if not isinstance(edges, tuple | list) or len(edges) != 2:
-                raise TypeError(f"{self.name}: edges needs the pair (src, dst)")
+                raise TypeError(f"{self.name}: edges is {shown(edges)}, needs the pair (src, dst)")
             src, dst = edges
+            if n_nodes is not None:
+                n_nodes = integer(f"{self.name}: n_nodes", n_nodes, AT_LEAST_0)
             static["graph"] = Graph.from_edges(src, dst, n_nodes, n_nodes)
+        static.setdefault("graph", None)  # which is refused as such
         return super().complete(static)
 
 
 def _on_edges(
     signature: Signature, choices: Mapping[str, Mapping[str, int]]
 ) -> Callable[[Callable[P, Array]], _OnEdges[P]]:
-    return lambda declaration: _OnEdges(declaration, signature, choices)
+    return lambda declaration: _OnEdges(declaration, signature, choices, LIMITS)
 
 
 @_on_edges(

@@ -9,12 +9,14 @@ from typing import Any
 
 from gnograd.graph import Graph
 from gnograd.operator import Array, Signature, operator
+from gnograd.static import AT_LEAST_1
 
 __all__ = ["mha_gat", "mha_gat_v2", "mha_simple"]
 
 ACTIVATIONS = {
     "LeakyReLU": 0, "ELU": 1, "Linear": 2, "ReLU": 3, "Scalar": 4, "Sigmoid": 5, "Tanh": 6
 }  # fmt: skip
+LIMITS = {"num_heads": AT_LEAST_1}
 
 
 def _signature(
@@ -46,7 +48,7 @@ def _mha_gat_signature(static: Mapping[str, Any]) -> Signature:
     )
 
 
-@operator(_mha_gat_signature, choices={"activation": ACTIVATIONS})
+@operator(_mha_gat_signature, choices={"activation": ACTIVATIONS}, limits=LIMITS)
 def mha_gat(
     x_src: Array,
     x_dst: Array,
@@ -133,7 +135,7 @@ def _mha_gat_v2_signature(static: Mapping[str, Any]) -> Signature:
     )
 
 
-@operator(_mha_gat_v2_signature, choices={"activation": ACTIVATIONS})
+@operator(_mha_gat_v2_signature, choices={"activation": ACTIVATIONS}, limits=LIMITS)
 def mha_gat_v2(
     x_src: Array,
     x_dst: Array,
@@ -217,7 +219,7 @@ def _mha_simple_signature(static: Mapping[str, Any]) -> Signature:
     )
 
 
-@operator(_mha_simple_signature)
+@operator(_mha_simple_signature, limits=LIMITS)
 def mha_simple(
     q: Array,
     k: Array,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.backends.cpu import refuse_mask
 from gnograd.graph import Graph
 from gnograd.operator import Array, Signature, operator
 
@@ -336,7 +337,7 @@ def gno_pack(
     --------
     gno_unpack : back, without a copy.
     """
-    return np.concatenate([np.ravel(part) for part in (U, b_u, V, b_v)])
+    return packed("gno_pack", {"U": U, "b_u": b_u, "V": V, "b_v": b_v})
 
 
 def gno_unpack(
@@ -376,10 +377,28 @@ def gno_unpack(
     """
     shapes = (d, n_hidden), (n_hidden,), (n_hidden, *kernel_shape), kernel_shape
     ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes])
-    if params.shape != (ends[-1],) or not params.flags.c_contiguous:
-        raise ValueError(
-            f"gno_unpack: params has shape {params.shape}, needs ({ends[-1]},) and contiguous"
-        )
+    check_vector("gno_unpack", "params", params, int(ends[-1]))
     parts = np.split(params, ends[:-1])
     U, b_u, V, b_v = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
     return U, b_u, V, b_v
+
+
+def packed(name: str, parts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """Arrays one behind the other in a vector, and no gradient lost on the way."""
+    for label, part in parts.items():
+        if not isinstance(part, np.ndarray | list | tuple):
+            raise TypeError(
+                f"{name}: {label} is of type {type(part).__name__}, needs a NumPy array; "
+                "torch.cat([part.flatten() for part in ...]) packs tensors, and "
+                "gnograd.autodiff.concatenate([part.reshape(-1) for part in ...]) arrays on a tape"
+            )
+        refuse_mask(name, label, part)
+    return np.concatenate([np.ravel(part) for part in parts.values()])
+
+
+def check_vector(name: str, label: str, vector: NDArray[Any], n: int) -> None:
+    """Refuse what cannot be cut into views."""
+    if not isinstance(vector, np.ndarray):
+        raise TypeError(f"{name}: {label} is of type {type(vector).__name__}, needs a NumPy array")
+    if vector.shape != (n,) or not vector.flags.c_contiguous:
+        raise ValueError(f"{name}: {label} has shape {vector.shape}, needs ({n},) and contiguous")

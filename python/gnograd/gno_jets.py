@@ -11,9 +11,10 @@ from typing import Any, ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS
+from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS, check_vector, packed
 from gnograd.graph import Graph
-from gnograd.operator import Array, Operator, Signature
+from gnograd.operator import Array, Operator, Signature, operator
+from gnograd.static import AT_LEAST_1
 
 __all__ = [
     "gno_pack_layers",
@@ -33,37 +34,18 @@ CHOICES = {
 P = ParamSpec("P")
 
 
-class WithLayers(Operator[P]):
-    """Operator with a list of hidden widths."""
-
-    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        static = super().complete(given)
-        widths = static["widths"]
-        if not isinstance(widths, list | tuple) or not widths or not all(map(_is_width, widths)):
-            raise ValueError(
-                f"{self.name}: widths is {widths!r}, needs a list of the widths of the hidden "
-                "layers, at least 1 each"
-            )
-        return {**static, "widths": [int(width) for width in widths]}
-
-
-def _is_width(value: object) -> bool:
-    return isinstance(value, int | np.integer) and int(value) > 0
-
-
 def _signature(second: Mapping[str, str], n_second: str, static: Mapping[str, Any]) -> Signature:
     """Shapes, with those of the second derivatives and their number for a weight."""
     full, widths = static["kernel"] == "full", static["widths"]
     kernel, out = ("F_in F_out", "F_out") if full else ("F_in", "F_in")
     seen = "2*d" if static["geometry"] == "pair" else "d"
-    deeper = sum((before + 1) * width for before, width in pairwise(widths))
     return Signature(
         inputs={
             "h": "n_src F_in" if full else "n_src F_in or None",
             "x": "n_dst d",
             "y": "n_src d",
-            "layers": f"({seen}+1)*{widths[0]}+{deeper}",
-            "V": f"{widths[-1]} {kernel}",
+            "layers": f"({seen}+1)*first_width+deeper_layers",
+            "V": f"last_width {kernel}",
             "b_v": kernel,
             "edge_weight": "n_edges or None",
             "weight_derivatives": f"n_edges {n_second} or None",
@@ -73,14 +55,19 @@ def _signature(second: Mapping[str, str], n_second: str, static: Mapping[str, An
             "gradient": f"n_dst d {out}",
             **{name: f"{shape} {out}" for name, shape in second.items()},
         },
-        arguments=f"graph d F_in {out} {len(widths)} widths geometry activation reduction kernel",
+        arguments=f"graph d F_in {out} n_widths widths geometry activation reduction kernel",
+        sizes={
+            "first_width": widths[0],
+            "last_width": widths[-1],
+            "deeper_layers": sum((before + 1) * width for before, width in pairwise(widths)),
+            "n_widths": len(widths),
+        },
     )
 
 
-def _operator(n_derivatives: str, **second: str) -> Callable[[Callable[P, Array]], WithLayers[P]]:
-    return lambda declaration: WithLayers(
-        declaration, partial(_signature, second, n_derivatives), CHOICES
-    )
+def _operator(n_derivatives: str, **second: str) -> Callable[[Callable[P, Array]], Operator[P]]:
+    signature = partial(_signature, second, n_derivatives)
+    return operator(signature, choices=CHOICES, limits={"widths": AT_LEAST_1})
 
 
 @_operator("d+1", laplacian="n_dst")
@@ -297,11 +284,30 @@ def gno_pack_layers(layers: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> NDAr
     -------
     packed : array, (n,)
 
+    Raises
+    ------
+    TypeError
+        A weight or bias that is no NumPy array: a copy of a tensor would have no gradient.
+    ValueError
+        Widths that do not fit those of the layer before.
+
     See Also
     --------
     gno_unpack_layers : back, without a copy.
     """
-    return np.concatenate([np.ravel(part) for layer in layers for part in layer])
+    parts: dict[str, NDArray[Any]] = {}
+    before: int | None = None
+    for k, (U, b) in enumerate(layers, 1):
+        parts |= {f"U_{k}": U, f"b_{k}": b}
+        shapes = np.shape(U), np.shape(b)
+        if len(shapes[0]) != 2 or shapes[1] != shapes[0][1:] or before not in (None, shapes[0][0]):
+            needed = "width before" if before is None else before
+            raise ValueError(
+                f"gno_pack_layers: U_{k} and b_{k} have shapes {shapes[0]} and {shapes[1]}, "
+                f"need ({needed}, width) and (width,)"
+            )
+        (before,) = shapes[1]
+    return packed("gno_pack_layers", parts)
 
 
 def gno_unpack_layers(
@@ -335,10 +341,7 @@ def gno_unpack_layers(
     """
     before = [n_in, *widths[:-1]]
     n = sum((m + 1) * width for m, width in zip(before, widths, strict=True))
-    if packed.shape != (n,) or not packed.flags.c_contiguous:
-        raise ValueError(
-            f"gno_unpack_layers: packed has shape {packed.shape}, needs ({n},) and contiguous"
-        )
+    check_vector("gno_unpack_layers", "packed", packed, n)
     layers, start = [], 0
     for m, width in zip(before, widths, strict=True):
         middle, end = start + m * width, start + (m + 1) * width

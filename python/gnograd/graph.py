@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnograd import _core
-from gnograd.backends.cpu import address, check_status
+from gnograd.backends.cpu import address, check_status, refuse_mask
 from gnograd.neighbors import neighbors, shape_of
+from gnograd.static import AT_LEAST_0, LARGEST, integer
 
 __all__ = ["EdgesBySource", "Graph", "graph_by_number"]
 
@@ -45,7 +46,8 @@ class Graph:
     indices : array of int32 or int64, (n_edges,)
         Source of every edge.
     n_src : int, optional
-        Number of sources; the number of destinations when left out.
+        Number of sources, less than 2**31; the number of destinations when left out. Every node
+        takes memory on both sides, whether it has edges or not.
     edge_ids : array of int32 or int64, (n_edges,), optional
         Row of the caller's edge arrays that every edge uses, a permutation. Left out, the rows
         are in the order of `indices`.
@@ -92,7 +94,7 @@ class Graph:
         sources = _integers("indices", indices)
         ids = None if edge_ids is None else _integers("edge_ids", edge_ids)
         n_dst = first.size - 1
-        n_src = n_dst if n_src is None else _count("n_src", n_src)
+        n_src = n_dst if n_src is None else _nodes("n_src", n_src)
         if ids is not None and ids.size != sources.size:
             raise ValueError(f"graph: edge_ids has {ids.size} entries, needs {sources.size}")
         handle = np.zeros(1, np.int64)
@@ -148,16 +150,13 @@ class Graph:
         source, destination = _integers("src", src), _integers("dst", dst)
         if source.size != destination.size:
             raise ValueError(f"graph: src has {source.size} entries but dst has {destination.size}")
-        n_dst = n_src if n_dst is None else n_dst
+        n_src = None if n_src is None else _nodes("n_src", n_src)
+        n_dst = n_src if n_dst is None else _nodes("n_dst", n_dst)
         if n_dst is None:
-            n_dst = int(max(source.max(initial=-1), destination.max(initial=-1))) + 1
-        n_dst = _count("n_dst", n_dst)
-        bad = np.flatnonzero((destination < 0) | (destination >= n_dst))
-        if bad.size:
-            raise IndexError(
-                f"graph: dst[{bad[0]}] is {destination[bad[0]]}, "
-                f"not one of {n_dst} destination nodes"
-            )
+            n_dst = 1 + max(_largest("src", source), _largest("dst", destination))
+        n_src = n_dst if n_src is None else n_src
+        _check_range("src", source, n_src, "source")
+        _check_range("dst", destination, n_dst, "destination")
         offsets = np.zeros(n_dst + 1, np.int64)
         np.cumsum(np.bincount(destination, minlength=n_dst), out=offsets[1:])
         if np.all(destination[1:] >= destination[:-1]):
@@ -322,6 +321,7 @@ def graph_by_number(number: int) -> Graph:
 
 def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     """Contiguous int64 copy of a vector of int32 or int64."""
+    refuse_mask("graph", name, values)
     array = np.asarray(values)
     if array.size == 0 and not isinstance(values, np.ndarray):
         array = array.astype(np.int64)
@@ -332,13 +332,25 @@ def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     return np.array(array, dtype=np.int64)
 
 
-def _count(name: str, value: int) -> int:
-    """A number of nodes as a Python integer."""
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        if value < 0:
-            raise ValueError(f"graph: {name} is {value}, needs a number that is not negative")
-        return int(value)
-    raise TypeError(f"graph: {name} is {value!r}, needs an integer")
+def _nodes(name: str, value: Any) -> int:
+    """A number of nodes."""
+    return integer(f"graph: {name}", value, AT_LEAST_0)
+
+
+def _largest(name: str, ends: NDArray[np.int64]) -> int:
+    """The largest of some nodes, -1 if there are none; nothing that would take absurd memory."""
+    largest = int(ends.max(initial=-1))
+    if largest >= LARGEST:
+        edge = int(np.argmax(ends))
+        raise IndexError(f"graph: {name}[{edge}] is {largest}, needs less than {LARGEST}")
+    return largest
+
+
+def _check_range(name: str, ends: NDArray[np.int64], n: int, kind: str) -> None:
+    """Compare ends of edges with a number of nodes."""
+    bad = np.flatnonzero((ends < 0) | (ends >= n))
+    if bad.size:
+        raise IndexError(f"graph: {name}[{bad[0]}] is {ends[bad[0]]}, not one of {n} {kind} nodes")
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnograd.backends import backend_of, cpu
+from gnograd.static import boolean, integer, number, shown
 
 __all__ = ["MOST_AXES", "Neighbors", "checked_items", "neighbors", "shape_of"]
 
@@ -71,7 +72,8 @@ def neighbors(
         Points that are not finite or not of the same dimension, a negative radius or period, items
         that do not fit.
     TypeError
-        Points on different devices, or that are no floats on a GPU.
+        Points on different devices, that are no real numbers, or no floats on a GPU; a radius that
+        is not one number.
     NotImplementedError
         More than three axes on a GPU, or a dtype that the kernels lack.
 
@@ -87,6 +89,8 @@ def neighbors(
     >>> offsets, indices
     (array([0, 2, 4, 5]), array([0, 1, 0, 1, 2], dtype=int32))
     """
+    radius = number("neighbors: radius", radius)
+    include_self = boolean("neighbors: include_self", include_self)
     if not radius >= 0:
         raise ValueError(f"neighbors: radius is {radius}, needs a number that is not negative")
     if destinations is not None and not include_self:
@@ -99,11 +103,13 @@ def neighbors(
     find: Callable[..., Neighbors] = _on_gpu if on_gpu[0] else _on_cpu
     points = [sources, destinations]
     if find is _on_cpu:
-        points = [np.asarray(x, np.float64) for x in points]
+        points = [_coordinates("sources", sources), _coordinates("destinations", destinations)]
     shapes = [shape_of(x) for x in points]
     for name, shape in zip(("sources", "destinations"), shapes, strict=True):
         if len(shape) != 2:
             raise ValueError(f"neighbors: {name} has shape {shape}, needs (points, d)")
+        if shape[1] == 0:
+            raise ValueError(f"neighbors: {name} has shape {shape}, needs one coordinate or more")
     (n_src, d), (n_dst, _) = shapes
     if shapes[1][1] != d:
         raise ValueError(
@@ -113,7 +119,7 @@ def neighbors(
         "neighbors",
         {"source_items": (source_items, n_src), "destination_items": (destination_items, n_dst)},
     )
-    return find(*points, float(radius), _box(period, d), items, not include_self)
+    return find(*points, radius, _box(period, d), items, not include_self)
 
 
 def shape_of(points: Any) -> tuple[int, ...]:
@@ -144,7 +150,7 @@ def checked_items(
         raise ValueError(f"{operator}: {first} goes with {second}: give both or none")
     checked = []
     for name, (items, n) in given.items():
-        entries = [0, n] if items is None else [int(entry) for entry in items]
+        entries = [0, n] if items is None else _entries(f"{operator}: {name}", items)
         if len(entries) < 2 or entries[0] != 0 or entries[-1] != n or sorted(entries) != entries:
             raise ValueError(
                 f"{operator}: {name} is {entries}, needs to ascend from 0 to the {n} points"
@@ -159,12 +165,32 @@ def checked_items(
 
 def _box(period: ArrayLike | None, d: int) -> NDArray[np.float64]:
     """Length of the box along every axis, 0 where it is open."""
-    given = np.asarray(0 if period is None else period, np.float64)
+    given = _real("period", 0 if period is None else period)
     if given.shape not in ((), (1,), (d,)):
         raise ValueError(f"neighbors: period has shape {given.shape}, needs one number or {d}")
     if not (np.isfinite(given) & (given >= 0)).all():
         raise ValueError(f"neighbors: period is {given}, needs numbers that are not negative")
     return np.broadcast_to(given, d).copy()
+
+
+def _entries(label: str, items: Any) -> list[int]:
+    entries = items.tolist() if hasattr(items, "tolist") else items
+    if not isinstance(entries, Iterable) or isinstance(entries, str):
+        raise TypeError(f"{label} is {shown(items)}, needs integers")
+    return [integer(f"{label}[{k}]", entry) for k, entry in enumerate(entries)]
+
+
+def _coordinates(name: str, points: Any) -> NDArray[np.float64]:
+    cpu.refuse_mask("neighbors", name, points)
+    return _real(name, points)
+
+
+def _real(name: str, values: Any) -> NDArray[np.float64]:
+    """An array of float64; text is not parsed, and complex numbers keep both their parts."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf" and array.size:
+        raise TypeError(f"neighbors: {name} is {array.dtype}, needs real numbers")
+    return array.astype(np.float64, copy=False)
 
 
 def _not_finite(name: str) -> ValueError:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnograd.operator import Array, Signature, function, operator
+from gnograd.static import AT_LEAST_0, AT_LEAST_1, Limits, integer, shown
 
 __all__ = [
     "compress",
@@ -21,6 +22,8 @@ __all__ = [
 ]
 
 DUPLICATES = {"ignore": 0, "error": 1, "count": 2}
+_OFFSET, _WINDOW = Limits(endless=True), Limits(1, endless=True)
+_COMPRESSED = {"block": AT_LEAST_1, "stride": AT_LEAST_1}
 _FAULTS = (
     (IndexError, "block_index names a block that the sequence of query {} does not have"),
     (ValueError, "block_index names a block twice for query {}"),
@@ -31,8 +34,7 @@ def _attention(static: Mapping[str, Any], arguments: str, outputs: str = "out") 
     """Signature of the three branches; `arguments` are those that come after the sizes."""
     shapes = {"out": "Tq Hq Dv", "lse": "real Tq Hq"}
     scale = "Dk**-0.5" if static["scale"] is None else "scale"
-    sequences = "1" if static["cu_q"] is None else "n_sequences"
-    arguments = arguments.replace("scale", scale).replace("n_sequences", sequences)
+    arguments = arguments.replace("scale", scale).replace("n_sequences", _sequences(static))
     return Signature(
         inputs={"q": "Tq Hq Dk", "k": "Tk Hk Dk", "v": "Tk Hk Dv"},
         outputs={name: shapes[name] for name in outputs.split()},
@@ -42,11 +44,12 @@ def _attention(static: Mapping[str, Any], arguments: str, outputs: str = "out") 
     )
 
 
+def _sequences(static: Mapping[str, Any]) -> str:
+    """Number of sequences: those of `cu_q` and `cu_k`, or one."""
+    return "1" if static["cu_q"] is None and static["cu_k"] is None else "n_sequences"
+
+
 def _selected(static: Mapping[str, Any]) -> Signature:
-    if static["query_block"] < 1:
-        raise ValueError(
-            f"selected_attention: query_block is {static['query_block']}, needs at least 1"
-        )
     signature = _attention(
         static,
         "n n_sequences block_index cu_q cu_k block_size scale causal q_offset query_block "
@@ -56,6 +59,7 @@ def _selected(static: Mapping[str, Any]) -> Signature:
         inputs={**signature.inputs, "slot_gate": "Tq Hk n or None"},
         arrays={"block_index": "int32 (Tq+query_block-1)//query_block Hk n", **signature.arrays},
         faults=_FAULTS if static["duplicates"] == "error" else (),
+        not_negative=("slot_gate",),
     )
 
 
@@ -64,7 +68,11 @@ def _window(static: Mapping[str, Any]) -> Signature:
     return _attention(static, f"n_sequences cu_q cu_k {window} scale causal q_offset")
 
 
-@operator(_selected, choices={"duplicates": DUPLICATES})
+@operator(
+    _selected,
+    choices={"duplicates": DUPLICATES},
+    limits={"block_size": Limits(1, 256), "q_offset": _OFFSET, "query_block": _WINDOW},
+)
 def selected_attention(
     q: Array,
     k: Array,
@@ -95,7 +103,8 @@ def selected_attention(
     k, v : array, (Tk, Hk, Dk), (Tk, Hk, Dv)
         Keys and values; Dk and Dv up to 256.
     slot_gate : array, (Tq, Hk, n), optional
-        Gates, not negative.
+        Gates, not negative. On a GPU and on a tape, where this is not looked for, a negative one
+        is 0 to the value, and derivatives have no meaning.
     block_index : array of int32, (ceil(Tq / query_block), Hk, n)
         Numbers of the selected blocks in their sequence; -1 is an empty slot.
     block_size : int
@@ -109,7 +118,7 @@ def selected_attention(
     cu_q, cu_k : array of int64, (n_sequences + 1,), optional
         First token of every packed sequence, and the end; one sequence when left out.
     query_block : int
-        Consecutive queries that share a row of `block_index`.
+        Consecutive queries that share a row of `block_index`; more than there are is all.
     duplicates : {"ignore", "error", "count"}
         A block named twice for a query counts once, is refused, or counts twice. Of those that
         count once, the first slot's gate counts.
@@ -160,7 +169,8 @@ def selected_attention(
 @operator(
     lambda static: _attention(
         static, "n_sequences cu_q cu_k block stride scale causal q_offset", "out lse"
-    )
+    ),
+    limits={**_COMPRESSED, "q_offset": _OFFSET},
 )
 def compressed_attention(  # type: ignore[empty-body]
     q: Array,
@@ -210,7 +220,7 @@ def compressed_attention(  # type: ignore[empty-body]
     """
 
 
-@operator(_window)
+@operator(_window, limits={"window": _WINDOW, "q_offset": _OFFSET})
 def window_attention(
     q: Array,
     k: Array,
@@ -234,8 +244,8 @@ def window_attention(
     window : int, optional
         Causal: the query at position s sees the keys at ``s + q_offset - window + 1 ..
         s + q_offset``. Otherwise every sequence is cut into balls of `window` tokens, and a query
-        sees the keys of its ball. No limit when left out: balls of varying sizes are then given
-        as sequences.
+        sees the keys of its ball. No limit when left out, nor when larger than all sequences:
+        balls of varying sizes are then given as sequences.
     scale : float, optional
         ``1 / sqrt(Dk)`` when left out.
     causal : bool
@@ -262,24 +272,22 @@ def window_attention(
 
 
 def _compress(static: Mapping[str, Any]) -> Signature:
-    block, stride, cu = static["block"], static["stride"], static["cu"]
-    if min(block, stride) < 1:
-        raise ValueError("compress: block and stride must be at least 1")
+    cu, n, sizes = static["cu"], "(T>=block)*((T-block+stride)//stride)", {}
     if static["n_compressed"] is not None:
         n = "n_compressed"
     elif cu is not None:
-        n = str(compressed_offsets(cu, block, stride)[-1])
-    else:
-        n = f"(T>={block})*((T-{block}+{stride})//{stride})"
+        n = "Tc"
+        sizes[n] = int(compressed_offsets(_borders(cu), static["block"], static["stride"])[-1])
     return Signature(
         inputs={"x": "T H D", "w": "block H"},
         outputs={"out": f"{n} H D"},
         arguments=f"T H D {'1' if cu is None else 'n_sequences'} cu block stride {n}",
         arrays={"cu": "int64 n_sequences+1 or None"},
+        sizes=sizes,
     )
 
 
-@operator(_compress)
+@operator(_compress, limits={**_COMPRESSED, "n_compressed": AT_LEAST_0})
 def compress(
     x: Array,
     w: Array,
@@ -348,31 +356,57 @@ def compressed_offsets(cu: ArrayLike, block: int, stride: int) -> NDArray[np.int
     >>> gg.compressed_offsets([0, 7, 10, 18], block=4, stride=2)
     array([0, 2, 2, 5])
     """
-    lengths = np.diff(np.asarray(cu))
+    block = integer("compressed_offsets: block", block, AT_LEAST_1)
+    stride = integer("compressed_offsets: stride", stride, AT_LEAST_1)
+    borders = np.asarray(cu)
+    if borders.ndim != 1 or borders.dtype.kind not in "iu":
+        raise TypeError(
+            f"compressed_offsets: cu is {shown(borders)} of {borders.dtype}, needs integers along "
+            "one axis"
+        )
+    lengths = np.diff(borders)
     counts = np.where(lengths >= block, (lengths - block) // stride + 1, 0)
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _select(static: Mapping[str, Any]) -> Signature:
-    if static["query_block"] < 1:
-        raise ValueError(f"select_blocks: query_block is {static['query_block']}, needs at least 1")
-    if static["n_blocks"] < 0:
-        raise ValueError(f"select_blocks: n_blocks is {static['n_blocks']}, needs at least 0")
     scale = "Dk**-0.5" if static["scale"] is None else "scale"
-    sequences = "1" if static["cu_q"] is None else "n_sequences"
-    n_keys = "Tq" if static["n_keys"] is None else "n_keys"
-    if static["cu_k"] is not None and static["n_keys"] is None:
-        n_keys = str(int(np.asarray(static["cu_k"]).ravel()[-1]))
+    n_keys, sizes = "Tq", {}
+    if static["n_keys"] is not None:
+        n_keys = "n_keys"
+    elif static["cu_k"] is not None:
+        n_keys = "Tk"
+        sizes[n_keys] = int(_borders(static["cu_k"])[-1])
     return Signature(
         inputs={"q": "Tq Hq Dk", "k": "Tc Hk Dk", "lse": "real Tq Hq"},
         outputs={"block_index": "int32 (Tq+query_block-1)//query_block Hk n_blocks"},
-        arguments=f"Tq Tc {n_keys} Hq Hk Dk n_blocks {sequences} cu_q cu_k block stride "
+        arguments=f"Tq Tc {n_keys} Hq Hk Dk n_blocks {_sequences(static)} cu_q cu_k block stride "
         f"block_size {scale} causal q_offset query_block first_blocks local_blocks exclude_own",
         arrays={"cu_q": "int64 n_sequences+1 or None", "cu_k": "int64 n_sequences+1 or None"},
+        sizes=sizes,
     )
 
 
-@function(_select)
+def _borders(cu: Array) -> NDArray[Any]:
+    """Borders of sequences; something like them for what checks of arrays refuse afterwards."""
+    borders = np.asarray(cu)
+    fits = borders.ndim == 1 and borders.size > 0 and borders.dtype.kind in "iu"
+    return borders if fits else np.zeros(1, np.int64)
+
+
+@function(
+    _select,
+    limits={
+        **_COMPRESSED,
+        "block_size": AT_LEAST_1,
+        "n_blocks": AT_LEAST_0,
+        "n_keys": AT_LEAST_0,
+        "q_offset": _OFFSET,
+        "query_block": _WINDOW,
+        "first_blocks": AT_LEAST_0,
+        "local_blocks": AT_LEAST_0,
+    },
+)
 def select_blocks(
     q: Array,
     k: Array,

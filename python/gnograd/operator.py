@@ -5,7 +5,8 @@ A `Function` has the forward face alone, an `Operator` all four. Either is decla
 without a body, whose positional arguments are the (differentiable) inputs and whose keyword
 arguments are static, and by a `Signature` that says what the kernels take. Everything else is
 written once, here: checks of type, dtype, device and shape, memory for the results, and the order
-of arguments, which is the same for all kernels::
+of arguments, which is the same for all kernels. Static arguments are converted by the types they
+are declared with (`gnograd.static`)::
 
     forward   arguments, inputs, outputs, saved
     vjp       arguments, cotangents, inputs, saved, gradients
@@ -24,9 +25,10 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias, cast
 import numpy as np
 
 from gnograd import shapes
-from gnograd.backends import backend_of
+from gnograd.backends import backend_of, cpu, memory
 from gnograd.graph import Graph
 from gnograd.shapes import Shape
+from gnograd.static import Limits, converter
 
 __all__ = ["Array", "Function", "Operator", "Signature", "function", "operator", "spread"]
 
@@ -40,7 +42,8 @@ class Signature(NamedTuple):
 
     Shapes are written in the notation of `gnograd.shapes`: ``"n_edges H"``. There ``n_src``,
     ``n_dst`` and ``n_edges`` are those of the graph, static integers are known by their names,
-    and all other sizes are read off the inputs, in their order.
+    and all other sizes are read off the inputs, in their order. A size that has to be computed goes
+    into `sizes` and is named, too: what users give never becomes part of a text.
     """
 
     inputs: Mapping[str, str]
@@ -55,6 +58,13 @@ class Signature(NamedTuple):
     is that output; "None" is one that these static arguments do not need."""
     arrays: Mapping[str, str] = MappingProxyType({})
     """Shapes of static arguments that are arrays, each with its dtype."""
+    sizes: Mapping[str, int] = MappingProxyType({})
+    """Sizes that follow from static arguments, besides these themselves."""
+    not_negative: Collection[str] = ()
+    """Inputs that must not be negative; on a GPU, where the host would have to wait, it is not
+    looked for."""
+    summed: Collection[str] = ()
+    """Inputs whose gradients may be written to one array, which gets their sum."""
 
     @property
     def needed(self) -> list[bool]:
@@ -76,6 +86,7 @@ class Signature(NamedTuple):
 def operator(
     signature: Signature | Callable[[Mapping[str, Any]], Signature],
     choices: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    limits: Mapping[str, Limits] = MappingProxyType({}),
 ) -> Callable[[Callable[P, Array]], Operator[P]]:
     """Make an operator of a function without a body.
 
@@ -85,16 +96,19 @@ def operator(
         A callable gets the static arguments by name, where shapes depend on them.
     choices : dict of dict
         Static arguments that are chosen by name, and the codes of their choices.
+    limits : dict of Limits
+        What static integers may be.
     """
-    return lambda declaration: Operator(declaration, signature, choices)
+    return lambda declaration: Operator(declaration, signature, choices, limits)
 
 
 def function(
     signature: Signature | Callable[[Mapping[str, Any]], Signature],
     choices: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    limits: Mapping[str, Limits] = MappingProxyType({}),
 ) -> Callable[[Callable[P, Array]], Function[P]]:
     """Make a function that has no derivatives; arguments as for `operator`."""
-    return lambda declaration: Function(declaration, signature, choices)
+    return lambda declaration: Function(declaration, signature, choices, limits)
 
 
 class Function(Generic[P]):
@@ -117,27 +131,37 @@ class Function(Generic[P]):
     Raises
     ------
     TypeError
-        An argument missing or unknown, not an array, of another dtype or device than the first.
+        An argument missing or unknown, not an array, of another dtype or device than the first; a
+        static argument of another type than declared.
     ValueError
-        A shape that does not fit, a static argument that is none of its choices.
+        A shape that does not fit, a static argument that is none of its choices or outside its
+        limits; memory for results that is read-only or shared with another array of the call.
     MemoryError
         Temporary memory could not be had.
     NotImplementedError
         The arrays are on a GPU, and there is no kernel for them.
     """
 
+    _replaced: Collection[str] = ()
+    """Static arguments of the declaration that `complete` puts others in place of."""
+
     def __init__(
         self,
         declaration: Callable[P, Array],
         signature: Signature | Callable[[Mapping[str, Any]], Signature],
         choices: Mapping[str, Mapping[str, int]],
+        limits: Mapping[str, Limits],
     ) -> None:
         functools.update_wrapper(self, declaration)
         self.name = declaration.__name__
         declared = inspect.signature(declaration)
         parameters = declared.parameters.values()
         self.inputs = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
-        self.static = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        self.static = {
+            p.name: p.default
+            for p in parameters
+            if p.kind is p.KEYWORD_ONLY and p.name not in self._replaced
+        }
         self.arrays = tuple(
             name
             for name in self.static
@@ -146,6 +170,14 @@ class Function(Generic[P]):
         self.n_outputs = str(declared.return_annotation).count("Array")
         self._signature = signature
         self._choices = choices
+        self._converters = {
+            name: self._converter(name, str(declared.parameters[name].annotation), limits)
+            for name in self.static
+            if name not in self.arrays
+        }
+        self._rules = [
+            (name, default, self._converters.get(name)) for name, default in self.static.items()
+        ]
 
     def __repr__(self) -> str:
         return f"<gnograd operator {self.name}>"
@@ -173,7 +205,8 @@ class Function(Generic[P]):
         return_saved : bool, optional
             Return ``(y, saved)``; `saved` makes a later `vjp` cheaper.
         out : tuple of array, optional
-            Memory for the results, in the order of `results`; None is new memory.
+            Memory for the results, in the order of `results`, which no other array of the call has
+            a part of; None is new memory.
         **static
             Static arguments.
         """
@@ -220,7 +253,8 @@ class Function(Generic[P]):
         {'kappa': ((10, 3, 4), 'float64')}
         """
         values = self.complete(static)
-        signature, sizes = self._signature_for(values), _known_sizes(values)
+        signature = self._signature_for(values)
+        sizes = _known_sizes(values, signature)
         first = of_first = ""
         for (name, spec), given in zip(signature.inputs.items(), inputs, strict=True):
             if given is None:
@@ -267,7 +301,7 @@ class Function(Generic[P]):
         return [*ordered, *(static.pop(name) for name in self.arrays)], static
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Static arguments in their order, with defaults, checked.
+        """Static arguments in their order, with defaults, checked and converted.
 
         Parameters
         ----------
@@ -277,20 +311,40 @@ class Function(Generic[P]):
         for name in given:
             if name not in self.static:
                 raise TypeError(f"{self.name}: unknown argument {name!r}")
-        static = {**self.static, **given}
-        for name, value in static.items():
-            if value is inspect.Parameter.empty:
+        static = {}
+        for name, default, convert in self._rules:
+            if name in given:
+                value = given[name]
+                static[name] = value if convert is None else convert(value)
+            elif default is inspect.Parameter.empty:
                 raise TypeError(f"{self.name}: {name} is missing")
-            if name == "graph" and not isinstance(value, Graph):
-                raise TypeError(f"{self.name}: graph is {_kind(value)}, needs a gnograd.Graph")
-            if name in self._choices and (
-                not isinstance(value, str) or value not in self._choices[name]
-            ):
-                raise ValueError(
-                    f"{self.name}: {name} is {value!r}, needs one of "
-                    + ", ".join(map(repr, self._choices[name]))
-                )
+            else:
+                static[name] = default
         return static
+
+    def convert(self, name: str, value: Any) -> Any:
+        """One static argument in the form that kernels take, checked before there is a call."""
+        return self._converters[name](value)
+
+    def codes(self, static: Mapping[str, Any]) -> dict[str, Any]:
+        """Static arguments, complete, with the codes of what was chosen by name."""
+        return {
+            name: self._choices[name][value] if name in self._choices else value
+            for name, value in static.items()
+        }
+
+    def _converter(
+        self, name: str, annotation: str, limits: Mapping[str, Limits]
+    ) -> Callable[[Any], Any]:
+        if annotation.startswith("Graph"):
+            return self._graph
+        label = f"{self.name}: {name}"
+        return converter(label, annotation, self._choices.get(name), limits.get(name, Limits()))
+
+    def _graph(self, value: Any) -> Graph:
+        if isinstance(value, Graph):
+            return value
+        raise TypeError(f"{self.name}: graph is {_kind(value)}, needs a gnograd.Graph")
 
     def _ordered(
         self, inputs: tuple[Array, ...], arguments: Mapping[str, Any]
@@ -312,8 +366,7 @@ class Function(Generic[P]):
 
     def _call(self, inputs: Sequence[Array], static: Mapping[str, Any]) -> _Call:
         values = self.complete(static)
-        codes = {name: table[values[name]] for name, table in self._choices.items()}
-        return _Call(self.name, self._signature_for(values), inputs, values, codes)
+        return _Call(self.name, self._signature_for(values), inputs, values, self.codes(values))
 
 
 class Operator(Function[P]):
@@ -453,15 +506,16 @@ class _Call:
         signature: Signature,
         inputs: Sequence[Array],
         static: Mapping[str, Any],
-        codes: Mapping[str, int],
+        codes: Mapping[str, Any],
     ) -> None:
         self.name = name
         self.signature = signature
-        self._sizes = _known_sizes(static)
-        self._static = {**static, **codes}
+        self._sizes = _known_sizes(static, signature)
+        self._static = dict(codes)
         for argument, value in static.items():
             if isinstance(value, list):  # of integers; kernels get their address
                 self._static[argument] = np.array(value, np.int64)
+        self._checked: list[tuple[str, Array]] = []
         self._first = ""
         self._dtype = ""
         self._like: Array = None
@@ -476,6 +530,8 @@ class _Call:
         if self._backend is None:
             raise TypeError(f"{name}: needs one of {', '.join(signature.inputs)}, got none of them")
         shapes.close(signature.inputs.values(), self._sizes)
+        if signature.not_negative and self._backend is cpu:
+            self._check_signs()
 
     def cotangents(self, cotangent: Array) -> tuple[Array, ...]:
         """Cotangents of the outputs; of several, some may be None."""
@@ -518,10 +574,22 @@ class _Call:
         self, specs: Mapping[str, str], out: Sequence[Array] | None = None
     ) -> tuple[Array, ...]:
         """Memory for results: the caller's as far as it is given, else new."""
-        given = self._arrays("out for ", out or (), specs, absent=True)
-        for name, array, mine in zip(specs, out or (), given, strict=False):
+        if out is None:
+            return tuple(None if spec == "None" else self.empty(spec) for spec in specs.values())
+        if not isinstance(out, tuple | list):
+            raise TypeError(f"{self.name}: out is {_kind(out)}, needs a tuple of arrays")
+        others = list(self._checked)
+        given = self._arrays("out for ", out, specs, absent=True)
+        results: dict[str, Array] = {}
+        for name, array, mine in zip(specs, out, given, strict=False):
             if array is not mine:
                 raise ValueError(f"{self.name}: out for {name} is not contiguous")
+            summed = name in self.signature.summed and any(
+                array is results.get(f"out for {other}") for other in self.signature.summed
+            )
+            if array is not None and not summed:
+                results[f"out for {name}"] = array
+        memory.check_results(self.name, [*results.items()], others)
         return tuple(
             self.empty(spec) if array is None and spec != "None" else array
             for array, spec in zip(given, specs.values(), strict=True)
@@ -576,13 +644,29 @@ class _Call:
         except RuntimeError as error:
             raise RuntimeError(f"{self.name}: {label} is on a GPU, but {error}") from None
         if backend is None:
-            raise TypeError(f"{self.name}: {label} is {_kind(array)}, needs an array")
+            raise TypeError(
+                f"{self.name}: {label} is {_kind(array)}, needs an array{_place_of(array)}"
+            )
+        if backend is cpu:
+            cpu.refuse_mask(self.name, label, array)
+        self._checked.append((label, array))
         shape, dtype = backend.describe(array)
         if self._backend is None:
             self._like = array
         self._check_kind(label, backend, dtype, spec)
         shapes.match(f"{self.name}: {label}", shape, spec, self._sizes)
         return backend.contiguous(array)
+
+    def _check_signs(self) -> None:
+        for name, array in zip(self.signature.inputs, self.inputs, strict=True):
+            if name not in self.signature.not_negative or array is None:
+                continue
+            if array.min(initial=0) < 0:
+                place = np.unravel_index(np.nanargmin(array), array.shape)
+                entry = f"{name}[{', '.join(map(str, place))}]"
+                raise ValueError(
+                    f"{self.name}: {entry} is {array[place]}, needs a number that is not negative"
+                )
 
     def _check_kind(self, label: str, backend: ModuleType, dtype: str, spec: str) -> None:
         """Check device and dtype: those of the first array, unless the dtype is prescribed."""
@@ -618,19 +702,24 @@ def _missing(operator: str, label: str, spec: str, sizes: Mapping[str, int]) -> 
     return TypeError(f"{operator}: {label} is missing, needs an array of shape {readable}")
 
 
-def _known_sizes(static: Mapping[str, Any]) -> dict[str, int]:
+def _known_sizes(static: Mapping[str, Any], signature: Signature) -> dict[str, int]:
     """Sizes that the static arguments tell."""
-    sizes = {
-        name: int(value)
-        for name, value in static.items()
-        if isinstance(value, int | np.integer) and not isinstance(value, bool)
-    }
+    sizes = {name: value for name, value in static.items() if type(value) is int}
     graph = static.get("graph")
     if graph is not None:
         sizes.update(n_src=graph.n_src, n_dst=graph.n_dst, n_edges=graph.n_edges)
+    sizes.update(signature.sizes)
     return sizes
 
 
 def _kind(value: object) -> str:
     """What a wrong argument is, for messages."""
     return "None" if value is None else f"of type {type(value).__name__}"
+
+
+def _place_of(value: object) -> str:
+    """Where the arrays of other libraries are taken, for messages."""
+    library = type(value).__module__.partition(".")[0]
+    if library in ("torch", "jax", "jaxlib"):
+        return f"; gnograd.{library.removesuffix('lib')} takes those of {library}"
+    return ""

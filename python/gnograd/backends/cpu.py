@@ -41,7 +41,7 @@ def check_status(status: int, more: Mapping[int, type[Exception]] = MappingProxy
     raise {**_EXCEPTIONS, **more}.get(status, RuntimeError)(message)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def dtype_name(dtype: object) -> str:
     """``"float32"``, PyTorch's too; byte-swapped numbers have another name."""
     return str(dtype).removeprefix("torch.")
@@ -50,6 +50,15 @@ def dtype_name(dtype: object) -> str:
 def describe(array: NDArray[Any]) -> tuple[tuple[int, ...], str]:
     """Shape and name of the dtype."""
     return array.shape, dtype_name(array.dtype)
+
+
+def refuse_mask(operator: str, label: str, array: Any) -> None:
+    """Raise an error for a masked array, whose mask kernels would not see."""
+    if type(array) is not np.ndarray and hasattr(array, "mask"):
+        raise TypeError(
+            f"{operator}: {label} is a masked array, whose mask would be ignored; "
+            "give array.filled(...)"
+        )
 
 
 def is_contiguous(array: NDArray[Any]) -> bool:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.backends.cpu import refuse_mask
 from gnograd.operator import Array
 
-__all__ = ["array_of", "extent", "is_read_only", "on_host"]
+__all__ = ["array_of", "on_host"]
 
 
 def array_of(value: Any) -> Array:
@@ -48,30 +49,7 @@ def on_host(name: str, label: str, value: Array) -> NDArray[Any]:
     if array is None:
         raise TypeError(f"{name}: {label} is of type {type(value).__name__}, needs an array")
     if isinstance(array, np.ndarray):
+        refuse_mask(name, label, array)
         return array
     # CuPy's way, or that of PyTorch
     return np.asarray(array.get() if hasattr(array, "get") else array.cpu())
-
-
-def is_read_only(array: Array) -> bool:
-    """Whether its owner forbids writing."""
-    return bool(_interface(array)["data"][1])
-
-
-def extent(array: Array) -> tuple[int, int]:
-    """First byte that an array may touch, and the one behind its last."""
-    interface = _interface(array)
-    begin, item = interface["data"][0], np.dtype(interface["typestr"]).itemsize
-    if 0 in interface["shape"]:
-        return begin, begin
-    strides = interface.get("strides")
-    if strides is None:
-        return begin, begin + item * int(np.prod(interface["shape"]))
-    spans = [(n - 1) * step for n, step in zip(interface["shape"], strides, strict=True)]
-    return begin + sum(min(s, 0) for s in spans), begin + sum(max(s, 0) for s in spans) + item
-
-
-def _interface(array: Array) -> dict[str, Any]:
-    """The array protocol of NumPy, or the same for a GPU."""
-    on_host = isinstance(array, np.ndarray)
-    return dict(array.__array_interface__ if on_host else array.__cuda_array_interface__)

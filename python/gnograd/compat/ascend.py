@@ -2,11 +2,13 @@
 """Selected attention in the shape of Ascend's operators, with their limits and error codes.
 
 `nsa_selected_attention` and `nsa_selected_attention_grad` take the arguments of
-aclnnNsaSelectedAttention and aclnnNsaSelectedAttentionGrad and check the same limits. Arrays are
-float16, bfloat16, float32 or float64: NumPy's, anything that lends its memory (PyTorch tensors),
-or arrays on a GPU, where kernels are put on the current stream as in all of gnograd. The CPU
-computes 16 bits in float32, a GPU multiplies them on tensor cores. For what the limits forbid, and
-for second derivatives, there is `gnograd.selected_attention`.
+aclnnNsaSelectedAttention and aclnnNsaSelectedAttentionGrad and check the same limits. What
+torch_npu's ``npu_nsa_select_attention`` takes by position is so taken here, in its order.
+
+Arrays are float16, bfloat16, float32 or float64: NumPy's, anything that lends its memory (PyTorch
+tensors), or arrays on a GPU, where kernels are put on the current stream as in all of gnograd. The
+CPU computes 16 bits in float32, a GPU multiplies them on tensor cores. For what the limits forbid,
+and for second derivatives, there is `gnograd.selected_attention`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from gnograd.backends import backend_of, cpu, cuda_arrays
 from gnograd.backends.cpu import SUFFIXES, address, check_status
 from gnograd.compat.arrays import array_of
 from gnograd.operator import Array
+from gnograd.static import integer, number
 
 __all__ = [
     "InvalidParameterError",
@@ -58,11 +61,11 @@ def nsa_selected_attention(
     key: Array,
     value: Array,
     topk_indices: Array,
-    *,
     scale_value: float,
     head_num: int,
     select_block_size: int,
     select_block_count: int,
+    *,
     actual_seq_qlen: Sequence[int],
     actual_seq_kvlen: Sequence[int],
     sparse_mode: int = 0,
@@ -87,7 +90,7 @@ def nsa_selected_attention(
     select_block_size : int
         Keys in a block: 16, 32, ..., 128.
     select_block_count : int
-        Blocks of a query, 1 to 32.
+        Blocks of a query, 1 to 128, with less than 8192 keys.
     actual_seq_qlen, actual_seq_kvlen : sequence of int
         Cumulative lengths of the sequences, without the leading 0. Those of keys are multiples of
         `select_block_size` and at least ``select_block_count * select_block_size``.
@@ -125,7 +128,11 @@ def nsa_selected_attention(
     >>> float(out[0, 0, 0]), float(largest[0, 0, 0]), float(total[0, 0, 0])
     (1.0, 2.0, 16.0)
     """
-    call = _Call("nsa_selected_attention", select_block_count)
+    call = _Call("nsa_selected_attention")
+    scale, heads, size, count, mode = call.static(
+        scale_value=scale_value, head_num=head_num, select_block_size=select_block_size,
+        select_block_count=select_block_count, sparse_mode=sparse_mode,
+    )  # fmt: skip
     q, k, v = call.inputs(query, key, value)
     topk = call.topk(topk_indices)
     ends = call.ends(actual_seq_qlen, actual_seq_kvlen)
@@ -133,11 +140,9 @@ def nsa_selected_attention(
     call.refuse_mask(atten_mask)
     out, largest, total = (call.empty(spec) for spec in (_OUT, _SOFTMAX, _SOFTMAX))
     call.run(
-        (q, k, v, topk, None, *ends, float(scale_value), head_num, select_block_size,
-         select_block_count, layout, sparse_mode, out, largest, total),
+        (q, k, v, topk, None, *ends, scale, heads, size, count, layout, mode, out, largest, total),
         "forward",
-        (topk, *ends, float(scale_value), select_block_size, select_block_count, sparse_mode,
-         q, k, v, out, largest, total),
+        (topk, *ends, scale, size, count, mode, q, k, v, out, largest, total),
     )  # fmt: skip
     return call.as_given(out), largest, total
 
@@ -151,14 +156,14 @@ def nsa_selected_attention_grad(
     softmax_max: Array,
     softmax_sum: Array,
     topk_indices: Array,
+    scale_value: float,
+    head_num: int,
+    selected_block_size: int,
+    selected_block_count: int,
     *,
     actual_seq_qlen: Sequence[int],
     actual_seq_kvlen: Sequence[int],
     atten_mask: None = None,
-    scale_value: float,
-    selected_block_size: int,
-    selected_block_count: int,
-    head_num: int,
     input_layout: str = "TND",
     sparse_mode: int = 0,
 ) -> tuple[Array, Array, Array]:
@@ -187,7 +192,11 @@ def nsa_selected_attention_grad(
     InvalidParameterError
         Code 161002.
     """
-    call = _Call("nsa_selected_attention_grad", selected_block_count)
+    call = _Call("nsa_selected_attention_grad")
+    scale, heads, size, count, mode = call.static(
+        scale_value=scale_value, head_num=head_num, selected_block_size=selected_block_size,
+        selected_block_count=selected_block_count, sparse_mode=sparse_mode,
+    )  # fmt: skip
     q, k, v = call.inputs(query, key, value)
     out = call.array("attention_out", attention_out, _OUT)
     cotangent = call.array("attention_out_grad", attention_out_grad, _OUT)
@@ -199,11 +208,11 @@ def nsa_selected_attention_grad(
     call.refuse_mask(atten_mask)
     gradients = [call.empty(spec) for spec in (_QUERIES, _KEYS, _VALUES)]
     call.run(
-        (q, k, v, out, cotangent, largest, total, topk, *ends, None, float(scale_value),
-         selected_block_size, selected_block_count, head_num, layout, sparse_mode, *gradients),
+        (q, k, v, out, cotangent, largest, total, topk, *ends, None, scale, size, count, heads,
+         layout, mode, *gradients),
         "vjp",
-        (topk, *ends, float(scale_value), selected_block_size, selected_block_count, sparse_mode,
-         cotangent, q, k, v, out, largest, total, *gradients),
+        (topk, *ends, scale, size, count, mode, cotangent, q, k, v, out, largest, total,
+         *gradients),
     )  # fmt: skip
     dq, dk, dv = map(call.as_given, gradients)
     return dq, dk, dv
@@ -215,14 +224,26 @@ class _Call:
     That is so for a GPU too: the first step reads no array that may be there.
     """
 
-    def __init__(self, name: str, block_count: int) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self._first = ""
         self._like: Array = None
         self._backend: ModuleType = cpu
         self._given = ""
         self._dtype = ""
-        self._sizes = {"block_count": int(block_count)}
+        self._sizes: dict[str, int] = {}
+
+    def static(self, scale_value: float, **integers: int) -> list[Any]:
+        """The scale and the integers, in their order; how many blocks there are is known then."""
+        values: list[Any] = [number(f"{self.name}: scale_value", scale_value)]
+        for label, value in integers.items():
+            try:
+                values.append(integer(f"{self.name}: {label}", value))
+            except ValueError as error:
+                raise InvalidParameterError(str(error)) from None
+            if label.endswith("block_count"):
+                self._sizes["block_count"] = values[-1]
+        return values
 
     def inputs(self, query: Array, key: Array, value: Array) -> list[Array]:
         """Queries, keys and values, which are of one dtype."""
@@ -250,6 +271,7 @@ class _Call:
         for label, values in given.items():
             if values is None:
                 raise NullPointerError(f"{self.name}: {label} is None")
+            cpu.refuse_mask(self.name, label, values)
             array = np.ascontiguousarray(values)
             if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
                 self._refuse(f"{label} needs a sequence of integers")
@@ -312,6 +334,8 @@ class _Call:
         backend = None if array is None else backend_of(array)
         if backend is None:
             raise TypeError(f"{self.name}: {label} is of type {type(value).__name__}, not an array")
+        if backend is cpu:
+            cpu.refuse_mask(self.name, label, array)
         shape, dtype = backend.describe(array)
         if not self._first:
             if dtype not in _FLOATS:

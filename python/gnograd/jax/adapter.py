@@ -55,6 +55,12 @@ def jax_operator(op: Function[Any]) -> Callable[..., Any]:
     """
 
     def function(*inputs: Any, **arguments: Any) -> Any:
+        for name, value in arguments.items():
+            if isinstance(value, jax.Array) and name not in (*op.inputs, *op.arrays):
+                raise TypeError(
+                    f"{op.name}: {name} is a JAX array, but needs to be known when the program is "
+                    "compiled"
+                )
         given, static = op.arrange(inputs, arguments)
         names = (*op.inputs, *op.arrays)
         operands = [_array(op, *pair) for pair in zip(names, given, strict=True)]
@@ -80,12 +86,6 @@ def _array(op: Function[Any], name: str, value: Any) -> Any:
 
 
 def _problem(op: Function[Any], operands: Sequence[Any], static: dict[str, Any]) -> Problem:
-    for name, value in static.items():
-        if isinstance(value, jax.Array):
-            raise TypeError(
-                f"{op.name}: {name} is a JAX array, but needs to be known when the program is "
-                "compiled"
-            )
     n = len(op.inputs)
     # a signature may look at the numbers in static arrays, but not for the shapes of results
     arrays = [None if x is None else np.broadcast_to(0, x.shape) for x in operands[n:]]

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gnograd.gno import gno
 from gnograd.graph import Graph
 from gnograd.torch import functional
 
@@ -130,7 +131,9 @@ class GNO(nn.Module):
                 f"GNO: a diagonal kernel needs in_channels == out_channels, "
                 f"got {in_channels} and {out_channels}"
             )
-        self.activation, self.reduction, self.kernel = activation, reduction, kernel
+        self.activation = gno.convert("activation", activation)
+        self.reduction = gno.convert("reduction", reduction)
+        self.kernel = gno.convert("kernel", kernel)
         features = (in_channels,) if kernel == "diagonal" else (in_channels, out_channels)
         self.U = nn.Parameter(torch.empty(coord_dim, hidden_channels))
         self.b_u = nn.Parameter(torch.empty(hidden_channels))

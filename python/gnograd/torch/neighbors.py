@@ -86,7 +86,7 @@ def neighbor_search(
     with as_arrays(points) as (array, tensor):
         found = neighbors(
             array(points[0]),
-            radius,
+            radius.item() if isinstance(radius, Tensor) else radius,
             array(points[1]),
             period=period,
             source_items=items[0],

@@ -15,8 +15,8 @@ from types import MappingProxyType, ModuleType
 from typing import Any, ParamSpec
 
 from gnograd import shapes
-from gnograd.backends import backend_of, cpu
-from gnograd.compat.arrays import array_of, extent, is_read_only
+from gnograd.backends import backend_of, cpu, memory
+from gnograd.compat.arrays import array_of
 from gnograd.compat.pylibcugraphops.graph import Csc
 from gnograd.operator import Array
 
@@ -109,8 +109,8 @@ class Call:
         self._dtype = ""
         self._first = ""
         self._backend: ModuleType = cpu
-        self._read: list[tuple[str, int, int]] = []
-        self._written: list[tuple[str, int, int]] = []
+        self._read: list[tuple[str, Array]] = []
+        self._written: list[tuple[str, Array]] = []
         self._staged: list[tuple[Array, Array, bool]] = []
         if "graph" in arguments:
             graph = arguments["graph"]
@@ -151,7 +151,7 @@ class Call:
         if found is None:
             return None
         label, array, dtype = found
-        self._read.append((label, *extent(array)))
+        self._read.append((label, array))
         wanted = self._kernel_dtype(dtype, real)
         if wanted == dtype:
             return self._backend.contiguous(array, stream=self._stream)
@@ -173,11 +173,9 @@ class Call:
         if found is None:
             return None
         label, array, dtype = found
-        if is_read_only(array):
-            raise ValueError(f"{self.name}: {label} is read-only")
         if not self._backend.is_contiguous(array):
             raise ValueError(f"{self.name}: {label} is not contiguous")
-        self._written.append((label, *extent(array)))
+        self._written.append((label, array))
         wanted = self._kernel_dtype(dtype, real)
         if wanted == dtype and not add:
             return array
@@ -187,7 +185,7 @@ class Call:
 
     def compute(self, operator: str, face: str, *arguments: Any) -> None:
         """Run a kernel; its arguments are in the order of the C interface."""
-        self._check_overlap()
+        memory.check_results(self.name, self._written, self._read)
         dtype = self._kernel_dtype(self._dtype)
         self._backend.run(operator, face, dtype, arguments, stream=self._stream)
 
@@ -220,6 +218,8 @@ class Call:
             raise TypeError(
                 f"{self.name}: {label} is of type {type(value).__name__}, needs an array"
             )
+        if backend is cpu:
+            cpu.refuse_mask(self.name, label, array)
         shape, actual = backend.describe(array)
         self._check_kind(label, backend, actual, dtype)
         shapes.match(f"{self.name}: {label}", shape, spec, self.sizes)
@@ -250,10 +250,3 @@ class Call:
         half = dtype in ("float16", "bfloat16")
         same = dtype in self._backend.SUFFIXES and not self._mixed and not (real and half)
         return dtype if same else "float32"
-
-    def _check_overlap(self) -> None:
-        """Kernels rely on it that what they read stays as it is."""
-        for k, (label, begin, end) in enumerate(self._written):
-            for other, other_begin, other_end in [*self._written[:k], *self._read]:
-                if begin < other_end and other_begin < end:
-                    raise ValueError(f"{self.name}: {label} shares memory with {other}")

@@ -30,6 +30,7 @@ from gnograd.compat.pylibcugraphops.call import Call, function
 from gnograd.compat.pylibcugraphops.graph import Csc
 from gnograd.graph import Graph
 from gnograd.operator import Array
+from gnograd.static import AT_LEAST_0, AT_LEAST_1, boolean, integer, number
 
 P = ParamSpec("P")
 Optional = Array | None
@@ -153,8 +154,8 @@ def _is_extreme(aggregation: AggOp) -> bool:
 def _check_sizes(call: Call, own_is_x: bool) -> None:
     """Take in the widths that are told, and see that nodes can be their own neighbours."""
     if call.has("dim_node"):
-        call.sizes["D" if own_is_x else "Do"] = int(call.get("dim_node"))
-        call.sizes["De"] = int(call.get("dim_edge"))
+        for size, name in ("D" if own_is_x else "Do", "dim_node"), ("De", "dim_edge"):
+            call.sizes[size] = integer(f"{call.name}: {name}", call.get(name), AT_LEAST_0)
     n_src, n_dst = call.sizes["n_src"], call.sizes["n_dst"]
     if own_is_x and n_src != n_dst:
         raise ValueError(
@@ -429,17 +430,16 @@ def _gat_static(call: Call) -> tuple[str, tuple[bool, ActivationKind, float]]:
     params = call.get("params")
     if not isinstance(params, mha_params):
         raise TypeError(f"{call.name}: params is of type {type(params).__name__}, needs mha_params")
-    if params.num_heads < 1:
-        raise ValueError(f"{call.name}: num_heads is {params.num_heads}, needs a positive number")
-    call.sizes["H"] = params.num_heads
+    call.sizes["H"] = integer(f"{call.name}: num_heads", params.num_heads, AT_LEAST_1)
+    concat_heads = boolean(f"{call.name}: concat_heads", params.concat_heads)
+    alpha = number(f"{call.name}: alpha", params.alpha)
     value = params.activation
     try:
         kind = ActivationKind[value] if isinstance(value, str) else ActivationKind(value)
     except (KeyError, ValueError):
         names = ", ".join(kind.name for kind in ActivationKind)
         raise ValueError(f"{call.name}: activation is {value!r}, needs one of {names}") from None
-    columns = "H*C" if params.concat_heads else "C"
-    return columns, (params.concat_heads, kind, params.alpha)
+    return "H*C" if concat_heads else "C", (concat_heads, kind, alpha)
 
 
 def _gat_inputs(call: Call) -> tuple[tuple[int, int, int], tuple[Array, ...]]:

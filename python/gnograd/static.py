@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""Static arguments: what callers give, as the exact integers, numbers and names that kernels take.
+
+Each is converted once, by its declared type, where it comes in. NumPy's scalars and arrays without
+axes are as good as Python's numbers; nothing is rounded, parsed or cut to make it fit.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Mapping
+from operator import index
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "AT_LEAST_0", "AT_LEAST_1", "LARGEST", "Limits", "boolean", "choice", "converter", "integer",
+    "integers", "number", "shown",
+]  # fmt: skip
+
+LARGEST = 2**31 - 1
+"""Sizes are no larger, so that kernels can add and multiply them in 64 bits."""
+
+
+class Limits(NamedTuple):
+    """The integers that an argument may be."""
+
+    least: int = -LARGEST
+    most: int = LARGEST
+    endless: bool = False
+    """Whether what lies beyond `LARGEST` is taken, and means the same: more than there can be."""
+
+
+AT_LEAST_0, AT_LEAST_1 = Limits(0), Limits(1)
+_ANY = Limits()
+
+
+def integer(label: str, value: Any, limits: Limits = _ANY) -> int:
+    """An integer within limits; the label, operator and argument, is for messages.
+
+    >>> integer("window_attention: window", np.int32(3))
+    3
+    >>> integer("window_attention: window", 2.7)
+    Traceback (most recent call last):
+    TypeError: window_attention: window is 2.7, needs an integer
+    """
+    exact: int = value if type(value) is int else _exact(label, value)
+    if limits.least <= exact <= limits.most:
+        return exact
+    if limits.endless and exact > LARGEST:
+        return LARGEST
+    if limits.endless and limits.least == -LARGEST:
+        return -LARGEST
+    if limits.least > -LARGEST and limits.most < LARGEST:
+        needed = f"{limits.least} to {limits.most}"
+    else:
+        needed = f"at least {limits.least}" if exact < limits.least else f"at most {limits.most}"
+    raise ValueError(f"{label} is {shown(exact)}, needs {needed}")
+
+
+def _exact(label: str, value: Any) -> int:
+    # tensors of one element have an index, too, but may be tracers, or on a GPU
+    if not isinstance(value, bool) and (_is_numpy(value) or not hasattr(value, "shape")):
+        try:
+            return index(value)
+        except TypeError:
+            pass
+    raise TypeError(f"{label} is {shown(value)}, needs an integer")
+
+
+def number(label: str, value: Any) -> float:
+    """A real number.
+
+    >>> number("mha_gat: negative_slope", np.array(0.5))
+    0.5
+    """
+    if type(value) is float:
+        return value
+    real = not hasattr(value, "shape") and hasattr(value, "__float__")
+    if _is_numpy(value):
+        real = np.ndim(value) == 0 and value.dtype.kind in "fiu"
+    if isinstance(value, bool) or not real:
+        raise TypeError(f"{label} is {shown(value)}, needs a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{label} is {shown(value)}, which is too large") from None
+
+
+def boolean(label: str, value: Any) -> bool:
+    """True or False, and not what could be taken for one of them: 1, "no", a mask."""
+    if value is True or value is False:
+        return value
+    if _is_numpy(value) and np.ndim(value) == 0 and value.dtype.kind == "b":
+        return bool(value)
+    raise TypeError(f"{label} is {shown(value)}, needs True or False")
+
+
+def integers(label: str, values: Any, limits: Limits = _ANY) -> list[int]:
+    """One or more integers within limits."""
+    if not isinstance(values, list | tuple):
+        raise TypeError(f"{label} is {shown(values)}, needs a list of integers")
+    if not values:
+        raise ValueError(f"{label} is empty, needs one integer or more")
+    return [integer(f"{label}[{k}]", value, limits) for k, value in enumerate(values)]
+
+
+def choice(label: str, value: Any, choices: Mapping[str, int]) -> str:
+    """One of some names."""
+    if isinstance(value, str) and value in choices:
+        return value
+    raise ValueError(f"{label} is {shown(value)}, needs one of {', '.join(map(repr, choices))}")
+
+
+_KINDS: Mapping[str, Callable[[str, Any], Any]] = MappingProxyType(
+    {"float": number, "bool": boolean}
+)
+_WITH_LIMITS: Mapping[str, Callable[[str, Any, Limits], Any]] = MappingProxyType(
+    {"int": integer, "Sequence[int]": integers}
+)
+
+
+def converter(
+    label: str,
+    annotation: str,
+    choices: Mapping[str, int] | None = None,
+    limits: Limits = _ANY,
+) -> Callable[[Any], Any]:
+    """How an argument that was declared with this annotation is converted."""
+    kind = annotation.removesuffix(" | None")
+    if choices is not None:
+        return lambda value: choice(label, value, choices)
+    if kind in _WITH_LIMITS:
+        bounded = _WITH_LIMITS[kind]
+
+        def convert(value: Any) -> Any:
+            return bounded(label, value, limits)
+
+    else:
+        plain = _KINDS[kind]
+
+        def convert(value: Any) -> Any:
+            return plain(label, value)
+
+    if kind == annotation:
+        return convert
+    return lambda value: None if value is None else convert(value)
+
+
+def shown(value: Any) -> str:
+    """What a wrong argument is, for messages: short, whatever it is."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"an integer of {value.bit_length()} bits"
+    if value is None or isinstance(
+        value, bool | int | float | complex | str | bytes | list | tuple
+    ):
+        return reprlib.repr(value)
+    if _is_numpy(value):
+        shape = np.shape(value)
+        return f"an array of shape {shape}" if shape else f"{value!r}"
+    return f"of type {type(value).__name__}"
+
+
+def _is_numpy(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic)
