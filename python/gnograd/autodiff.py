@@ -108,7 +108,9 @@ class _Handle:
     # copy, deepcopy and pickle all come here
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         name = type(self).__name__
-        raise TypeError(f"{name}: belongs to a tape of this process and has no copy; {self._instead}")
+        raise TypeError(
+            f"{name}: belongs to a tape of this process and has no copy; {self._instead}"
+        )
 
 
 class Tape(_Handle):
