@@ -96,6 +96,7 @@ Operand: TypeAlias = "Array | ArrayLike"
 _DTYPES: dict[int, np.dtype[Any]] = {32: np.dtype(np.float32), 64: np.dtype(np.float64)}
 _KINDS = {dtype: kind for kind, dtype in _DTYPES.items()}
 _MAX_RANK = 4
+_MAX_NODES = 2**24 - 1
 
 
 class _Handle:
@@ -171,7 +172,7 @@ class Tape(_Handle):
         """
         if mark < 0:
             raise ValueError(f"tape: the mark is {mark}, not the length of a tape")
-        _core.gnograd_tape_rewind(self._handle, min(index(mark), len(self)))
+        _core.gnograd_tape_rewind(self._handle, min(index(mark), _MAX_NODES))
 
     @contextmanager
     def step(self) -> Iterator[None]:
