@@ -22,7 +22,8 @@ contains
     type(graph_type), pointer :: graph
 
     call graph_from_handle(handle, graph)
-    y = handle_of(tape, agg_weighted_by_code(array(tape, x), array(tape, w), graph, int(aggregation)))
+    y = handle_of(tape, agg_weighted_by_code(array(tape, x), array(tape, w), graph, &
+      & int(aggregation)))
   end function gnograd_array_agg_weighted
 
   function gnograd_array_agg_simple(tape, handle, aggregation, x, e) result(y) &

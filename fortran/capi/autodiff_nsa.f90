@@ -65,8 +65,8 @@ contains
 
     call view(cu_q, n_sequences + 1, cu_q_)
     call view(cu_k, n_sequences + 1, cu_k_)
-    y = handle_of(tape, window_attention(array(tape, q), array(tape, k), array(tape, v), window, scale, &
-      & causal /= 0, q_offset, cu_q_, cu_k_))
+    y = handle_of(tape, window_attention(array(tape, q), array(tape, k), array(tape, v), window, &
+      & scale, causal /= 0, q_offset, cu_q_, cu_k_))
   end function gnograd_array_window_attention
 
   function gnograd_array_compress(tape, n_sequences, cu, stride, x, w) result(y) &

@@ -268,8 +268,8 @@ contains
     end do
     do k = 0, n_edges - 1
       if (indices(k) < base .or. indices(k) - base >= n_src) then
-        call fail(error, code_index, "graph: indices["//text(k)//"] is "//text(indices(k) - base)// &
-          & ", not one of "//text(n_src)//" source nodes")
+        call fail(error, code_index, "graph: indices["//text(k)//"] is "// &
+          & text(indices(k) - base)//", not one of "//text(n_src)//" source nodes")
         return
       end if
     end do

@@ -927,13 +927,13 @@ contains
     call check(error, y%alive(), "backwards")
   end subroutine test_steps
 
-  !> Sums along either axis and products with long inner products in real32, against real64; the same
+  !> Sums along either axis and long inner products in real32, against real64; the same
   !> bits for any number of threads.
   subroutine test_long(error)
     type(error_type), allocatable, intent(out) :: error
     integer, parameter :: shapes(2, 4) = reshape([3, 60000, 900, 300, 20000, 70, 70, 20000], [2, 4])
-    integer, parameter :: products(3, 3) = reshape([20, 9000, 30, 300, 9000, 200, 700, 12000, 600], &
-      & [3, 3])
+    integer, parameter :: products(3, 3) = reshape([20, 9000, 30, 300, 9000, 200, 700, 12000, &
+      & 600], [3, 3])
     real(sp), allocatable :: x(:, :), y(:, :), one(:, :), other(:, :)
     real(dp), allocatable :: exact(:, :)
     integer :: k, dim
