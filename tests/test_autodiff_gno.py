@@ -182,7 +182,6 @@ def test_graphs_live_as_long_as_their_arrays(rng):
     ad.sum(y).backward()
     assert np.isfinite(h.grad).all()
     tape.rewind(mark)
-    assert not tape._kept
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ program train_gno
   implicit none
   integer, parameter :: n_points = 120, n_hidden = 32, n_steps = 400
   real(dp), parameter :: radius = 0.2_dp
-  type(graph_type), target :: graph
+  type(graph_type) :: graph
   type(tape_type) :: tape
   type(adam_type) :: adam
   type(error_type), allocatable :: error

@@ -7,7 +7,7 @@
 !> the second order needs; a third one is refused.
 module gnograd_autodiff_four_faces
   use gnograd_core_kinds, only: int64
-  use gnograd_core_error, only: error_type, code_unsupported
+  use gnograd_core_error, only: error_type, code_memory, code_unsupported
   use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, resolve, &
     & emplace, emplace_constant, fail, max_rank, kind_r32
   use gnograd_autodiff_shape, only: reshape_to, slice
@@ -137,7 +137,7 @@ contains
     type(vjp_operation) :: operation
     type(error_type), allocatable :: error
     integer(int64) :: shape(max_rank), at
-    integer :: k
+    integer :: k, status
     logical :: ok
 
     call resolve(trim(self%name), cotangent, c)
@@ -147,8 +147,13 @@ contains
     do k = 1, size(operands)
       if (wanted(k)) shape(1) = shape(1) + x(k)%node%size
     end do
-    allocate (operation%face, source=self)
-    operation%wanted = wanted
+    allocate (operation%wanted(size(wanted)), stat=status)
+    if (status == 0) allocate (operation%face, source=self, stat=status)
+    if (status /= 0) then
+      call fail(cotangent%store, code_memory, trim(self%name)//": not enough memory")
+      return
+    end if
+    operation%wanted(:) = wanted
     call emplace(cotangent%store, c%kind, 1, shape, [cotangent, operands], operation, packed, z)
     if (.not. associated(z)) return
     ! the kernels write into parts of z

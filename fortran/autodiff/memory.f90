@@ -39,10 +39,12 @@ module gnograd_autodiff_memory
   integer, parameter :: sizes = 4
   !> More than any machine has
   integer, parameter :: last_power = 50
+  integer, parameter :: last_shelf = sizes*(last_power - first_power)
 
   type :: pool_type
     private
-    type(shelf_type) :: shelves(0:sizes*(last_power - first_power))
+    !> Not allocated: empty
+    type(shelf_type), allocatable :: shelves(:)
   contains
     !> Memory for n numbers of a kind
     procedure :: take
@@ -66,8 +68,13 @@ contains
     integer :: shelf, status
 
     call fit(merge((n + 1)/2, n, kind == kind_r32), shelf, capacity)
-    ok = shelf <= ubound(self%shelves, 1)
+    ok = shelf <= last_shelf
     if (.not. ok) return
+    if (.not. allocated(self%shelves)) then
+      allocate (self%shelves(0:last_shelf), stat=status)
+      ok = status == 0
+      if (.not. ok) return
+    end if
     associate (here => self%shelves(shelf))
       if (here%n > 0) then
         values%memory => here%blocks(here%n)%memory
@@ -121,14 +128,15 @@ contains
     class(pool_type), intent(inout) :: self
     integer :: shelf, k
 
-    do shelf = lbound(self%shelves, 1), ubound(self%shelves, 1)
+    if (.not. allocated(self%shelves)) return
+    do shelf = 0, last_shelf
       associate (here => self%shelves(shelf))
         do k = 1, here%n
           deallocate (here%blocks(k)%memory)
         end do
-        here%n = 0
       end associate
     end do
+    deallocate (self%shelves)
   end subroutine free
 
   !> The shelf for n doubles, and the size of its blocks: 64, then 80, 96, 112, 128, 160, ...

@@ -22,7 +22,8 @@ contains
     type(graph_type), pointer :: graph
 
     call graph_from_handle(handle, graph)
-    y = handle_of(agg_weighted_by_code(array(tape, x), array(tape, w), graph, int(aggregation)))
+    y = handle_of(tape, agg_weighted_by_code(array(tape, x), array(tape, w), graph, &
+      & int(aggregation)))
   end function gnograd_array_agg_weighted
 
   function gnograd_array_agg_simple(tape, handle, aggregation, x, e) result(y) &
@@ -34,7 +35,7 @@ contains
     type(graph_type), pointer :: graph
 
     call graph_from_handle(handle, graph)
-    y = handle_of(agg_simple_by_code(array(tape, x), array(tape, e), graph, int(aggregation)))
+    y = handle_of(tape, agg_simple_by_code(array(tape, x), array(tape, e), graph, int(aggregation)))
   end function gnograd_array_agg_simple
 
   function gnograd_array_agg_concat(tape, handle, aggregation, x, w, e, own) result(y) &
@@ -46,7 +47,7 @@ contains
     type(graph_type), pointer :: graph
 
     call graph_from_handle(handle, graph)
-    y = handle_of(agg_concat_by_code(array(tape, x), array(tape, w), array(tape, e), &
+    y = handle_of(tape, agg_concat_by_code(array(tape, x), array(tape, w), array(tape, e), &
       & array(tape, own), graph, int(aggregation)))
   end function gnograd_array_agg_concat
 

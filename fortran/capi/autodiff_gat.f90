@@ -22,7 +22,7 @@ contains
     type(graph_type), pointer :: graph
 
     call graph_from_handle(handle, graph)
-    y = handle_of(mha_gat_by_code(array(tape, x_src), array(tape, x_dst), array(tape, a), &
+    y = handle_of(tape, mha_gat_by_code(array(tape, x_src), array(tape, x_dst), array(tape, a), &
       & array(tape, e), graph, int(num_heads), concat_heads /= 0, int(activation), &
       & negative_slope))
   end function gnograd_array_mha_gat
@@ -37,7 +37,7 @@ contains
     type(graph_type), pointer :: graph
 
     call graph_from_handle(handle, graph)
-    y = handle_of(mha_gat_v2_by_code(array(tape, x_src), array(tape, x_dst), array(tape, a), &
+    y = handle_of(tape, mha_gat_v2_by_code(array(tape, x_src), array(tape, x_dst), array(tape, a), &
       & array(tape, e), graph, int(num_heads), concat_heads /= 0, int(activation), &
       & negative_slope))
   end function gnograd_array_mha_gat_v2
@@ -51,7 +51,7 @@ contains
     type(graph_type), pointer :: graph
 
     call graph_from_handle(handle, graph)
-    y = handle_of(mha_simple_by_code(array(tape, q), array(tape, k), array(tape, v), &
+    y = handle_of(tape, mha_simple_by_code(array(tape, q), array(tape, k), array(tape, v), &
       & array(tape, e), graph, int(num_heads), concat_heads /= 0, norm_by_dim /= 0))
   end function gnograd_array_mha_simple
 

@@ -22,7 +22,7 @@ contains
     type(graph_type), pointer :: graph
 
     call graph_from_handle(handle, graph)
-    y = handle_of(gno_by_code(array(tape, h), array(tape, coords), array(tape, u), &
+    y = handle_of(tape, gno_by_code(array(tape, h), array(tape, coords), array(tape, u), &
       & array(tape, b_u), array(tape, v), array(tape, b_v), graph, array(tape, edge_weight), &
       & int(activation), int(reduction), int(kernel)))
   end function gnograd_array_gno
@@ -36,7 +36,7 @@ contains
     type(graph_type), pointer :: graph
 
     call graph_from_handle(handle, graph)
-    y = handle_of(gno_contract_by_code(array(tape, h), array(tape, hid), array(tape, v), &
+    y = handle_of(tape, gno_contract_by_code(array(tape, h), array(tape, hid), array(tape, v), &
       & array(tape, b_v), graph, array(tape, edge_weight), int(reduction), int(kernel)))
   end function gnograd_array_gno_contract
 
@@ -47,7 +47,7 @@ contains
     integer(c_int64_t), value :: coords, u, b_u, v, b_v
     integer(c_int64_t) :: y
 
-    y = handle_of(gno_kernel_by_code(array(tape, coords), array(tape, u), array(tape, b_u), &
+    y = handle_of(tape, gno_kernel_by_code(array(tape, coords), array(tape, u), array(tape, b_u), &
       & array(tape, v), array(tape, b_v), int(activation)))
   end function gnograd_array_gno_kernel
 
@@ -60,7 +60,7 @@ contains
     type(graph_type), pointer :: graph
 
     call graph_from_handle(handle, graph)
-    y = handle_of(gno_aggregate_by_code(array(tape, h), array(tape, kappa), graph, &
+    y = handle_of(tape, gno_aggregate_by_code(array(tape, h), array(tape, kappa), graph, &
       & int(reduction)))
   end function gnograd_array_gno_aggregate
 

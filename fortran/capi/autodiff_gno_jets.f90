@@ -3,6 +3,7 @@
 !> The graph neural operator with derivatives on the tape, for C; see gnograd.h.
 module gnograd_capi_autodiff_gno_jets
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_ptr
+  use gnograd_core_codes, only: order_gradient
   use gnograd_core_graph, only: graph_type
   use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_gno_jets, only: gno_with_derivatives
@@ -31,8 +32,10 @@ contains
       & array(tape, layers), array(tape, v), array(tape, b_v), array(tape, edge_weight), &
       & array(tape, weight_derivatives)], graph, int(widths), int(geometry), int(activation), &
       & int(reduction), int(kernel), outputs)
-    out = handle_of(outputs(1))
-    derivatives = [handle_of(outputs(2)), handle_of(outputs(3))]
+    out = handle_of(tape, outputs(1))
+    derivatives(1) = handle_of(tape, outputs(2))
+    derivatives(2) = 0
+    if (order /= order_gradient) derivatives(2) = handle_of(tape, outputs(3))
   end function gnograd_array_gno_with_derivatives
 
 end module gnograd_capi_autodiff_gno_jets

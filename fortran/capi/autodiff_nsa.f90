@@ -30,7 +30,7 @@ contains
     call view(block_index, n_slots, n_heads, n_selections, blocks)
     call view(cu_q, n_sequences + 1, cu_q_)
     call view(cu_k, n_sequences + 1, cu_k_)
-    y = handle_of(selected_attention(array(tape, q), array(tape, k), array(tape, v), blocks, &
+    y = handle_of(tape, selected_attention(array(tape, q), array(tape, k), array(tape, v), blocks, &
       & block_size, array(tape, slot_gate), scale, causal /= 0, q_offset, cu_q_, cu_k_, &
       & query_block, duplicate_names(min(max(duplicates, 0), ubound(duplicate_names, 1)))))
   end function gnograd_array_selected_attention
@@ -50,8 +50,8 @@ contains
     call view(cu_k, n_sequences + 1, cu_k_)
     call compressed_attention(array(tape, q), array(tape, k), array(tape, v), block, stride, out, &
       & log_sum, scale, causal /= 0, q_offset, cu_q_, cu_k_)
-    y = handle_of(out)
-    lse = handle_of(log_sum)
+    y = handle_of(tape, out)
+    lse = handle_of(tape, log_sum)
   end function gnograd_array_compressed_attention
 
   function gnograd_array_window_attention(tape, n_sequences, cu_q, cu_k, window, scale, causal, &
@@ -65,8 +65,8 @@ contains
 
     call view(cu_q, n_sequences + 1, cu_q_)
     call view(cu_k, n_sequences + 1, cu_k_)
-    y = handle_of(window_attention(array(tape, q), array(tape, k), array(tape, v), window, scale, &
-      & causal /= 0, q_offset, cu_q_, cu_k_))
+    y = handle_of(tape, window_attention(array(tape, q), array(tape, k), array(tape, v), window, &
+      & scale, causal /= 0, q_offset, cu_q_, cu_k_))
   end function gnograd_array_window_attention
 
   function gnograd_array_compress(tape, n_sequences, cu, stride, x, w) result(y) &
@@ -77,7 +77,7 @@ contains
     integer(c_int64_t), pointer, contiguous :: cu_(:)
 
     call view(cu, n_sequences + 1, cu_)
-    y = handle_of(compress(array(tape, x), array(tape, w), stride, cu_))
+    y = handle_of(tape, compress(array(tape, x), array(tape, w), stride, cu_))
   end function gnograd_array_compress
 
 end module gnograd_capi_autodiff_nsa

@@ -1,11 +1,11 @@
 ! SPDX-License-Identifier: MIT
 
-!> Graphs for C: an opaque handle, made once, freed by its owner.
+!> Graphs for C: an opaque handle, made once, freed by its owner. Tapes that use it hold it as well.
 module gnograd_capi_graph
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_int32_t, c_ptr, c_loc, c_null_ptr, &
     & c_f_pointer, c_associated
   use gnograd_core_error, only: error_type, check_allocation
-  use gnograd_core_graph, only: graph_type
+  use gnograd_core_graph, only: graph_type, share, release
   use gnograd_capi_status, only: status_of
   implicit none
   private
@@ -41,6 +41,7 @@ contains
       if (allocated(error)) then
         deallocate (graph)
       else
+        call share(graph)
         handle = c_loc(graph)
       end if
     end if
@@ -54,7 +55,7 @@ contains
 
     if (.not. c_associated(handle)) return
     call c_f_pointer(handle, graph)
-    deallocate (graph)
+    call release(graph)
   end subroutine gnograd_graph_free
 
   !> Copy the edges ordered by source; see gnograd.h.

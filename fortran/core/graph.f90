@@ -4,12 +4,17 @@
 !>
 !> Validated and transposed once, when it is built; the kernels trust it afterwards. Everything is
 !> counted from 0, because the arrays are shared with C and Python.
+!>
+!> A graph is a value: copies are graphs of their own, and go with their variables. Tapes and C hold
+!> graphs on the heap (hold, share, release), each with the number of its holders: what was computed
+!> with a graph does not notice when the variable is built anew or goes out of scope.
 module gnograd_core_graph
   use gnograd_core_kinds, only: int32, int64
-  use gnograd_core_error, only: error_type, fail, check_allocation, code_value, code_index
+  use gnograd_core_error, only: error_type, fail, check_allocation, code_value, code_index, &
+    & code_memory
   implicit none
   private
-  public :: graph_type, csc_type
+  public :: graph_type, csc_type, hold, share, release
 
   !> Edges grouped by the node at one end.
   type :: csc_type
@@ -32,14 +37,23 @@ module gnograd_core_graph
     type(csc_type) :: by_dst
     !> Rows are sources, indices are destinations
     type(csc_type) :: by_src
+    !> Of the edges: different for every graph built in this process, the same for copies
+    integer(int64) :: serial = 0
+    !> On the heap: the graph itself, so that a copy is known for one, and how many hold it
+    type(graph_type), pointer, private :: home => null()
+    integer, private :: holders = 0
   contains
-    !> Build from 1-based arrays: the Fortran user's door
-    procedure :: init => init_one_based
+    !> Build from 1-based arrays, default integers or int64: the Fortran user's door
+    generic :: init => init_one_based, init_one_based_int64
     !> Build from 0-based arrays: the door of C and Python
     procedure :: init_zero_based
     !> True when destinations and sources may be the same nodes
     procedure :: is_square
+    procedure, private :: init_one_based, init_one_based_int64
   end type graph_type
+
+  !> Serial of the graph built last
+  integer(int64), save :: last_serial = 0
 
 contains
 
@@ -57,15 +71,29 @@ contains
     type(error_type), allocatable, intent(out) :: error
     !> Row of the edge table that every edge uses, 1-based, [n_edges]
     integer, intent(in), optional :: edge_ids(:)
+    integer(int64), allocatable :: wide_offsets(:), wide_indices(:), wide_ids(:)
+    integer :: status
 
-    if (present(edge_ids)) then
-      call self%init_zero_based(int(offsets, int64) - 1, int(indices, int64) - 1, &
-        & int(n_src, int64), error, int(edge_ids, int64) - 1)
-    else
-      call self%init_zero_based(int(offsets, int64) - 1, int(indices, int64) - 1, &
-        & int(n_src, int64), error)
-    end if
+    ! not as expressions in the call: compilers put those on the stack
+    allocate (wide_offsets(size(offsets)), wide_indices(size(indices)), stat=status)
+    if (status == 0 .and. present(edge_ids)) allocate (wide_ids(size(edge_ids)), stat=status)
+    call check_allocation(status, "graph", error)
+    if (allocated(error)) return
+    wide_offsets(:) = offsets
+    wide_indices(:) = indices
+    if (present(edge_ids)) wide_ids(:) = edge_ids
+    call build(self, 1_int64, wide_offsets, wide_indices, int(n_src, int64), error, wide_ids)
   end subroutine init_one_based
+
+  !> The same from int64.
+  subroutine init_one_based_int64(self, offsets, indices, n_src, error, edge_ids)
+    class(graph_type), intent(inout) :: self
+    integer(int64), intent(in) :: offsets(:), indices(:), n_src
+    type(error_type), allocatable, intent(out) :: error
+    integer(int64), intent(in), optional :: edge_ids(:)
+
+    call build(self, 1_int64, offsets, indices, n_src, error, edge_ids)
+  end subroutine init_one_based_int64
 
   !> Build from 0-based offsets and source numbers.
   subroutine init_zero_based(self, offsets, indices, n_src, error, edge_ids)
@@ -81,10 +109,23 @@ contains
     type(error_type), allocatable, intent(out) :: error
     !> Row of the edge table that every edge uses, a permutation of 0..n_edges-1, [n_edges]
     integer(int64), intent(in), optional :: edge_ids(0:)
+
+    call build(self, 0_int64, offsets, indices, n_src, error, edge_ids)
+  end subroutine init_zero_based
+
+  !> Check, copy and transpose.
+  subroutine build(self, base, offsets, indices, n_src, error, edge_ids)
+    !> Becomes the graph; left as it was on error
+    class(graph_type), intent(inout) :: self
+    !> What nodes, edges and rows of the edge table are counted from
+    integer(int64), intent(in) :: base
+    integer(int64), intent(in) :: offsets(0:), indices(0:), n_src
+    type(error_type), allocatable, intent(out) :: error
+    integer(int64), intent(in), optional :: edge_ids(0:)
     type(graph_type) :: graph
     integer :: status
 
-    call check(offsets, indices, n_src, error)
+    call check(base, offsets, indices, n_src, error)
     if (allocated(error)) return
     graph%n_src = n_src
     graph%n_dst = size(offsets, kind=int64) - 1
@@ -94,15 +135,15 @@ contains
       & stat=status)
     call check_allocation(status, "graph", error)
     if (allocated(error)) return
-    graph%by_dst%offsets(:) = offsets
-    graph%by_dst%indices(:) = int(indices, int32)
+    graph%by_dst%offsets(:) = offsets - base
+    graph%by_dst%indices(:) = int(indices - base, int32)
     if (present(edge_ids)) then
-      call check_permutation(edge_ids, graph%n_edges, error)
+      call check_permutation(base, edge_ids, graph%n_edges, error)
       if (allocated(error)) return
       allocate (graph%by_dst%edge(0:graph%n_edges - 1), stat=status)
       call check_allocation(status, "graph", error)
       if (allocated(error)) return
-      graph%by_dst%edge(:) = edge_ids
+      graph%by_dst%edge(:) = edge_ids - base
     end if
     call transpose_edges(graph, error)
     if (allocated(error)) return
@@ -112,7 +153,85 @@ contains
     self%n_edges = graph%n_edges
     call move_csc(graph%by_dst, self%by_dst)
     call move_csc(graph%by_src, self%by_src)
-  end subroutine init_zero_based
+    !$omp atomic capture
+    last_serial = last_serial + 1
+    self%serial = last_serial
+    !$omp end atomic
+  end subroutine build
+
+  ! ---- graphs on the heap ----
+
+  !> The same graph on the heap, with one more holder: itself if it is there, else a copy.
+  subroutine hold(graph, held, error)
+    type(graph_type), intent(in), target :: graph
+    !> Null on error
+    type(graph_type), pointer, intent(out) :: held
+    type(error_type), allocatable, intent(out) :: error
+    integer :: status
+
+    held => null()
+    if (associated(graph%home, graph)) then
+      held => graph%home
+      !$omp atomic update
+      held%holders = held%holders + 1
+      return
+    end if
+    allocate (held, stat=status)
+    if (status == 0) then
+      held%n_src = graph%n_src
+      held%n_dst = graph%n_dst
+      held%n_edges = graph%n_edges
+      held%serial = graph%serial
+      call copy_csc(graph%by_dst, held%by_dst, status)
+      if (status == 0) call copy_csc(graph%by_src, held%by_src, status)
+      if (status == 0) then
+        call share(held)
+        return
+      end if
+      deallocate (held)
+      held => null()
+    end if
+    call fail(error, code_memory, "graph: not enough memory")
+  end subroutine hold
+
+  !> A graph made by allocate, with its first holder.
+  subroutine share(graph)
+    type(graph_type), pointer, intent(in) :: graph
+
+    graph%home => graph
+    graph%holders = 1
+  end subroutine share
+
+  !> One holder less; the last one frees it.
+  subroutine release(held)
+    !> Null on return
+    type(graph_type), pointer, intent(inout) :: held
+    integer :: left
+
+    !$omp atomic capture
+    held%holders = held%holders - 1
+    left = held%holders
+    !$omp end atomic
+    if (left == 0) deallocate (held)
+    held => null()
+  end subroutine release
+
+  subroutine copy_csc(from, to, status)
+    type(csc_type), intent(in) :: from
+    type(csc_type), intent(inout) :: to
+    !> Of the allocations
+    integer, intent(out) :: status
+
+    status = 0
+    if (allocated(from%offsets)) allocate (to%offsets, source=from%offsets, stat=status)
+    if (status == 0 .and. allocated(from%indices)) &
+      & allocate (to%indices, source=from%indices, stat=status)
+    if (status == 0 .and. allocated(from%edge)) allocate (to%edge, source=from%edge, stat=status)
+    if (status == 0 .and. allocated(from%position)) &
+      & allocate (to%position, source=from%position, stat=status)
+  end subroutine copy_csc
+
+  ! ---- checks ----
 
   !> True when destinations and sources may be the same nodes.
   pure function is_square(self) result(square)
@@ -123,8 +242,8 @@ contains
   end function is_square
 
   !> Offsets monotone from 0 to the number of edges, sources in range.
-  pure subroutine check(offsets, indices, n_src, error)
-    integer(int64), intent(in) :: offsets(0:), indices(0:), n_src
+  pure subroutine check(base, offsets, indices, n_src, error)
+    integer(int64), intent(in) :: base, offsets(0:), indices(0:), n_src
     type(error_type), allocatable, intent(out) :: error
     integer(int64) :: n_dst, n_edges, k
 
@@ -134,11 +253,11 @@ contains
       call fail(error, code_value, "graph: offsets is empty, needs n_dst+1 entries")
     else if (n_dst > huge(0_int32) .or. n_src < 0 .or. n_src > huge(0_int32)) then
       call fail(error, code_value, "graph: n_src and n_dst must lie between 0 and 2^31-1")
-    else if (offsets(0) /= 0) then
+    else if (offsets(0) /= base) then
       call fail(error, code_value, "graph: the first entry of offsets must name the first edge")
-    else if (offsets(n_dst) /= n_edges) then
+    else if (offsets(n_dst) /= n_edges + base) then
       call fail(error, code_value, "graph: the last entry of offsets names "// &
-        & text(offsets(n_dst))//" edges, but indices has "//text(n_edges))
+        & text(offsets(n_dst) - base)//" edges, but indices has "//text(n_edges))
     end if
     if (allocated(error)) return
     do k = 1, n_dst
@@ -148,20 +267,20 @@ contains
       end if
     end do
     do k = 0, n_edges - 1
-      if (indices(k) < 0 .or. indices(k) >= n_src) then
-        call fail(error, code_index, "graph: indices["//text(k)//"] is "//text(indices(k))// &
-          & ", not one of "//text(n_src)//" source nodes")
+      if (indices(k) < base .or. indices(k) - base >= n_src) then
+        call fail(error, code_index, "graph: indices["//text(k)//"] is "// &
+          & text(indices(k) - base)//", not one of "//text(n_src)//" source nodes")
         return
       end if
     end do
   end subroutine check
 
   !> Every row of the edge table belongs to exactly one edge.
-  pure subroutine check_permutation(edge_ids, n_edges, error)
-    integer(int64), intent(in) :: edge_ids(0:), n_edges
+  pure subroutine check_permutation(base, edge_ids, n_edges, error)
+    integer(int64), intent(in) :: base, edge_ids(0:), n_edges
     type(error_type), allocatable, intent(out) :: error
     logical, allocatable :: seen(:)
-    integer(int64) :: p
+    integer(int64) :: p, row
     integer :: status
 
     if (size(edge_ids, kind=int64) /= n_edges) then
@@ -173,16 +292,17 @@ contains
     call check_allocation(status, "graph", error)
     if (allocated(error)) return
     do p = 0, n_edges - 1
-      if (edge_ids(p) < 0 .or. edge_ids(p) >= n_edges) then
-        call fail(error, code_index, "graph: edge_ids["//text(p)//"] is "//text(edge_ids(p))// &
-          & ", not one of "//text(n_edges)//" edges")
+      if (edge_ids(p) < base .or. edge_ids(p) - base >= n_edges) then
+        call fail(error, code_index, "graph: edge_ids["//text(p)//"] is "// &
+          & text(edge_ids(p) - base)//", not one of "//text(n_edges)//" edges")
         return
       end if
-      if (seen(edge_ids(p))) then
-        call fail(error, code_value, "graph: edge_ids names edge "//text(edge_ids(p))//" twice")
+      row = edge_ids(p) - base
+      if (seen(row)) then
+        call fail(error, code_value, "graph: edge_ids names edge "//text(row)//" twice")
         return
       end if
-      seen(edge_ids(p)) = .true.
+      seen(row) = .true.
     end do
   end subroutine check_permutation
 

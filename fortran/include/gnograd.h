@@ -5,7 +5,9 @@
  * Arrays are C-contiguous; shapes stand behind each argument. An array marked "or null" may be a
  * null pointer: as an input it is absent (a tangent: zero), as an output it is not computed.
  * Functions return 0 or one of the gnograd_status codes; gnograd_last_error has the message.
- * After an error, outputs are as they were. All functions may be called from several threads.
+ * Arguments are checked before anything is written: after an error, output arrays are as they
+ * were, except after GNOGRAD_MEMORY, when what they hold means nothing. A handle (graph, tape,
+ * optimizer) that could not be made is null. All functions may be called from several threads.
  *
  * The Python binding is generated from this file: one declaration a function, one type and one
  * name an argument.
@@ -52,7 +54,7 @@ int gnograd_graph_create(
     const int64_t *edge_ids,  /* [n_edges] permutation: row of the edge table; or null */
     gnograd_graph **graph);
 
-/* Free a graph; null is ignored. */
+/* Free a graph; null is ignored. Arrays made with it on a tape stay what they are. */
 void gnograd_graph_free(gnograd_graph *graph);
 
 /* Copy the edges ordered by source. */
@@ -1158,6 +1160,10 @@ int gnograd_gno_with_hessian_hvp_r64(
  * failed: gnograd_tape_error tells why, and nothing is computed until it was asked. A tape is used
  * by one thread at a time. Extents and axes are those of C order; negative axes count from the
  * end.
+ *
+ * The integers of arrays are different for all tapes of a process: one that is freed by a rewind, or
+ * of another tape, is an error wherever it is used. A tape itself must not be used after it was
+ * freed; graphs and optimizers may be freed before or after the tapes that they were used with.
  */
 
 typedef struct gnograd_tape gnograd_tape;
@@ -1170,7 +1176,8 @@ void gnograd_tape_free(gnograd_tape *tape);
 /* Status of the first error since the last call, which is forgotten. */
 int gnograd_tape_error(gnograd_tape *tape);
 
-/* The present end of the tape, and the way back: arrays made since the mark are freed. */
+/* The present end of the tape, and the way back: arrays made since the mark are freed; nothing
+ * happens where the tape is shorter. */
 int64_t gnograd_tape_mark(gnograd_tape *tape);
 void gnograd_tape_rewind(gnograd_tape *tape, int64_t mark);
 
@@ -1198,7 +1205,9 @@ int64_t gnograd_array_scalar(gnograd_tape *tape, int64_t like, double number);
 /* Kind, whether a gradient is needed, rank, extents. */
 int gnograd_array_info(gnograd_tape *tape, int64_t x, int64_t *info /* [7] */);
 
-/* Copy values out, gradients of the last backward out (zeros if there are none), values in. */
+/* Copy values out, gradients of the last backward out (zeros if there are none), values in: of
+ * what was computed from an array before its values changed there is no gradient, which is an
+ * error. */
 int gnograd_array_value(gnograd_tape *tape, int64_t x, void *data);
 int gnograd_array_grad(gnograd_tape *tape, int64_t x, void *data);
 int gnograd_array_set_value(gnograd_tape *tape, int64_t x, const void *data);
@@ -1241,7 +1250,7 @@ int64_t gnograd_array_transpose(
     gnograd_tape *tape, int64_t x, int rank,
     const int64_t *axes);    /* [rank] permutation: axis k of the result is axes[k] of x */
 
-/* Elements first, first + step, ... of every axis. */
+/* Elements first, first + step, ... of every axis; no step is 0. */
 int64_t gnograd_array_slice(
     gnograd_tape *tape, int64_t x, int rank,
     const int64_t *first, const int64_t *count, const int64_t *step); /* [rank] each */
@@ -1257,8 +1266,8 @@ int64_t gnograd_array_gather(
     int64_t n,
     const int64_t *rows); /* [n] */
 
-/* The graph neural operator and its parts. The graph must outlive the arrays made with it; h and
- * edge_weight may be 0 (h for a diagonal kernel only). */
+/* The graph neural operator and its parts; h and edge_weight may be 0 (h for a diagonal kernel
+ * only). */
 int64_t gnograd_array_gno(
     gnograd_tape *tape, const gnograd_graph *graph, int activation, int reduction, int kernel,
     int64_t h, int64_t coords, int64_t U, int64_t b_u, int64_t V, int64_t b_v,
@@ -1283,9 +1292,8 @@ int64_t gnograd_array_gno_with_derivatives(
     int64_t edge_weight, int64_t weight_derivatives,
     int64_t *derivatives); /* [2] out: handles of gradient, and of Laplacian or Hessian */
 
-/* Aggregation and graph attention, as the functions of the same names on plain arrays. The graph
- * must outlive the arrays made with it; w, e and own may be 0, and x where another block is
- * there. */
+/* Aggregation and graph attention, as the functions of the same names on plain arrays; w, e and own
+ * may be 0, and x where another block is there. */
 int64_t gnograd_array_agg_weighted(
     gnograd_tape *tape, const gnograd_graph *graph, int aggregation, int64_t x, int64_t w);
 int64_t gnograd_array_agg_simple(
@@ -1329,7 +1337,7 @@ int64_t gnograd_array_compress(
     gnograd_tape *tape, int64_t n_sequences, const int64_t *cu, int64_t stride,
     int64_t x, int64_t w);
 
-/* Optimizers move parameters along the gradients of the last backward. Free before the tape. */
+/* Optimizers move parameters along the gradients of the last backward. */
 typedef struct gnograd_optimizer gnograd_optimizer;
 
 int gnograd_adam_create(

@@ -33,7 +33,8 @@ import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from operator import index
+from typing import Any, ClassVar, NoReturn, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -92,15 +93,29 @@ Operand: TypeAlias = "Array | ArrayLike"
 _DTYPES: dict[int, np.dtype[Any]] = {32: np.dtype(np.float32), 64: np.dtype(np.float64)}
 _KINDS = {dtype: kind for kind, dtype in _DTYPES.items()}
 _MAX_RANK = 4
-_ID_BITS = 24
-"""Bits of an array's handle that hold its place on the tape."""
+_MAX_NODES = 2**24 - 1
 
 
-class Tape:
+class _Handle:
+    """A handle on what Fortran keeps, which has one owner in one process."""
+
+    __slots__ = ()
+    _instead: ClassVar[str]
+    """What to do instead of copying it."""
+
+    # copy, deepcopy and pickle all come here
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(
+            f"{name}: belongs to a tape of this process and has no copy; {self._instead}"
+        )
+
+
+class Tape(_Handle):
     """Arrays in the order of their computation; one thread at a time may use it.
 
     Memory of arrays that are freed is kept for the next ones, and goes back to the system with
-    the tape.
+    the tape. A tape, its arrays and optimizers cannot be copied or pickled, which is a TypeError.
 
     Parameters
     ----------
@@ -121,7 +136,8 @@ class Tape:
     array([ 6., 12., 18.])
     """
 
-    __slots__ = ("__weakref__", "_address", "_handle", "_kept", "_scratch", "dtype")
+    __slots__ = ("__weakref__", "_address", "_handle", "_scratch", "dtype")
+    _instead = "make another Tape, and its parameters from the values of these (array.value)"
 
     def __init__(self, dtype: DTypeLike = "float32") -> None:
         self.dtype = np.dtype(dtype)
@@ -132,8 +148,6 @@ class Tape:
         self._address = address(self._scratch)
         check_status(_core.gnograd_tape_create(self._address))
         self._handle = int(self._scratch[0])
-        # what nodes point to, by their places on the tape
-        self._kept: list[tuple[int, object]] = []
         weakref.finalize(self, _core.gnograd_tape_free, self._handle).atexit = False
 
     def parameter(self, values: ArrayLike) -> Array:
@@ -149,10 +163,13 @@ class Tape:
         return int(_core.gnograd_tape_mark(self._handle))
 
     def rewind(self, mark: int) -> None:
-        """Free all arrays made since `mark`; to use one of them then is an IndexError."""
-        _core.gnograd_tape_rewind(self._handle, mark)
-        while self._kept and self._kept[-1][0] > mark:
-            self._kept.pop()
+        """Free all arrays made since `mark`; to use one of them then is an IndexError.
+
+        Nothing happens where the tape is shorter.
+        """
+        if mark < 0:
+            raise ValueError(f"tape: the mark is {mark}, not the length of a tape")
+        _core.gnograd_tape_rewind(self._handle, min(index(mark), _MAX_NODES))
 
     @contextmanager
     def step(self) -> Iterator[None]:
@@ -203,7 +220,7 @@ class Tape:
         return self._address
 
 
-class Array:
+class Array(_Handle):
     """A value on a tape.
 
     Made by `Tape.parameter`, `Tape.constant` and operations. The operators ``+ - * / ** @``,
@@ -223,6 +240,7 @@ class Array:
     """
 
     __slots__ = ("_handle", "tape")
+    _instead = "take its value (array.value) and make a parameter or constant of another tape"
     # NumPy arrays on the left leave the operation to this class
     __array_ufunc__ = None
 
@@ -259,7 +277,11 @@ class Array:
 
     @property
     def value(self) -> NDArray[Any]:
-        """Copy of the value; may be set on parameters and constants."""
+        """Copy of the value; may be set on parameters and constants.
+
+        What was computed from an array before its value was set, or moved by an optimizer, has no
+        gradient any more: `backward` and `grad` raise a ValueError.
+        """
         return self._copy(_core.gnograd_array_value)
 
     @value.setter
@@ -803,7 +825,6 @@ def _with_derivatives(
         )
     )  # fmt: skip
     gradient, second = tape._scratch[:2].tolist()
-    tape._kept.append((gradient & (1 << _ID_BITS) - 1, graph))
     return out, tape._wrap(gradient), tape._wrap(second) if order else out
 
 
@@ -1112,9 +1133,7 @@ def _apply(
     handles = [0 if array is None else _operand(like, array) for array in inputs]
     if graph is None:
         return tape._wrap(function(tape._handle, *codes.values(), *handles))
-    result = tape._wrap(function(tape._handle, graph.handle, *codes.values(), *handles))
-    tape._kept.append((result._handle & (1 << _ID_BITS) - 1, graph))
-    return result
+    return tape._wrap(function(tape._handle, graph.handle, *codes.values(), *handles))
 
 
 def grad(loss: Array, arrays: Sequence[Array], create_graph: bool = False) -> tuple[Array, ...]:
@@ -1147,8 +1166,10 @@ def grad(loss: Array, arrays: Sequence[Array], create_graph: bool = False) -> tu
     return tuple(Array(tape, handle) for handle in handles.tolist())
 
 
-class _Optimizer:
+class _Optimizer(_Handle):
     """What `Adam` and `SGD` have in common."""
+
+    _instead = "keep its state_dict and load that into another optimizer"
 
     lr: float
     """Learning rate; may be changed between steps."""

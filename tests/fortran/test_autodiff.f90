@@ -4,6 +4,7 @@
 !> errors, optimizers. Every operation is checked one by one from Python.
 module test_autodiff
   use gnograd
+  use gnograd_core_graph, only: hold, release
   use testing, only: test_type, check
   implicit none
   private
@@ -39,6 +40,16 @@ contains
       & test_type("errors mark the tape", test_errors), &
       & test_type("arrays end with rewind", test_rewind), &
       & test_type("null handles", test_null), &
+      & test_type("arrays of another tape", test_other_tape), &
+      & test_type("arrays outlive their tape", test_outlived), &
+      & test_type("mark, rewind and free in any order", test_any_order), &
+      & test_type("a tape ends with its variable", test_scope), &
+      & test_type("val and grad return errors", test_returned_errors), &
+      & test_type("changed values have no gradient", test_changed), &
+      & test_type("graphs come and go", test_graphs), &
+      & test_type("tapes of several threads share a graph", test_shared_graph), &
+      & test_type("steps of slices", test_steps), &
+      & test_type("long sums and products", test_long), &
       & test_type("ten thousand steps leak nothing", test_leaks), &
       & test_type("optimizers", test_optimizers)]
   end function autodiff_tests
@@ -129,7 +140,7 @@ contains
     type(tape_type), intent(in) :: tape
     type(array_type), intent(in) :: x, y
     type(array_type) :: loss, kappa, v
-    type(graph_type), save, target :: graph
+    type(graph_type), save :: graph
     type(error_type), allocatable :: error
 
     if (graph%n_dst == 0) call graph%init([1, 3, 3, 5], [1, 2, 3, 3], 3, error)
@@ -156,7 +167,7 @@ contains
     type(tape_type), intent(in) :: tape
     type(array_type), intent(in) :: x, y
     type(array_type) :: loss, rbf, sbf
-    type(graph_type), save, target :: graph
+    type(graph_type), save :: graph
     type(error_type), allocatable :: error
 
     if (graph%n_dst == 0) call graph%init([1, 3, 4, 5], [3, 2, 1, 2], 3, error)
@@ -183,7 +194,7 @@ contains
     type(tape_type), intent(in) :: tape
     type(array_type), intent(in) :: x, y
     type(array_type) :: loss, w, a
-    type(graph_type), save, target :: graph
+    type(graph_type), save :: graph
     type(error_type), allocatable :: error
 
     if (graph%n_dst == 0) call graph%init([1, 3, 3, 5], [1, 2, 3, 3], 3, error)
@@ -507,7 +518,7 @@ contains
     value = -1
     call y%val(value)
     call expect(tape, "val: an operand is no longer on the tape (rewind)", error)
-    call check(error, value == -1, "value of an array that is gone")
+    call check(error, value /= value, "value of an array that is gone")
     y = z*y
     call expect(tape, "multiply: an operand is no longer on the tape (rewind)", error)
     call tape%free()
@@ -542,12 +553,452 @@ contains
     call tape%free()
   end subroutine test_null
 
+  ! ---- handles, tapes and graphs ----
+
+  !> The numbers of nodes are the same on both tapes; the gradients must not be mixed up.
+  subroutine test_other_tape(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: raised
+    type(tape_type) :: a, b
+    type(array_type) :: x, y, nothing
+    type(array_type), allocatable :: g(:)
+    type(adam_type) :: adam
+
+    call a%init(error)
+    if (.not. allocated(error)) call b%init(error)
+    if (allocated(error)) return
+    x = a%parameter([1.0_dp, 2.0_dp])
+    y = b%parameter([3.0_dp, 4.0_dp])
+    call a%gradient(sum(x*x), [y], g, raised)
+    call expect(a, "gradient: an array has no value on this tape", error)
+    call check(error, allocated(raised) .and. .not. g(1)%alive(), "an array of another tape")
+    call a%gradient(sum(x*x), [x, nothing], g, raised)
+    call expect(a, "gradient: an array has no value on this tape", error)
+    call check(error, allocated(raised), "an array without a value")
+    call a%backward(sum(y*y), raised)
+    call expect(a, "gradient: the loss is not on this tape", error)
+    call b%check(raised)
+    call check(error, .not. allocated(raised), "an innocent tape is marked")
+    call adam%init([x, nothing], 0.1_dp, raised)
+    call check(error, allocated(raised), "an optimizer of nothing")
+    call adam%step(raised)
+    call check(error, allocated(raised), "a step of an optimizer without init")
+    y = concatenate([nothing, x], 1)
+    call expect(a, "concatenate: an operand has no value", error)
+  end subroutine test_other_tape
+
+  subroutine test_outlived(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: raised
+    type(tape_type) :: tape
+    type(array_type) :: old, new, local
+    type(array_type), allocatable :: g(:)
+    type(adam_type) :: adam
+    real(dp) :: value
+    integer :: k
+
+    call local_array(local, error)
+    if (allocated(error)) return
+    call check(error, .not. local%alive() .and. size(local%shape()) == 0, "an array without a tape")
+    do k = 1, 3
+      call tape%init(error)
+      if (allocated(error)) return
+      new = tape%parameter([1.0_dp*k, 2.0_dp])
+      if (k > 1) then
+        call check(error, .not. old%alive(), "an array of the former tape")
+        call old%val(value, raised)
+        call check(error, allocated(raised) .and. value /= value, "value of an array that is gone")
+        call check(error, raised%message == "val: the tape of the array has ended", raised%message)
+        old = exp(old)
+        call check(error, .not. old%alive(), "an operation on an array that is gone")
+        call tape%check(raised)
+        call check(error, .not. allocated(raised), "the new tape is marked")
+      end if
+      old = new
+      call check(error, old%alive(), "copy of an array")
+    end do
+    call adam%init([new], 0.1_dp, error)
+    if (allocated(error)) return
+    call tape%init(error)
+    if (allocated(error)) return
+    new = tape%parameter([1.0_dp, 2.0_dp])
+    call adam%step(raised)
+    call check(error, allocated(raised), "a step with parameters of the former tape")
+    new = new + old
+    call expect(tape, "add: the tape of an operand has ended", error)
+    call tape%gradient(sum(tape%parameter(1.0_dp)), [old], g, raised)
+    call expect(tape, "gradient: an array has no value on this tape", error)
+    call tape%free()
+    call new%val(value)
+    call check(error, value /= value, "value after free")
+  end subroutine test_outlived
+
+  subroutine local_array(x, error)
+    type(array_type), intent(out) :: x
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+
+    call tape%init(error)
+    if (.not. allocated(error)) x = tape%parameter([1.0_dp, 2.0_dp])
+  end subroutine local_array
+
+  subroutine test_any_order(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: raised
+    type(tape_type) :: a, b
+    type(array_type) :: x
+    type(array_type), allocatable :: g(:)
+
+    call check(error, a%mark() == 0, "mark before init")
+    call a%rewind(0)
+    call a%rewind(7)
+    call a%clear_error()
+    call a%free()
+    call a%gradient(x, [x], g, raised)
+    call check(error, allocated(raised), "gradient before init")
+    call a%init(error)
+    if (allocated(error)) return
+    x = a%parameter(1.0_dp)
+    b = a
+    call check(error, b%mark() == 1, "a copy is the same tape")
+    call a%rewind(-5)
+    call check(error, b%mark() == 0 .and. .not. x%alive(), "rewind before the begin")
+    call a%rewind(1)
+    call check(error, a%mark() == 0, "rewind beyond the end")
+    call a%free()
+    call check(error, b%mark() == 0, "mark of a tape that has ended")
+    call b%rewind(0)
+    x = b%parameter(1.0_dp)
+    call check(error, .not. x%alive(), "an array of a tape that has ended")
+    call b%check(raised)
+    call check(error, allocated(raised), "check of a tape that has ended")
+    call a%init(raised)
+    call check(error, b%mark() == 0 .and. .not. allocated(raised), "another tape began")
+    x = a%parameter(1.0_dp)
+    call b%free()
+    call check(error, x%alive(), "the former tape ends the new one")
+    b = a
+    call b%free()
+    call a%free()
+    call check(error, .not. x%alive(), "both are freed")
+  end subroutine test_any_order
+
+  !> Memory comes back, and a local copy does not end the tape.
+  subroutine test_scope(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(array_type) :: x
+    integer(int64) :: before
+    integer :: k
+
+    call tape%init(error)
+    if (allocated(error)) return
+    x = tape%parameter(1.0_dp)
+    call use_copy(tape)
+    call check(error, x%alive() .and. tape%mark() == 2, "the end of a copy")
+    call use_local(error)
+    before = resident()
+    do k = 1, 100
+      if (.not. allocated(error)) call use_local(error)
+    end do
+    call check(error, resident() - before < 4000000, "tapes that went out of scope keep memory")
+
+  contains
+
+    subroutine use_copy(tape)
+      type(tape_type), intent(in) :: tape
+      type(tape_type) :: copy
+      type(array_type) :: y
+
+      copy = tape
+      y = copy%constant(2.0_dp)
+    end subroutine use_copy
+
+    !> One of its own, and two in a structure
+    subroutine use_local(error)
+      type(error_type), allocatable, intent(inout) :: error
+      type :: pair_type
+        type(tape_type) :: first
+        type(tape_type), allocatable :: second
+      end type pair_type
+      type(tape_type) :: alone
+      type(pair_type) :: pair
+      type(array_type) :: x(3)
+      real(dp) :: numbers(20000)
+
+      numbers = 1
+      allocate (pair%second)
+      call alone%init(error)
+      if (.not. allocated(error)) call pair%first%init(error)
+      if (.not. allocated(error)) call pair%second%init(error)
+      x = [exp(alone%parameter(numbers)), exp(pair%first%parameter(numbers)), &
+        & exp(pair%second%parameter(numbers))]
+      call check(error, all([(x(k)%alive(), k=1, 3)]), "local tapes")
+    end subroutine use_local
+
+  end subroutine test_scope
+
+  subroutine test_returned_errors(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: raised
+    type(tape_type) :: tape
+    type(array_type) :: x, nothing
+    real(sp) :: single
+    real(dp) :: value
+    real(dp), allocatable :: values(:)
+
+    call tape%init(error)
+    if (allocated(error)) return
+    x = tape%parameter([1.0_dp, 2.0_dp])
+    values = [7, 7, 7]
+    value = 42
+    call x%val(value, raised)
+    call check(error, allocated(raised), "a number from a vector")
+    if (allocated(raised)) call check(error, raised%message == "val: the array is real64 (2), "// &
+      & "the argument is real64 of rank 0", raised%message)
+    call check(error, value /= value, "the old number stays")
+    call nothing%val(values, raised)
+    call check(error, allocated(raised) .and. .not. allocated(values), "values of nothing")
+    call x%set_value([1.0_dp], raised)
+    call check(error, allocated(raised), "values of another shape")
+    call tape%check(raised)
+    call check(error, .not. allocated(raised), "the tape is marked although the error was returned")
+    call x%val(values, raised)
+    call check(error, .not. allocated(raised), "an error of a right call")
+    if (allocated(values)) call check(error, all(values == [1, 2]), "values")
+    ! later calls on a marked tape have no old numbers either
+    nothing = x + tape%constant([1.0_dp, 2.0_dp, 3.0_dp])
+    single = 42
+    value = 42
+    call x%grad(values, raised)
+    call check(error, allocated(raised) .and. .not. allocated(values), "grad on a marked tape")
+    call x%val(value)
+    call x%val(single)
+    call check(error, value /= value .and. single /= single, "val on a marked tape")
+    call expect(tape, "add: shapes (2) + (3) cannot be broadcast", error)
+  end subroutine test_returned_errors
+
+  subroutine test_changed(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: raised
+    type(tape_type) :: tape
+    type(array_type) :: x, y
+    type(sgd_type) :: sgd
+    real(dp) :: slope
+    character(len=*), parameter :: message = "gradient: a value was changed after it had been "// &
+      & "used (set_value, or the step of an optimizer); compute the loss again"
+
+    call tape%init(error)
+    if (allocated(error)) return
+    x = tape%parameter(3.0_dp)
+    y = x*x
+    call x%set_value(5.0_dp)
+    call tape%backward(y + x, raised)
+    call expect(tape, message, error)
+    call tape%backward(x*x, error)
+    if (allocated(error)) return
+    call x%grad(slope)
+    call check(error, slope == 10, "computed anew")
+    call sgd%init([x], 0.1_dp, error)
+    y = x*x
+    if (.not. allocated(error)) call sgd%step(error)
+    if (allocated(error)) return
+    call tape%backward(y, raised)
+    call expect(tape, message, error)
+  end subroutine test_changed
+
+  !> Losses of three meshes are added up before backward; their graphs are gone by then.
+  subroutine test_graphs(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: raised
+    type(tape_type) :: tape
+    type(graph_type) :: graph
+    type(array_type) :: w, loss, y
+    real(dp), allocatable :: slope(:, :)
+    integer :: step, start
+
+    call tape%init(error)
+    if (allocated(error)) return
+    w = tape%parameter(reshape([1.0_dp, 10.0_dp, 100.0_dp], [1, 3]))
+    start = tape%mark()
+    do step = 1, 3
+      call graph%init([1, 4], [1, 2, 3], 3, error)
+      if (allocated(error)) return
+      loss = sum(agg_simple(w, graph))
+      ! more edges than the first one, and none
+      call graph%init([1, 3, 5, 6], [1, 2, 1, 2, 1], 3, error)
+      if (allocated(error)) return
+      loss = loss + sum(agg_simple(w, graph))
+      call graph%init([1, 1], [integer ::], 3, error)
+      if (allocated(error)) return
+      loss = loss + sum(agg_simple(w, graph)) + local_mesh(w)
+      call tape%backward(loss, error)
+      if (allocated(error)) return
+      call w%grad(slope)
+      call check(error, all(slope(1, :) == [4, 3, 2]), "gradient of all graphs")
+      call tape%rewind(start)
+      call tape%rewind(start)
+    end do
+    y = agg_simple(w, no_graph())
+    call tape%check(raised)
+    call check(error, allocated(raised), "a graph without init")
+  end subroutine test_graphs
+
+  function local_mesh(w) result(loss)
+    type(array_type), intent(in) :: w
+    type(array_type) :: loss
+    type(graph_type) :: graph
+    type(error_type), allocatable :: error
+
+    call graph%init([1, 2], [3], 3, error)
+    loss = sum(agg_simple(w, graph))
+  end function local_mesh
+
+  function no_graph() result(graph)
+    type(graph_type) :: graph
+  end function no_graph
+
+  subroutine test_shared_graph(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(graph_type) :: plain
+    type(graph_type), pointer :: shared
+    type(error_type), allocatable :: raised
+    real(dp) :: slopes(8)
+    integer :: k
+
+    call plain%init([1, 3, 4], [1, 2, 2], 2, error)
+    if (allocated(error)) return
+    call hold(plain, shared, raised)
+    slopes = 0
+    !$omp parallel do default(none) num_threads(4) private(k) shared(shared, slopes)
+    do k = 1, 8
+      call train(shared, slopes(k))
+    end do
+    call release(shared)
+    call check(error, all(slopes == 2000), "gradients of all threads")
+
+  contains
+
+    subroutine train(graph, slope)
+      type(graph_type), intent(in), target :: graph
+      real(dp), intent(out) :: slope
+      type(tape_type) :: tape
+      type(array_type) :: w
+      type(error_type), allocatable :: error
+      real(dp), allocatable :: slopes(:, :)
+      integer :: k
+
+      slope = 0
+      do k = 1, 500
+        call tape%init(error)
+        w = tape%parameter(reshape([1.0_dp, 10.0_dp], [1, 2]))
+        call tape%backward(sum(agg_simple(w, graph))*2.0_dp, error)
+        call w%grad(slopes)
+        slope = slope + slopes(1, 2)
+      end do
+    end subroutine train
+
+  end subroutine test_shared_graph
+
+  subroutine test_steps(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(array_type) :: x, y
+    integer(int64) :: least
+    character(len=*), parameter :: leaves = "slice: a range leaves the array (3)"
+
+    call tape%init(error)
+    if (allocated(error)) return
+    least = -huge(least) - 1
+    x = tape%parameter([1.0_dp, 2.0_dp, 3.0_dp])
+    y = slice(x, [1_int64], [3_int64], [0_int64])
+    call expect(tape, "slice: a step is 0", error)
+    y = slice(x, [1_int64], [3_int64], [2_int64**62])
+    call expect(tape, leaves, error)
+    y = slice(x, [3_int64], [3_int64], [least])
+    call expect(tape, leaves, error)
+    y = slice(x, [1_int64], [huge(least)], [1_int64])
+    call expect(tape, leaves, error)
+    y = slice(x, [1_int64], [1_int64], [1_int64, 1_int64])
+    call expect(tape, "slice: needs one range for every axis of (3)", error)
+    y = slice(x, [3_int64], [1_int64], [least])
+    call check(error, y%alive(), "one element has no step")
+    y = slice(x, [3_int64], [2_int64], [-2_int64])
+    call check(error, y%alive(), "backwards")
+  end subroutine test_steps
+
+  !> Sums along either axis and long inner products in real32, against real64; the same
+  !> bits for any number of threads.
+  subroutine test_long(error)
+    type(error_type), allocatable, intent(out) :: error
+    integer, parameter :: shapes(2, 4) = reshape([3, 60000, 900, 300, 20000, 70, 70, 20000], [2, 4])
+    integer, parameter :: products(3, 3) = reshape([20, 9000, 30, 300, 9000, 200, 700, 12000, &
+      & 600], [3, 3])
+    real(sp), allocatable :: x(:, :), y(:, :), one(:, :), other(:, :)
+    real(dp), allocatable :: exact(:, :)
+    integer :: k, dim
+
+    do k = 1, size(shapes, 2)
+      x = real(1 + draw(shapes(:, k), k), sp)
+      do dim = 1, 2
+        exact = reshape(sum(real(x, dp), dim), [1, size(x)/size(x, dim)])
+        call sums(1, one)
+        call sums(3, other)
+        if (allocated(error)) return
+        call check(error, maxval(abs(one - exact)/exact) < 1e-6_dp, "a long sum")
+        call check(error, all(one == other), "bits of a long sum")
+      end do
+    end do
+    do k = 1, size(products, 2)
+      x = real(1 + draw(products(:2, k), 1), sp)
+      y = real(1 + draw(products(3:2:-1, k), 2), sp)
+      exact = matmul(real(x, dp), transpose(real(y, dp)))
+      call multiply(1, one)
+      call multiply(3, other)
+      if (allocated(error)) return
+      call check(error, maxval(abs(one - exact)/exact) < 1e-6_dp, "a long product")
+      call check(error, all(one == other), "bits of a long product")
+    end do
+
+  contains
+
+    subroutine sums(n_threads, values)
+      integer, intent(in) :: n_threads
+      real(sp), allocatable, intent(out) :: values(:, :)
+      type(tape_type) :: tape
+      type(array_type) :: y
+
+      call tape%init(error)
+      if (allocated(error)) return
+      call set_n_threads(n_threads)
+      y = sum(tape%constant(x), dim)
+      y = reshape(y, [1, size(x)/size(x, dim)])
+      call set_n_threads(0)
+      call y%val(values, error)
+    end subroutine sums
+
+    subroutine multiply(n_threads, values)
+      integer, intent(in) :: n_threads
+      real(sp), allocatable, intent(out) :: values(:, :)
+      type(tape_type) :: tape
+      type(array_type) :: z
+
+      call tape%init(error)
+      if (allocated(error)) return
+      call set_n_threads(n_threads)
+      z = matmul(tape%constant(x), tape%constant(y), transpose_b=.true.)
+      call set_n_threads(0)
+      call z%val(values, error)
+    end subroutine multiply
+
+  end subroutine test_long
+
   ! ---- memory ----
 
   subroutine test_leaks(error)
     type(error_type), allocatable, intent(out) :: error
     type(tape_type) :: tape
-    type(graph_type), target :: graph
+    type(graph_type) :: graph
     type(adam_type) :: adam
     type(array_type) :: w, v, b_v, x, loss, h
     type(array_type), allocatable :: g(:)
@@ -571,11 +1022,11 @@ contains
       h = gno_contract(h, tape%constant(real(draw([2, 3], 5), sp)), v, b_v, graph)
       loss = norm(gather(h, [2_int64, 1_int64, 2_int64]))
       call tape%backward(loss, error)
-      if (.not. allocated(error)) call adam%step(error)
       if (modulo(step, 4) == 0 .and. .not. allocated(error)) then
         call tape%gradient(loss, [w, v], g, error, create_graph=.true.)
         if (.not. allocated(error)) call tape%gradient(sum(g(1)**2) + sum(g(2)**2), [v], g, error)
       end if
+      if (.not. allocated(error)) call adam%step(error)
       if (allocated(error)) return
       ! errors are also to leave nothing behind
       h = matmul(x, x)

@@ -3,7 +3,7 @@
 !> Tests of the graph, its transpose, and the partition of its rows.
 module test_core
   use gnograd_core_error, only: error_type, code_index, code_value
-  use gnograd_core_graph, only: graph_type
+  use gnograd_core_graph, only: graph_type, hold, release
   use gnograd_core_kinds, only: int64
   use gnograd_core_partition, only: split_rows, work_type
   use testing, only: test_type, check
@@ -24,6 +24,8 @@ contains
       & test_type("transpose_with_edge_ids", transpose_with_edge_ids), &
       & test_type("degenerate_graphs", degenerate_graphs), &
       & test_type("wrong_graphs", wrong_graphs), &
+      & test_type("graphs from int64", graphs_from_int64), &
+      & test_type("graphs on the heap", graphs_on_the_heap), &
       & test_type("split_rows", pieces_of_equal_work), &
       & test_type("work_covers_every_edge_once", work_covers_every_edge_once)]
   end function core_tests
@@ -106,6 +108,53 @@ contains
       call check(error, graph%n_edges == 1, "graph changed")
     end subroutine expect
   end subroutine wrong_graphs
+
+  !> The same graph from both kinds of integers.
+  subroutine graphs_from_int64(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(graph_type) :: short, long
+
+    call short%init([1, 3, 4], [2, 1, 2], 2, error, edge_ids=[3, 1, 2])
+    if (.not. allocated(error)) call long%init([integer(int64) :: 1, 3, 4], &
+      & [integer(int64) :: 2, 1, 2], 2_int64, error, edge_ids=[integer(int64) :: 3, 1, 2])
+    if (allocated(error)) return
+    call check(error, all(long%by_dst%offsets == short%by_dst%offsets), "offsets")
+    call check(error, all(long%by_src%indices == short%by_src%indices), "indices")
+    call check(error, all(long%by_src%edge == short%by_src%edge), "edge_ids")
+    call long%init([integer(int64) :: 1, 2], [2_int64**31 + 1], 1_int64, error)
+    call check(error, allocated(error), "a node beyond default integers")
+    if (allocated(error)) deallocate (error)
+  end subroutine graphs_from_int64
+
+  !> What is held stays when its variable changes; copies are variables like others.
+  subroutine graphs_on_the_heap(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(graph_type) :: graph, copy
+    type(graph_type), allocatable :: several(:)
+    type(graph_type), pointer :: held, again, of_copy
+
+    call graph%init([1, 3, 4], [2, 1, 2], 2, error, edge_ids=[3, 1, 2])
+    if (.not. allocated(error)) call hold(graph, held, error)
+    if (.not. allocated(error)) call hold(held, again, error)
+    if (allocated(error)) return
+    call check(error, associated(held, again), "a graph on the heap is held as it is")
+    copy = held
+    call hold(copy, of_copy, error)
+    if (allocated(error)) return
+    call check(error, .not. associated(held, of_copy), "a copy is another graph")
+    call graph%init([1, 2], [1], 1, error)
+    if (allocated(error)) return
+    call check(error, graph%serial /= held%serial, "another graph, another serial")
+    call release(held)
+    call check(error, .not. associated(held), "released")
+    several = [graph, again]
+    several = [several, copy]
+    call check(error, all(several%n_edges == [1, 3, 3]), "a list of graphs")
+    call check(error, lbound(again%by_dst%offsets, 1) == 0 .and. &
+      & all(again%by_dst%offsets == [0, 2, 3]) .and. all(again%by_src%edge == [0, 2, 1]), "edges")
+    call release(again)
+    call release(of_copy)
+  end subroutine graphs_on_the_heap
 
   subroutine pieces_of_equal_work(error)
     type(error_type), allocatable, intent(out) :: error
