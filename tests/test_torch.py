@@ -788,9 +788,120 @@ def test_weighted_aggregation(aggr):
         torch.testing.assert_close(out[i], expected)
 
 
+def pyg_pair(name, *arguments, **options):
+    """PyG's layer and ours with its parameters, in float64."""
+    pyg = pytest.importorskip("torch_geometric")
+    torch.manual_seed(4)
+    theirs = getattr(pyg.nn, name)(*arguments, **options).double()
+    ours = getattr(gt, name)(*arguments, **options).double()
+    ours.load_state_dict(theirs.state_dict())
+    return theirs, ours
+
+
+def parameter_gradients(layer, loss):
+    gradients = torch.autograd.grad(loss, list(layer.parameters()), allow_unused=True)
+    return dict(zip([n for n, _ in layer.named_parameters()], gradients, strict=True))
+
+
+LAYERS = ["GATConv", "GATv2Conv", "TransformerConv"]
+
+
+@pytest.mark.parametrize("edge_dim", [None, 3])
+@pytest.mark.parametrize("name", LAYERS)
+def test_attention_weights_equal_pyg(name, edge_dim):
+    theirs, ours = pyg_pair(name, 6, 4, heads=2, edge_dim=edge_dim)
+    x, e = tensors((5, 6), (len(SRC), 3))
+    given = dict(x=x, edge_index=edge_index(), edge_attr=e if edge_dim else None)
+    results = []
+    for layer in (theirs, ours):
+        out, (edges, alpha) = layer(**given, return_attention_weights=True)
+        loss = (alpha * torch.arange(1.0, 3)).square().sum()
+        results.append((out, edges, alpha, parameter_gradients(layer, loss)))
+    (out, edges, alpha, gradients), (own_out, own_edges, own_alpha, own_gradients) = results
+    torch.testing.assert_close(own_out, out)
+    assert torch.equal(own_edges, edges)
+    torch.testing.assert_close(own_alpha, alpha)
+    for key, gradient in gradients.items():
+        torch.testing.assert_close(own_gradients[key], gradient)
+    # for a Graph, in the order of its edge arrays
+    graph = gg.Graph.from_edges(SRC, DST, 5, 5)
+    _, (edges, alpha) = ours(**given | {"edge_index": graph}, return_attention_weights=True)
+    assert torch.equal(edges, own_edges)
+    torch.testing.assert_close(alpha, own_alpha)
+
+
+def test_size_and_absent_destinations_equal_pyg():
+    theirs, ours = pyg_pair("GATConv", (6, 3), 4, heads=2, add_self_loops=False, residual=True)
+    x = tensors((5, 6))[0]
+    out = ours((x, None), edge_index(), size=(5, 7))
+    assert out.shape == (7, 8)
+    torch.testing.assert_close(out, theirs((x, None), edge_index(), size=(5, 7)))
+    torch.testing.assert_close(ours((x, None), edge_index()), theirs((x, None), edge_index()))
+    theirs, ours = pyg_pair("GATConv", 6, 4)
+    torch.testing.assert_close(
+        ours(x, edge_index(), size=(5, 5)), theirs(x, edge_index(), size=(5, 5))
+    )
+    with pytest.raises(ValueError, match=r"GATConv: size is \(5, 4\), but x has 5 sources and 5"):
+        ours(x, edge_index(), size=(5, 4))
+    for name in LAYERS[1:]:
+        with pytest.raises(TypeError, match=f"{name}: x has no features of destinations"):
+            getattr(gt, name)(6, 4).double()((x, None), edge_index())
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_sparse_matrices_of_edges(name, layout):
+    _, ours = pyg_pair(name, 6, 4, heads=2)
+    (x,) = tensors((5, 6))
+    pairs = sorted(set(zip(DST, SRC, strict=True)))
+    matrix = torch.sparse_coo_tensor(torch.tensor(pairs).T, torch.ones(len(pairs)), (5, 5))
+    matrix = {"coo": matrix, "csr": matrix.to_sparse_csr(), "csc": matrix.to_sparse_csc()}[layout]
+    edges = torch.tensor(pairs).T.flip(0)
+    out, (weights, alpha) = ours(x, matrix, return_attention_weights=True)
+    expected, (edges, expected_alpha) = ours(x, edges, return_attention_weights=True)
+    assert torch.equal(out, expected)
+    assert torch.equal(alpha, expected_alpha)
+    dense = torch.zeros(5, 5, 2, dtype=torch.float64)
+    dense[edges[1], edges[0]] = alpha
+    assert torch.equal(weights.to_dense(), dense)
+    with pytest.raises(ValueError, match="needs a row for each of the 4 destinations"):
+        ours(x[:4], matrix)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_checkpoint_of_training_with_dropout_predicts(name):
+    theirs, ours = pyg_pair(name, 6, 4, heads=2, dropout=0.6)
+    (x,) = tensors((5, 6))
+    assert repr(ours) == repr(theirs) == f"{name}(6, 4, heads=2)"
+    assert (ours.dropout, ours.edge_dim) == (0.6, None)
+    torch.testing.assert_close(ours.eval()(x, edge_index()), theirs.eval()(x, edge_index()))
+    with pytest.raises(NotImplementedError, match=f"{name}: there is no dropout of attention"):
+        ours.train()(x, edge_index())
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_new_parameters(name):
+    layer = getattr(gt, name)(6, 4, heads=2, edge_dim=3)
+    before = {key: value.clone() for key, value in layer.state_dict().items()}
+    layer.reset_parameters()
+    after = layer.state_dict()
+    assert all(not torch.equal(after[k], v) for k, v in before.items() if v.any())
+
+
 def test_layer_errors():
-    with pytest.raises(ValueError, match="GATConv: dropout"):
-        gt.GATConv(4, 4, dropout=0.5)
+    layer, x = gt.GATConv(6, 4), torch.ones(5, 6)
+    with pytest.raises(ValueError, match=r"edge_index has shape \(8, 2\), needs \(2, n_edges\)"):
+        layer(x, edge_index().T)
+    with pytest.raises(TypeError, match="edge_index is of type ndarray, needs a tensor of int64"):
+        layer(x, edge_index().numpy())
+    with pytest.raises(
+        ValueError, match=r"edge_attr has shape \(7, 3\), needs one row for each of"
+    ):
+        gt.GATConv(6, 4, edge_dim=3)(x, edge_index(), torch.ones(7, 3))
+    with pytest.raises(ValueError, match="GNO: activation is 'mish', needs one of 'relu', 'gelu'"):
+        gt.GNO(3, 4, coord_dim=2, activation="mish")
+    with pytest.raises(ValueError, match="WeightedAggregation: aggr is 'median', needs one of"):
+        gt.WeightedAggregation("median")
     with pytest.raises(ValueError, match="GATConv: edge_attr goes with edge_dim"):
         gt.GATConv(6, 4)(torch.ones(5, 6), edge_index(), torch.ones(len(SRC), 3))
     with pytest.raises(ValueError, match="diagonal kernel needs in_channels == out_channels"):
