@@ -31,6 +31,7 @@ from torch import Tensor
 from gnograd import shapes
 from gnograd.backends import cpu, has_cuda
 from gnograd.backends.cpu import dtype_name
+from gnograd.fronts import present
 from gnograd.graph import Graph, graph_by_number
 from gnograd.operator import Function, Operator, spread
 
@@ -89,10 +90,7 @@ def torch_operator(op: Function[Any]) -> Callable[..., Any]:
         outputs = apply(_autocast(op, operands, static), _by_number(static))
         return outputs if len(outputs) > 1 else outputs[0]
 
-    function.__name__ = function.__qualname__ = op.name
-    function.__module__ = "gnograd.torch"  # where pickle finds it
-    function.__doc__ = f"`gnograd.{op.name}` on tensors.\n\n{op.__doc__}"
-    function.__signature__ = _signature(op)  # type: ignore[attr-defined]
+    present(function, op, "gnograd.torch", "Tensor")
     return function
 
 
@@ -502,21 +500,6 @@ def _single(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_single(v) for v in value]
     return value.float() if isinstance(value, Tensor) and value.dtype in _HALF else value
-
-
-def _signature(op: Function[Any]) -> inspect.Signature:
-    """Signature of the operator, with tensors for arrays."""
-    declared = inspect.signature(op)
-
-    def on_tensors(annotation: Any) -> str:
-        return str(annotation).replace("Array", "Tensor")
-
-    return declared.replace(
-        parameters=[
-            p.replace(annotation=on_tensors(p.annotation)) for p in declared.parameters.values()
-        ],
-        return_annotation=on_tensors(declared.return_annotation),
-    )
 
 
 def _schema_type(parameter: inspect.Parameter) -> str:
