@@ -469,6 +469,11 @@ def test_half_precision_on_the_cpu(name, graph):
     assert all(y.dtype == bfloat16 for y in got[n : len(got) - n])
 
 
+def test_shapes_alone(graph):
+    h, kappa = (torch.empty(shape, device="meta") for shape in ((5, 3), (8, 3, 2)))
+    assert gt.gno_aggregate(h, kappa, graph=graph).shape == (5, 2)
+
+
 def test_types_of_half_precision_are_checked(graph):
     h, coords, *rest = (x.detach().to(bfloat16) for x in gno_inputs())
     with pytest.raises(TypeError, match="gno: h is bfloat16 but coords is float32"):

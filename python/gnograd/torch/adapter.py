@@ -465,7 +465,7 @@ def as_arrays(tensors: Tensors) -> Iterator[tuple[Callable[..., Any], Callable[.
 def _autocast(op: Function[Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
     """Operands of the types that they have in the current region of `torch.autocast`."""
     device = next((x.device.type for x in operands if x is not None), "cpu")
-    if not torch.is_autocast_enabled(device):
+    if device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
         return operands
     inputs = operands[: len(op.inputs)]
     dtype, types = torch.float32, [torch.float32] * len(inputs)
