@@ -642,6 +642,23 @@ else:
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
 
 
+def test_numbers_of_graphs_after_a_fork():
+    code = """
+import os, gnograd as gg
+def number():
+    return gg.Graph([0, 1], [0]).number
+before = number()
+reading, writing = os.pipe()
+if os.fork() == 0:
+    os.write(writing, str(number()).encode())
+    os._exit(0)
+os.wait()
+of_child = int(os.read(reading, 100))
+assert number() == before + 1 != of_child, (before, of_child)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("name", [*MODULES, "NSA of packed sequences", "BSA of clouds"])
 def test_compile_breaks_where_numbers_are_looked_at(name):
     """Without fullgraph, what makes a graph of tensors is left to Python."""
