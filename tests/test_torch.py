@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
 import subprocess
 import sys
 
@@ -362,10 +364,371 @@ def test_functional_transforms(graph):
     torch.testing.assert_close(along.flatten(), hessian @ torch.ones(16, dtype=torch.float64))
 
 
-def test_autocast_computes_in_float32(graph):
-    inputs = [x.detach().to(torch.bfloat16) for x in gno_inputs()]
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert gt.gno(*inputs, graph=graph).dtype == torch.float32
+# ---- half precision ----
+
+bfloat16 = torch.bfloat16
+
+
+def half_inputs(name, graph):
+    """Leaves in bfloat16, their float32 copies as leaves, and the operator."""
+    inputs, function, _ = bind(name, graph)
+    half = [x.detach().to(bfloat16).requires_grad_() for x in inputs]
+    return half, [x.detach().float().requires_grad_() for x in half], function
+
+
+def weighted_sum(outputs, weights):
+    return sum((w * y).sum() for w, y in zip(weights, outputs_of(outputs), strict=True))
+
+
+def like_outputs(outputs):
+    return [torch.randn(y.shape).to(bfloat16).to(y.dtype) for y in outputs_of(outputs)]
+
+
+def assert_rounded(got, want):
+    """The same numbers but for the last bit of bfloat16."""
+    for a, b in zip(got, want, strict=True):
+        scale = float(b.detach().abs().max()) if b.numel() else 0.0
+        torch.testing.assert_close(a.float(), b.float(), rtol=2**-7, atol=2**-12 * scale)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_training_under_autocast(name, graph):
+    half, single, function = half_inputs(name, graph)
+    with torch.autocast("cpu", dtype=bfloat16):
+        outputs = function(*half)
+    assert all(y.dtype == torch.float32 for y in outputs_of(outputs))
+    expected = function(*single)
+    weights = like_outputs(expected)
+    gradients = torch.autograd.grad(weighted_sum(outputs, weights), half)
+    wanted = torch.autograd.grad(weighted_sum(expected, weights), single)
+    for got, want in zip(outputs_of(outputs), outputs_of(expected), strict=True):
+        assert torch.equal(got, want)
+    for got, want in zip(gradients, wanted, strict=True):
+        assert torch.equal(got, want.to(bfloat16))
+
+
+def test_autocast_makes_types_equal(graph):
+    """A linear layer gives bfloat16, parameters are float32; float64 is nobody's to change."""
+    h, *rest = (x.detach().float() for x in gno_inputs())
+    with torch.autocast("cpu", dtype=bfloat16):
+        out = gt.gno(h.to(bfloat16), *rest, graph=graph)
+        assert torch.equal(out, gt.gno(h.to(bfloat16).float(), *rest, graph=graph))
+        doubles = [x.double() for x in (h, *rest)]
+        assert gt.gno(*doubles, graph=graph).dtype == torch.float64
+        with pytest.raises(TypeError, match="gno: h is float32 but coords is float64"):
+            gt.gno(h, *doubles[1:], graph=graph)
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+def test_autocast_keeps_half_precision_where_there_are_kernels(kernels, monkeypatch):
+    """Types of the results of attention and selection on a GPU, without one."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from gnograd.torch import adapter
+
+    monkeypatch.setattr(adapter, "_has_kernel", lambda *_: kernels)
+    before = torch.is_autocast_enabled("cuda")
+    torch.set_autocast_enabled("cuda", True)
+    try:
+        with FakeTensorMode():
+            q, k, v = (torch.empty(6, 2, 3, device="cuda", dtype=torch.float16) for _ in range(3))
+            out, lse = gt.compressed_attention(q, k.float(), v, block=2, stride=1)
+            static = dict(block=2, stride=1, block_size=2, n_blocks=2)
+            blocks = gt.select_blocks(q, k, lse, **static)
+            full = gt.window_attention(q.float(), k.float(), v.float(), window=2)
+    finally:
+        torch.set_autocast_enabled("cuda", before)
+    assert out.dtype == (torch.get_autocast_dtype("cuda") if kernels else torch.float32)
+    assert (lse.dtype, blocks.dtype, full.dtype) == (torch.float32, torch.int32, torch.float32)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_half_precision_on_the_cpu(name, graph):
+    """All faces compute in float32 copies, and return the type of what was given."""
+    half, single, function = half_inputs(name, graph)
+    results = []
+    torch.manual_seed(0)
+    weights = None
+    for inputs in (half, single):
+        outputs = function(*inputs)
+        weights = like_outputs(outputs) if weights is None else weights
+        # no product in the loss that would be rounded
+        cotangents = [w.to(y.dtype) for w, y in zip(weights, outputs_of(outputs), strict=True)]
+        first = torch.autograd.grad(outputs, inputs, cotangents, create_graph=True)
+        directions = [torch.ones_like(x) for x in inputs]
+        second = torch.autograd.grad(first, inputs, directions, allow_unused=True)
+        pushed = torch.func.jvp(function, tuple(x.detach() for x in inputs), tuple(directions))[1]
+        results.append([*outputs_of(outputs), *first, *second, *outputs_of(pushed)])
+    there = [y is not None for y in results[1]]
+    assert there == [y is not None for y in results[0]]
+    got, want = ([y for y in r if y is not None] for r in results)
+    assert_rounded(got, want)
+    n = len(outputs_of(function(*half)))
+    lse = {"compressed_attention": [bfloat16, torch.float32]}.get(name, [bfloat16] * n)
+    assert [y.dtype for y in got[:n]] == lse
+    assert all(y.dtype == bfloat16 for y in got[n : len(got) - n])
+
+
+def test_shapes_alone(graph):
+    h, kappa = (torch.empty(shape, device="meta") for shape in ((5, 3), (8, 3, 2)))
+    assert gt.gno_aggregate(h, kappa, graph=graph).shape == (5, 2)
+
+
+def test_types_of_half_precision_are_checked(graph):
+    h, coords, *rest = (x.detach().to(bfloat16) for x in gno_inputs())
+    with pytest.raises(TypeError, match="gno: h is bfloat16 but coords is float32"):
+        gt.gno(h, coords.float(), *rest, graph=graph)
+    with pytest.raises(TypeError, match="gno: h is float32 but coords is bfloat16"):
+        gt.gno(h.float(), coords, *rest, graph=graph)
+    with pytest.raises(TypeError, match="gno: h is bfloat16 but coords is float16"):
+        gt.gno(h, coords.half(), *rest, graph=graph)
+
+
+def test_half_precision_in_batches_and_compiled(graph):
+    inputs, _, function = half_inputs("mha_gat", graph)
+
+    def loss(*x):
+        return torch.tanh(function(*x)).sum()
+
+    def under_autocast(*x):
+        with torch.autocast("cpu", dtype=bfloat16):
+            return loss(*x)
+
+    for f in (loss, under_autocast):
+        compiled = torch.compile(f, fullgraph=True, backend="aot_eager")
+        expected = torch.autograd.grad(f(*inputs), inputs)
+        for a, b in zip(torch.autograd.grad(compiled(*inputs), inputs), expected, strict=True):
+            assert a.dtype == bfloat16
+            torch.testing.assert_close(a, b, rtol=2**-6, atol=2**-8)
+    x, *rest = (t.detach() for t in inputs)
+    batch = torch.stack([x, 2 * x, -x])
+    gradient = torch.func.grad(lambda x: loss(x, *rest))
+    mapped = torch.vmap(gradient)(batch)
+    assert mapped.dtype == bfloat16
+    for row, x in zip(mapped, batch, strict=True):
+        assert torch.equal(row, gradient(x))
+
+
+SHORT = dict(
+    compress_block_size=4, compress_stride=2, selection_block_size=4, num_selected_blocks=5,
+    window_size=4,
+)  # fmt: skip
+
+
+def modules():
+    """Modules and inputs in float32, by name."""
+    torch.manual_seed(3)
+    graph = calls.graph()
+    x, e, points = torch.randn(5, 6), torch.randn(len(SRC), 3), torch.rand(20, 2)
+    tokens = torch.randn(20, 8)
+    block = dict(pos_embedding_type=None, channel_mlp_layers=[8])
+    attention = {
+        name: (getattr(gt, name)(6, 4, heads=2, edge_dim=3), (x, edge_index(), e))
+        for name in ("GATConv", "GATv2Conv", "TransformerConv")
+    }
+    dimenet = gt.DimeNetPlusPlus(
+        8, 1, 1, 8, 4, 8, 3, 4, output_initializer="glorot_orthogonal", cutoff=2.0
+    )
+    atoms = torch.tensor([6, 1, 1, 1, 8]), 2 * torch.rand(5, 3), torch.tensor([0, 0, 0, 1, 1])
+    return attention | {
+        "WeightedAggregation": (
+            torch.nn.Sequential(torch.nn.Linear(6, 4), gt.WeightedAggregation("mean")),
+            (x, edge_index()),
+        ),
+        "GNO": (gt.GNO(6, 4, coord_dim=3), (x, e, graph)),
+        "GNOBlock": (gt.GNOBlock(4, 4, 2, 0.4, **block), (points, points[:9], tokens[:, :4])),
+        "deep GNOBlock": (gt.GNOBlock(4, 4, 2, 0.4), (points, points[:9], tokens[:, :4])),
+        "InteractionPPBlock": (
+            gt.InteractionPPBlock(8, 8, 4, 3, 4, 1, 1),
+            (torch.randn(8, 8), torch.randn(8, 4), torch.randn(8, 12), e, graph),
+        ),
+        "DimeNetPlusPlus": (dimenet, atoms),
+        "NativeSparseAttention": (gt.NativeSparseAttention(8, 2, **SHORT), (tokens,)),
+        "BallSparseAttention": (
+            gt.BallSparseAttention(8, 2, ball_size=8, compress_size=4, position_dim=2),
+            (tokens, points),
+        ),
+    }
+
+
+class Weighted(torch.nn.Sequential):
+    """A linear layer and `WeightedAggregation`, which has no parameters."""
+
+    def forward(self, x, edge_index):
+        return self[1](self[0](x), edge_index)
+
+
+def of_module(name):
+    module, inputs = modules()[name]
+    return (Weighted(*module) if name == "WeightedAggregation" else module), inputs
+
+
+MODULES = [
+    "GATConv", "GATv2Conv", "TransformerConv", "WeightedAggregation", "GNO", "GNOBlock",
+    "deep GNOBlock", "InteractionPPBlock", "DimeNetPlusPlus", "NativeSparseAttention",
+    "BallSparseAttention",
+]  # fmt: skip
+
+
+def as_type(dtype, values):
+    """Floating-point tensors in another type."""
+    return [
+        v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values
+    ]
+
+
+def gradients_of(module, loss):
+    """Gradients to the parameters, by a backward pass."""
+    module.zero_grad()
+    loss.backward()
+    return [p.grad.clone() for p in module.parameters() if p.grad is not None]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_train_under_autocast(name):
+    module, inputs = of_module(name)
+    expected = gradients_of(module, module(*inputs).square().sum())
+    with torch.autocast("cpu", dtype=bfloat16):
+        loss = module(*inputs).square().sum()
+    got = gradients_of(module, loss)  # outside, as everyone does
+    largest = max(float(g.norm()) for g in expected)
+    for a, b in zip(got, expected, strict=True):
+        assert float((a - b).norm()) <= 0.1 * float(b.norm()) + 0.02 * largest
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_in_bfloat16(name):
+    module, inputs = of_module(name)
+    module.to(bfloat16)
+    out = module(*as_type(bfloat16, inputs))
+    assert out.dtype == bfloat16
+    gradients = gradients_of(module, out.square().sum())
+    assert all(g.dtype == bfloat16 and torch.isfinite(g).all() for g in gradients)
+    with torch.no_grad():
+        expected = module.float()(*as_type(torch.float32, as_type(bfloat16, inputs)))
+        assert float((out - expected).norm()) <= 0.1 * float(expected.norm())
+
+
+# ---- programs ----
+
+
+class Convolution(torch.nn.Module):
+    def __init__(self, graph):
+        super().__init__()
+        self.graph = graph
+
+    def forward(self, h, kappa):
+        return gt.gno_aggregate(h, kappa, graph=self.graph)
+
+
+def test_program_of_another_process(tmp_path):
+    """An exported program has but the number of a graph: no other graph is taken for it."""
+    inputs = tuple(x.detach() for x in tensors((3, 2), (3, 2, 2)))
+    ring = gg.Graph.from_edges([0, 1, 2], [1, 2, 0])
+    torch.export.save(torch.export.export(Convolution(ring), inputs), tmp_path / "ring.pt2")
+    torch.save(inputs, tmp_path / "inputs.pt")
+    code = """
+import sys, torch, gnograd as gg, gnograd.torch
+stars = [gg.Graph.from_edges([1, 2, 0], [0, 0, 0], 3, 3) for _ in range(1000)]
+program = torch.export.load(sys.argv[1] + "/ring.pt2").module()
+try:
+    print(program(*torch.load(sys.argv[1] + "/inputs.pt")))
+except LookupError as error:
+    assert "was given in another process" in str(error), error
+    assert "in this process, with its own Graph" in str(error), error
+else:
+    raise SystemExit("a star was taken for a ring")
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+
+
+def test_numbers_of_graphs_after_a_fork():
+    code = """
+import os, gnograd as gg
+def number():
+    return gg.Graph([0, 1], [0]).number
+before = number()
+reading, writing = os.pipe()
+if os.fork() == 0:
+    os.write(writing, str(number()).encode())
+    os._exit(0)
+os.wait()
+of_child = int(os.read(reading, 100))
+assert number() == before + 1 != of_child, (before, of_child)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", [*MODULES, "NSA of packed sequences", "BSA of clouds"])
+def test_compile_breaks_where_numbers_are_looked_at(name):
+    """Without fullgraph, what makes a graph of tensors is left to Python."""
+    torch._dynamo.reset()
+    borders = (torch.tensor([0, 9, 20]),)
+    if name.startswith("NSA"):
+        module, inputs = of_module("NativeSparseAttention")
+        inputs += borders
+    elif name.startswith("BSA"):
+        module, inputs = of_module("BallSparseAttention")
+        inputs += borders
+    else:
+        module, inputs = of_module(name)
+    compiled = torch.compile(module, backend="aot_eager")
+    results = []
+    for function in (module, compiled):
+        out = function(*inputs)
+        results.append([out.detach(), *gradients_of(module, out.square().sum())])
+    for got, want in zip(*results, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+# ---- functions ----
+
+
+def test_functions_are_pickled():
+    for name in gt.functional.__all__:
+        function = getattr(gt, name)
+        assert function.__module__ == "gnograd.torch"
+        assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_signatures():
+    signature = inspect.signature(gt.gno)
+    assert list(signature.parameters) == list(inspect.signature(gg.gno).parameters)
+    parameters = signature.parameters
+    assert parameters["graph"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert parameters["graph"].default is inspect.Parameter.empty
+    assert parameters["reduction"].default == "sum"
+    assert parameters["edge_weight"].annotation == "Tensor | None"
+
+
+def test_packed_layers_have_gradients(graph):
+    h, x, y, _, V, b_v = (t.detach() for t in jets_inputs()[:6])
+    layers = list(zip(tensors((2, 4), (4, 3)), tensors((4,), (3,), seed=1), strict=True))
+    packed = gt.gno_pack_layers(layers)
+    arrays = [tuple(t.detach().numpy() for t in layer) for layer in layers]
+    assert np.array_equal(packed.detach().numpy(), gg.gno_pack_layers(arrays))
+
+    def loss(packed):
+        static = dict(graph=graph, widths=[4, 3], activation="tanh")
+        return gt.gno_with_gradient(h, x, y, packed, V, b_v, **static)[0].sum()
+
+    to_layers = torch.autograd.grad(loss(packed), [t for layer in layers for t in layer])
+    at = packed.detach().requires_grad_()
+    (expected,) = torch.autograd.grad(loss(at), at)
+    assert torch.equal(torch.cat([t.flatten() for t in to_layers]), expected)
+    with pytest.raises(ValueError, match=r"gno_pack_layers: U_2 has shape \(4, 3\), needs \(3, w"):
+        gt.gno_pack_layers([(torch.ones(2, 3), torch.ones(3)), layers[1]])
+    with pytest.raises(ValueError, match=r"gno_pack_layers: b_1 has shape \(2,\), needs \(3,\)"):
+        gt.gno_pack_layers([(torch.ones(2, 3), torch.ones(2))])
+
+
+def test_arrays_are_no_tensors(graph):
+    h, *rest = gno_inputs()
+    with pytest.raises(TypeError, match="gno: h is of type ndarray, needs a tensor"):
+        gt.gno(h.detach().numpy(), *rest, graph=graph)
+    inputs, _, static = bind("selected_attention", None)
+    with pytest.raises(TypeError, match="block_index is of type ndarray, needs a tensor"):
+        gt.selected_attention(*inputs, **static | {"block_index": calls.SELECTED})
 
 
 def test_third_derivative_is_refused(graph):
@@ -447,9 +810,120 @@ def test_weighted_aggregation(aggr):
         torch.testing.assert_close(out[i], expected)
 
 
+def pyg_pair(name, *arguments, **options):
+    """PyG's layer and ours with its parameters, in float64."""
+    pyg = pytest.importorskip("torch_geometric")
+    torch.manual_seed(4)
+    theirs = getattr(pyg.nn, name)(*arguments, **options).double()
+    ours = getattr(gt, name)(*arguments, **options).double()
+    ours.load_state_dict(theirs.state_dict())
+    return theirs, ours
+
+
+def parameter_gradients(layer, loss):
+    gradients = torch.autograd.grad(loss, list(layer.parameters()), allow_unused=True)
+    return dict(zip([n for n, _ in layer.named_parameters()], gradients, strict=True))
+
+
+LAYERS = ["GATConv", "GATv2Conv", "TransformerConv"]
+
+
+@pytest.mark.parametrize("edge_dim", [None, 3])
+@pytest.mark.parametrize("name", LAYERS)
+def test_attention_weights_equal_pyg(name, edge_dim):
+    theirs, ours = pyg_pair(name, 6, 4, heads=2, edge_dim=edge_dim)
+    x, e = tensors((5, 6), (len(SRC), 3))
+    given = dict(x=x, edge_index=edge_index(), edge_attr=e if edge_dim else None)
+    results = []
+    for layer in (theirs, ours):
+        out, (edges, alpha) = layer(**given, return_attention_weights=True)
+        loss = (alpha * torch.arange(1.0, 3)).square().sum()
+        results.append((out, edges, alpha, parameter_gradients(layer, loss)))
+    (out, edges, alpha, gradients), (own_out, own_edges, own_alpha, own_gradients) = results
+    torch.testing.assert_close(own_out, out)
+    assert torch.equal(own_edges, edges)
+    torch.testing.assert_close(own_alpha, alpha)
+    for key, gradient in gradients.items():
+        torch.testing.assert_close(own_gradients[key], gradient)
+    # for a Graph, in the order of its edge arrays
+    graph = gg.Graph.from_edges(SRC, DST, 5, 5)
+    _, (edges, alpha) = ours(**given | {"edge_index": graph}, return_attention_weights=True)
+    assert torch.equal(edges, own_edges)
+    torch.testing.assert_close(alpha, own_alpha)
+
+
+def test_size_and_absent_destinations_equal_pyg():
+    theirs, ours = pyg_pair("GATConv", (6, 3), 4, heads=2, add_self_loops=False, residual=True)
+    x = tensors((5, 6))[0]
+    out = ours((x, None), edge_index(), size=(5, 7))
+    assert out.shape == (7, 8)
+    torch.testing.assert_close(out, theirs((x, None), edge_index(), size=(5, 7)))
+    torch.testing.assert_close(ours((x, None), edge_index()), theirs((x, None), edge_index()))
+    theirs, ours = pyg_pair("GATConv", 6, 4)
+    torch.testing.assert_close(
+        ours(x, edge_index(), size=(5, 5)), theirs(x, edge_index(), size=(5, 5))
+    )
+    with pytest.raises(ValueError, match=r"GATConv: size is \(5, 4\), but x has 5 sources and 5"):
+        ours(x, edge_index(), size=(5, 4))
+    for name in LAYERS[1:]:
+        with pytest.raises(TypeError, match=f"{name}: x has no features of destinations"):
+            getattr(gt, name)(6, 4).double()((x, None), edge_index())
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_sparse_matrices_of_edges(name, layout):
+    _, ours = pyg_pair(name, 6, 4, heads=2)
+    (x,) = tensors((5, 6))
+    pairs = sorted(set(zip(DST, SRC, strict=True)))
+    matrix = torch.sparse_coo_tensor(torch.tensor(pairs).T, torch.ones(len(pairs)), (5, 5))
+    matrix = {"coo": matrix, "csr": matrix.to_sparse_csr(), "csc": matrix.to_sparse_csc()}[layout]
+    edges = torch.tensor(pairs).T.flip(0)
+    out, (weights, alpha) = ours(x, matrix, return_attention_weights=True)
+    expected, (edges, expected_alpha) = ours(x, edges, return_attention_weights=True)
+    assert torch.equal(out, expected)
+    assert torch.equal(alpha, expected_alpha)
+    dense = torch.zeros(5, 5, 2, dtype=torch.float64)
+    dense[edges[1], edges[0]] = alpha
+    assert torch.equal(weights.to_dense(), dense)
+    with pytest.raises(ValueError, match="needs a row for each of the 4 destinations"):
+        ours(x[:4], matrix)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_checkpoint_of_training_with_dropout_predicts(name):
+    theirs, ours = pyg_pair(name, 6, 4, heads=2, dropout=0.6)
+    (x,) = tensors((5, 6))
+    assert repr(ours) == repr(theirs) == f"{name}(6, 4, heads=2)"
+    assert (ours.dropout, ours.edge_dim) == (0.6, None)
+    torch.testing.assert_close(ours.eval()(x, edge_index()), theirs.eval()(x, edge_index()))
+    with pytest.raises(NotImplementedError, match=f"{name}: there is no dropout of attention"):
+        ours.train()(x, edge_index())
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_new_parameters(name):
+    layer = getattr(gt, name)(6, 4, heads=2, edge_dim=3)
+    before = {key: value.clone() for key, value in layer.state_dict().items()}
+    layer.reset_parameters()
+    after = layer.state_dict()
+    assert all(not torch.equal(after[k], v) for k, v in before.items() if v.any())
+
+
 def test_layer_errors():
-    with pytest.raises(ValueError, match="GATConv: dropout"):
-        gt.GATConv(4, 4, dropout=0.5)
+    layer, x = gt.GATConv(6, 4), torch.ones(5, 6)
+    with pytest.raises(ValueError, match=r"edge_index has shape \(8, 2\), needs \(2, n_edges\)"):
+        layer(x, edge_index().T)
+    with pytest.raises(TypeError, match="edge_index is of type ndarray, needs a tensor of int64"):
+        layer(x, edge_index().numpy())
+    with pytest.raises(
+        ValueError, match=r"edge_attr has shape \(7, 3\), needs one row for each of"
+    ):
+        gt.GATConv(6, 4, edge_dim=3)(x, edge_index(), torch.ones(7, 3))
+    with pytest.raises(ValueError, match="GNO: activation is 'mish', needs one of 'relu', 'gelu'"):
+        gt.GNO(3, 4, coord_dim=2, activation="mish")
+    with pytest.raises(ValueError, match="WeightedAggregation: aggr is 'median', needs one of"):
+        gt.WeightedAggregation("median")
     with pytest.raises(ValueError, match="GATConv: edge_attr goes with edge_dim"):
         gt.GATConv(6, 4)(torch.ones(5, 6), edge_index(), torch.ones(len(SRC), 3))
     with pytest.raises(ValueError, match="diagonal kernel needs in_channels == out_channels"):

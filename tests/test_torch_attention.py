@@ -122,6 +122,14 @@ def test_native_compiles():
     torch.testing.assert_close(torch.compile(layer, fullgraph=True)(x), layer(x))
 
 
+def test_native_compiles_for_batches():
+    """Borders of items of one length are known without a look at tensors."""
+    layer = gt.NativeSparseAttention(8, 2, **NATIVE)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    for x in (torch.randn(2, 20, 8), torch.randn(3, 4, 8)):  # 4 tokens are too few to be compressed
+        torch.testing.assert_close(compiled(x), layer(x))
+
+
 def test_native_errors():
     with pytest.raises(ValueError, match="num_heads a multiple of num_kv_heads"):
         gt.NativeSparseAttention(12, 4, 3)
@@ -132,6 +140,28 @@ def test_native_errors():
         layer(torch.randn(20, 8), torch.tensor([0, 6, 20]))
     with pytest.raises(ValueError, match="cu_seqlens: a batch"):
         layer(torch.randn(2, 20, 8), torch.tensor([0, 20, 40]))
+    with pytest.raises(ValueError, match="x has items of 10 tokens, needs multiples of 4"):
+        layer(torch.randn(2, 10, 8))
+
+
+@pytest.mark.parametrize("kind", ["native", "balls"])
+def test_borders_are_checked(kind):
+    if kind == "native":
+        attend = gt.NativeSparseAttention(8, 2, **NATIVE)
+    else:
+        layer = gt.BallSparseAttention(8, 2, **BALLS)
+        positions = torch.rand(20, 2)
+
+        def attend(x, cu_seqlens):
+            return layer(x, positions, cu_seqlens)
+
+    x = torch.randn(20, 8)
+    torch.testing.assert_close(attend(x, [0, 8, 20]), attend(x, torch.tensor([0, 8, 20])))
+    for wrong in ([0, 8], [2, 20], [0, 12, 8, 20], torch.tensor([0, 8, 50])):
+        with pytest.raises(ValueError, match=r"cu_seqlens is \[.*\], needs to ascend from 0 to 20"):
+            attend(x, wrong)
+    with pytest.raises(ValueError, match=r"cu_seqlens is of torch.float32 and shape \(2,\)"):
+        attend(x, torch.tensor([0.0, 20.0]))
 
 
 # ---- BallSparseAttention ----
@@ -227,3 +257,7 @@ def test_ball_errors():
     layer = gt.BallSparseAttention(8, 2, **BALLS)
     with pytest.raises(ValueError, match="positions"):
         layer(torch.randn(20, 8), torch.rand(19, 2))
+    positions = torch.rand(20, 2)
+    positions[3, 1] = torch.nan
+    with pytest.raises(ValueError, match="positions has values that are not finite"):
+        layer(torch.randn(20, 8), positions)

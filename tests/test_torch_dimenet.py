@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -206,6 +208,37 @@ def test_no_energy_before_training():
     assert torch.equal(model(z, pos.float(), graph, batch), torch.zeros(2, 1))
     with pytest.raises(ValueError, match="DimeNetPlusPlus: output_initializer is 'ones'"):
         gt.DimeNetPlusPlus(**MODEL, output_initializer="ones")
+
+
+def test_call_of_pyg():
+    """Its positional arguments, its activation by name, edges looked for."""
+    pyg = pytest.importorskip("torch_geometric.nn.models.dimenet")
+    arguments = (8, 1, 1, 8, 4, 8, 3, 4, 2.0, 5, 6, 1, 2, 3, "swish", "glorot_orthogonal")
+    model = gt.DimeNetPlusPlus(*arguments).double()
+    theirs = inspect.signature(pyg.DimeNetPlusPlus).parameters
+    ours = inspect.signature(gt.DimeNetPlusPlus).parameters
+    assert list(ours)[: len(theirs)] == list(theirs)
+    assert [p.default for p in ours.values()][: len(theirs)] == [p.default for p in theirs.values()]
+    assert (model.cutoff, model.max_num_neighbors, model.envelope_exponent) == (2.0, 5, 6)
+
+    z, pos, _, batch = molecules()
+    distance = torch.cdist(pos, pos) + torch.where(batch[:, None] == batch, 0.0, torch.inf)
+    distance.fill_diagonal_(torch.inf)
+    nearest, index = distance.topk(5, largest=False)  # sources of a row
+    dst, rank = torch.nonzero(nearest <= 2.0, as_tuple=True)
+    assert (torch.bincount(dst, minlength=len(z)) < (distance <= 2.0).sum(1)).any()
+    graph = gg.Graph.from_edges(index[dst, rank].numpy(), dst.numpy(), len(z), len(z))
+    expected = model(z, pos, graph, batch)
+    torch.testing.assert_close(model(z, pos, batch), expected)
+    torch.testing.assert_close(model(z, pos, batch=batch), expected)
+    alone = batch == 0
+    torch.testing.assert_close(model(z[alone], pos[alone]), expected[0])
+    with pytest.raises(ValueError, match="batch needs the molecule of every atom, in ascending"):
+        model(z, pos, batch.flip(0))
+    with pytest.raises(TypeError, match=r"graph is of type Tensor, needs a gnograd\.Graph"):
+        model(z, pos, batch, batch)
+    with pytest.raises(ValueError, match=r"act is 'swoosh', which torch\.nn"):
+        gt.DimeNetPlusPlus(**MODEL, act="swoosh")
 
 
 # ---- forces ----

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import secrets
 import weakref
 from typing import Any, NamedTuple
 
@@ -277,7 +279,7 @@ class Graph:
 
     @property
     def number(self) -> int:
-        """Number of this graph, never used again in this process."""
+        """Number of this graph, which no other has, in this process or another."""
         return self._number
 
     def _by_row(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -301,8 +303,20 @@ class Graph:
         return self
 
 
+_PROCESS = 32
+"""Bits of a number behind those that tell of its process."""
 _numbers = itertools.count()
 _living: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
+
+
+def _start_numbers() -> None:
+    """Number graphs from a random number on: a program of another process finds none of them."""
+    global _numbers
+    _numbers = itertools.count(secrets.randbits(63 - _PROCESS) << _PROCESS)
+
+
+_start_numbers()
+os.register_at_fork(after_in_child=_start_numbers)
 
 
 def graph_by_number(number: int) -> Graph:
@@ -311,12 +325,17 @@ def graph_by_number(number: int) -> Graph:
     Raises
     ------
     LookupError
-        The graph is gone.
+        The graph is gone, or of another process.
     """
     graph = _living.get(number)
-    if graph is None:
+    if graph is not None:
+        return graph
+    if number >> _PROCESS == next(_numbers) >> _PROCESS:
         raise LookupError(f"graph: number {number} is gone; keep the Graph while it is in use")
-    return graph
+    raise LookupError(
+        f"graph: number {number} was given in another process, and a program has no more of a "
+        "graph than its number; make the program anew in this process, with its own Graph"
+    )
 
 
 def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:

@@ -29,6 +29,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from gnograd import shapes
+from gnograd.backends import cpu
+from gnograd.fronts import present
 from gnograd.graph import Graph
 from gnograd.jax.task import TARGET, GraphKey, Parts, Problem, Task, number_of
 from gnograd.operator import Function, Operator, spread
@@ -67,13 +69,12 @@ def jax_operator(op: Function[Any]) -> Callable[..., Any]:
         problem = _problem(op, operands, static)
         for k, name in enumerate(op.arrays, len(op.inputs)):
             dtype = shapes.parse(problem.signature.arrays[name]).dtype
-            operands[k] = _integers(operands[k], dtype)
+            operands[k] = _integers(f"{op.name}: {name}", operands[k], dtype)
         operands += _graph_arrays(static.get("graph"))
         outputs = _bind(problem, "forward", Parts(operands))
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = f"`gnograd.{op.name}` on JAX arrays.\n\n{op.__doc__}"
+    present(function, op, "gnograd.jax", "jax.Array")
     return function
 
 
@@ -87,6 +88,7 @@ def _array(op: Function[Any], name: str, value: Any) -> Any:
 
 def _problem(op: Function[Any], operands: Sequence[Any], static: dict[str, Any]) -> Problem:
     n = len(op.inputs)
+    _check_type(op, operands[:n])
     # a signature may look at the numbers in static arrays, but not for the shapes of results
     arrays = [None if x is None else np.broadcast_to(0, x.shape) for x in operands[n:]]
     given = static | dict(zip(op.arrays, arrays, strict=True))
@@ -100,10 +102,23 @@ def _problem(op: Function[Any], operands: Sequence[Any], static: dict[str, Any])
     return Problem(op, tuple(hashable.items()), op.signature(**given), tuple(results.values()))
 
 
-def _integers(array: Any, dtype: str) -> Any:
+def _check_type(op: Function[Any], inputs: Sequence[Any]) -> None:
+    """Check that there are kernels for the first input's type, which the others must have too."""
+    known = list(cpu.SUFFIXES)
+    if jax.default_backend() != "cpu":
+        known += ["float16", "bfloat16"]
+    there = [(n, x.dtype) for n, x in zip(op.inputs, inputs, strict=True) if x is not None]
+    for name, dtype in there[:1]:
+        if str(dtype) not in known:
+            raise TypeError(f"{op.name}: {name} is {dtype}, needs {' or '.join(known)}")
+
+
+def _integers(label: str, array: Any, dtype: str) -> Any:
     """The same numbers in the type that the operator needs, or in the largest that JAX has."""
-    if array is None or not jnp.issubdtype(array.dtype, jnp.integer):
-        return array
+    if array is None:
+        return None
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(f"{label} is {array.dtype}, needs {dtype}")
     return array.astype(jax.dtypes.canonicalize_dtype(dtype))
 
 

@@ -39,6 +39,7 @@ from gnograd.torch.layers import (
     GATv2Conv,
     TransformerConv,
     WeightedAggregation,
+    gno_pack_layers,
     graph_from_edge_index,
     with_self_loops,
 )
@@ -78,6 +79,7 @@ __all__ = [
     "gno_aggregate",
     "gno_contract",
     "gno_kernel",
+    "gno_pack_layers",
     "gno_with_gradient",
     "gno_with_hessian",
     "gno_with_laplacian",

@@ -10,6 +10,11 @@ differentiation and the transforms of `torch.func` besides).
 
 Custom operators take tensors and plain numbers: a graph goes by its number, and static arguments
 that are arrays come as tensors behind the inputs.
+
+Half precision is computed by the kernels that a device has for it. Where there are none, a face
+computes on float32 copies and returns the type that was given. What `torch.autocast` asks for is
+done to the operands before they reach a face, so that a backward pass, which runs outside of it,
+finds them as they were computed with.
 """
 
 from __future__ import annotations
@@ -18,19 +23,25 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from gnograd import shapes
+from gnograd.backends import cpu, has_cuda
 from gnograd.backends.cpu import dtype_name
+from gnograd.fronts import present
 from gnograd.graph import Graph, graph_by_number
 from gnograd.operator import Function, Operator, spread
 
-__all__ = ["as_arrays", "torch_operator"]
+__all__ = ["as_arrays", "not_compiled", "torch_operator"]
 
 Tensors: TypeAlias = Sequence[Tensor | None]
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
+
+_HALF = (torch.float16, torch.bfloat16)
+_SINGLE_OR_HALF = (torch.float32, *_HALF)
 
 _SCHEMA_TYPES = {
     "Graph": "int",
@@ -60,21 +71,26 @@ def torch_operator(op: Function[Any]) -> Callable[..., Any]:
     callable
         Takes tensors where `op` takes arrays, and the same static arguments; where it takes
         integers, tensors of any integer type. Tensors of the right type are not copied; those on a
-        GPU, which may be float16 and bfloat16 too, are computed on the current stream.
+        GPU are computed on the current stream. float16 and bfloat16 are computed in float32 copies
+        and returned in their type where there are no kernels for them, which are on GPUs only.
         Differentiable twice in reverse mode, once in forward mode; works under
-        `torch.compile(fullgraph=True)`, `torch.vmap` (a loop over the batch) and `torch.autocast`
-        (computes in float32).
+        `torch.compile(fullgraph=True)`, `torch.vmap` (a loop over the batch) and `torch.autocast`:
+        there inputs of half precision make all inputs those of the region where there are kernels
+        for them, else float32; float64 stays.
     """
     apply = _functions(_Faces(op)) if isinstance(op, Operator) else _Face(op).apply
+    names = (*op.inputs, *op.arrays)
 
     def function(*inputs: Any, **arguments: Any) -> Any:
         # static is kept until the call is over: a graph made of edges is known by its number alone
         operands, static = op.arrange(inputs, arguments)
-        outputs = apply(operands, _by_number(static))
+        for name, x in zip(names, operands, strict=True):
+            if x is not None and not isinstance(x, Tensor):
+                raise TypeError(f"{op.name}: {name} is of type {type(x).__name__}, needs a tensor")
+        outputs = apply(_autocast(op, operands, static), _by_number(static))
         return outputs if len(outputs) > 1 else outputs[0]
 
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = f"`gnograd.{op.name}` on tensors.\n\n{op.__doc__}"
+    present(function, op, "gnograd.torch", "Tensor")
     return function
 
 
@@ -102,10 +118,18 @@ class _Face:
     def _define(
         self, face: str, arguments: list[str], run: Callable[..., Any], fake: Callable[..., Any]
     ) -> Any:
-        """Register one face: its kernel, its fake (shapes only), autocast and vmap."""
+        """Register one face: its kernel, its fake (shapes and types only), and vmap."""
+
+        def compute(*args: Any) -> list[Tensor]:
+            if not self.in_copies(args):
+                return list(run(*args))
+            like = fake(*args)  # before the copies: it refuses inputs of different types
+            results = run(*map(_single, args))
+            return [y.to(x.dtype) for y, x in zip(results, like, strict=True)]
+
         operator = torch.library.custom_op(
             f"gnograd::{self.op.name}_{face}",
-            run,
+            compute,
             mutates_args=(),
             schema=f"({', '.join(arguments)}) -> Tensor[]",
         )
@@ -113,9 +137,16 @@ class _Face:
         operator.register_vmap(
             lambda info, in_dims, *args: _loop(operator, info.batch_size, in_dims, args)
         )
-        for device in ("cpu", "cuda"):
-            operator.register_autocast(device, torch.float32)
         return operator
+
+    def in_copies(self, args: Sequence[Any]) -> bool:
+        """Whether tensors are of half precision, and there are no kernels for that."""
+        return any(
+            isinstance(x, Tensor)
+            and x.dtype in _HALF
+            and not _has_kernel(self.op.name, x.device.type, x.dtype)
+            for x in args
+        )
 
     def apply(self, operands: Sequence[Any], static: list[Any]) -> tuple[Tensor, ...]:
         """Outputs without derivatives."""
@@ -255,6 +286,8 @@ class _Faces(_Face):
         self, outputs: Sequence[Tensor], operands: Tensors, static: Sequence[Any]
     ) -> list[Tensor]:
         """What the vjp wants of the results of forward, in its order."""
+        if self.in_copies(operands):
+            return []  # they are rounded: the vjp computes them again
         return self.op.signature(**self.static(operands, static)).kept(outputs)
 
     # ---- the two rules, for the dispatcher ----
@@ -406,6 +439,11 @@ def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tens
     return apply
 
 
+def not_compiled(function: AnyFunction) -> AnyFunction:
+    """Have `torch.compile` break its graph at a function that looks at the numbers in tensors."""
+    return cast(AnyFunction, torch.compiler.disable(function))
+
+
 @contextlib.contextmanager
 def as_arrays(tensors: Tensors) -> Iterator[tuple[Callable[..., Any], Callable[..., Tensor]]]:
     """How tensors become arrays and arrays tensors, without a copy, on the device of the first."""
@@ -422,6 +460,46 @@ def as_arrays(tensors: Tensors) -> Iterator[tuple[Callable[..., Any], Callable[.
     stream = torch.cuda.current_stream(device).cuda_stream
     with torch.cuda.device(device), cuda.using(stream, empty):
         yield (lambda x: None if x is None else x.detach()), (lambda x: x)
+
+
+def _autocast(op: Function[Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
+    """Operands of the types that they have in the current region of `torch.autocast`."""
+    device = next((x.device.type for x in operands if x is not None), "cpu")
+    if device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
+        return operands
+    inputs = operands[: len(op.inputs)]
+    dtype, types = torch.float32, [torch.float32] * len(inputs)
+    if any(x is not None and x.dtype in _HALF for x in inputs):
+        dtype = torch.get_autocast_dtype(device)
+        if _has_kernel(op.name, device, dtype):
+            specs = op.signature(**static, **dict.fromkeys(op.arrays)).inputs.values()
+            types = [torch.float32 if shapes.parse(spec).dtype else dtype for spec in specs]
+    cast = [
+        x.to(dtype) if x is not None and x.dtype in _SINGLE_OR_HALF else x
+        for x, dtype in zip(inputs, types, strict=True)
+    ]
+    return [*cast, *operands[len(inputs) :]]
+
+
+def _has_kernel(operator: str, device: str, dtype: torch.dtype) -> bool:
+    """Whether kernels compute in this type on this kind of device."""
+    name = dtype_name(dtype)
+    if device != "cuda" or not has_cuda():
+        return name in cpu.SUFFIXES
+    from gnograd.backends.cuda import SUFFIXES
+    from gnograd.backends.cuda_library import library
+
+    return f"{operator}_forward_{SUFFIXES.get(name)}" in library().faces
+
+
+torch.compiler.assume_constant_result(_has_kernel)
+
+
+def _single(value: Any) -> Any:
+    """float32 copies of tensors of half precision, also of those in lists."""
+    if isinstance(value, list | tuple):
+        return [_single(v) for v in value]
+    return value.float() if isinstance(value, Tensor) and value.dtype in _HALF else value
 
 
 def _schema_type(parameter: inspect.Parameter) -> str:

@@ -8,6 +8,9 @@ neighbourhood. Their cost grows linearly with the number of tokens, apart from t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from scipy.spatial import cKDTree
@@ -15,10 +18,19 @@ from torch import Tensor, nn
 
 from gnograd.nsa import compressed_offsets
 from gnograd.torch import functional
+from gnograd.torch.adapter import not_compiled
 
 __all__ = ["BallSparseAttention", "NativeSparseAttention", "ball_tree_order"]
 
 BRANCHES = 3  # compressed, selected, neighbourhood
+
+
+class _Packed(NamedTuple):
+    """Where the sequences of packed tokens begin, and those of their compressed tokens."""
+
+    cu: Tensor
+    cu_c: Tensor
+    n_compressed: int
 
 
 class _Branches(nn.Module):
@@ -146,16 +158,16 @@ class NativeSparseAttention(_Branches):
         self.first_blocks, self.local_blocks = first_blocks, local_blocks
         self.query_block_size = query_block_size
 
-    def forward(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, cu_seqlens: Tensor | Sequence[int] | None = None) -> Tensor:
         """Attend.
 
         Parameters
         ----------
         x : Tensor, (T, dim) or (batch, T, dim)
             Tokens.
-        cu_seqlens : Tensor of int64, (n_sequences + 1,), optional
+        cu_seqlens : Tensor of int64 or sequence of int, (n_sequences + 1,), optional
             First token of every sequence packed in ``x (T, dim)``, and the end; one sequence when
-            left out.
+            left out. `torch.compile` breaks its graph here; for a batch it does not.
 
         Returns
         -------
@@ -165,21 +177,38 @@ class NativeSparseAttention(_Branches):
         if x.ndim == 3:
             if cu_seqlens is not None:
                 raise ValueError("cu_seqlens: a batch (batch, T, dim) is not packed")
-            batch, length = x.shape[:2]
-            borders = torch.arange(batch + 1, dtype=torch.int64) * length if batch > 1 else None
-            return self.forward(x.flatten(0, 1), borders).view_as(x)
-        cu = None if cu_seqlens is None else cu_seqlens.to(device=x.device, dtype=torch.int64)
-        if cu is not None and self.query_block_size > 1 and (cu[:-1] % self.query_block_size).any():
+            flat = x.flatten(0, 1)
+            return self._attend(flat, self._equal(x) if len(x) > 1 else None).view_as(x)
+        packed = None
+        if cu_seqlens is not None:
+            packed = self._packed(x, cu_seqlens)
+        return self._attend(x, packed)
+
+    @not_compiled
+    def _packed(self, x: Tensor, cu_seqlens: Tensor | Sequence[int]) -> _Packed:
+        """Borders of sequences of any lengths."""
+        cu = _borders(cu_seqlens, len(x), self.query_block_size)
+        cu_c = torch.from_numpy(
+            compressed_offsets(cu.numpy(), self.compress_block_size, self.compress_stride)
+        )
+        return _Packed(cu.to(x.device), cu_c.to(x.device), int(cu_c[-1]))
+
+    def _equal(self, x: Tensor) -> _Packed:
+        """Borders of a batch ``(batch, T, dim)``, whose items are all of one length."""
+        batch, length = x.shape[:2]
+        if length % self.query_block_size:
             raise ValueError(
-                f"cu_seqlens: sequences must begin at multiples of {self.query_block_size}, "
+                f"x has items of {length} tokens, needs multiples of {self.query_block_size}, "
                 "the tokens that share a selection"
             )
+        count = max((length - self.compress_block_size) // self.compress_stride + 1, 0)
+        item = torch.arange(batch + 1, dtype=torch.int64, device=x.device)
+        return _Packed(item * length, item * count, batch * count)
+
+    def _attend(self, x: Tensor, packed: _Packed | None) -> Tensor:
+        """Attention of tokens ``(T, dim)``."""
         step = {"block": self.compress_block_size, "stride": self.compress_stride}
-        cu_c = None
-        if cu is not None:
-            offsets = compressed_offsets(cu.cpu().numpy(), **step)
-            cu_c = torch.from_numpy(offsets).to(x.device)
-        n_compressed = None if cu_c is None else int(cu_c[-1])
+        cu, cu_c, n_compressed = (None, None, None) if packed is None else packed
         q, (k_c, k_s, k_w), (v_c, v_s, v_w) = self.project(x)
         k_c, v_c = (
             functional.compress(t, w, cu=cu, n_compressed=n_compressed, **step)
@@ -220,6 +249,27 @@ class NativeSparseAttention(_Branches):
         return self.combine(x, [coarse, fine, near])
 
 
+@not_compiled
+def _borders(cu_seqlens: Tensor | Sequence[int], n: int, multiple: int = 1) -> Tensor:
+    """First item of every sequence, and the end: checked, on the host."""
+    cu = torch.as_tensor(cu_seqlens).cpu()
+    if cu.is_floating_point() or cu.dim() != 1 or len(cu) < 1:
+        raise ValueError(
+            f"cu_seqlens is of {cu.dtype} and shape {tuple(cu.shape)}, "
+            "needs integers and (n_sequences + 1,)"
+        )
+    cu = cu.to(torch.int64)
+    if cu[0] != 0 or cu[-1] != n or (cu.diff() < 0).any():
+        raise ValueError(f"cu_seqlens is {cu.tolist()}, needs to ascend from 0 to {n}")
+    if (cu[:-1] % multiple).any():
+        raise ValueError(
+            f"cu_seqlens: sequences must begin at multiples of {multiple}, "
+            "the tokens that share a selection"
+        )
+    return cu
+
+
+@not_compiled
 def ball_tree_order(positions: Tensor) -> Tensor:
     """Order of points in which neighbours in the list are neighbours in space.
 
@@ -236,6 +286,11 @@ def ball_tree_order(positions: Tensor) -> Tensor:
     Tensor of int64, (N,)
         Row of every point of the list.
 
+    Raises
+    ------
+    ValueError
+        Positions that are not finite.
+
     Examples
     --------
     >>> import torch
@@ -243,7 +298,9 @@ def ball_tree_order(positions: Tensor) -> Tensor:
     >>> ball_tree_order(torch.tensor([[3.0], [0.0], [2.0], [1.0]]))
     tensor([1, 3, 2, 0])
     """
-    points = positions.detach().cpu().numpy().astype(np.float64)
+    points = positions.detach().double().cpu().numpy()
+    if not np.isfinite(points).all():
+        raise ValueError("ball_tree_order: positions has values that are not finite")
     if len(points) == 0:
         return torch.empty(0, dtype=torch.int64, device=positions.device)
     order = cKDTree(points, leafsize=1, balanced_tree=True).indices
@@ -331,7 +388,7 @@ class BallSparseAttention(_Branches):
         self,
         x: Tensor,
         positions: Tensor,
-        cu_seqlens: Tensor | None = None,
+        cu_seqlens: Tensor | Sequence[int] | None = None,
         *,
         ordered: bool = False,
     ) -> Tensor:
@@ -343,7 +400,7 @@ class BallSparseAttention(_Branches):
             Features of the points.
         positions : Tensor, (N, d)
             Coordinates.
-        cu_seqlens : Tensor of int, (n_clouds + 1,), optional
+        cu_seqlens : Tensor of int64 or sequence of int, (n_clouds + 1,), optional
             First point of every cloud packed in `x`, and the end; one cloud when left out.
         ordered : bool
             Whether the points are already in the order of `ball_tree_order`, which a network of
@@ -360,7 +417,7 @@ class BallSparseAttention(_Branches):
                 "and (N, d)"
             )
         if cu_seqlens is not None:
-            sizes = cu_seqlens.diff().tolist()
+            sizes = _borders(cu_seqlens, len(x)).diff().tolist()
             clouds = zip(x.split(sizes), positions.split(sizes), strict=True)
             return torch.cat([self.forward(f, p, ordered=ordered) for f, p in clouds])
         if ordered:

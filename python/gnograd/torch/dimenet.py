@@ -17,10 +17,13 @@ from torch import Tensor, nn
 
 from gnograd.graph import Graph
 from gnograd.torch import functional
+from gnograd.torch.adapter import not_compiled
+from gnograd.torch.neighbors import neighbor_search
 
 __all__ = ["DimeNetPlusPlus", "InteractionPPBlock"]
 
-Activation: TypeAlias = Callable[[Tensor], Tensor]
+Function: TypeAlias = Callable[[Tensor], Tensor]
+Activation: TypeAlias = "str | Function"
 
 
 class InteractionPPBlock(nn.Module):
@@ -38,8 +41,8 @@ class InteractionPPBlock(nn.Module):
         Degrees and radial functions of the spherical basis, at most 10 and 16.
     num_before_skip, num_after_skip : int
         Residual layers before and after the skip connection.
-    act : callable
-        Activation.
+    act : str or callable
+        Activation: the name of a function of `torch.nn.functional`, or "swish", which is silu.
     exclude : {"reverse_edge", "same_node", "none"}
         Triplets to leave out, as in `gnograd.agg_edge_to_edge`. PyG's rule is "same_node"; it
         differs from the default in periodic cells alone.
@@ -59,10 +62,11 @@ class InteractionPPBlock(nn.Module):
         num_radial: int,
         num_before_skip: int,
         num_after_skip: int,
-        act: Activation = nn.functional.silu,
+        act: Activation = "swish",
         exclude: str = "reverse_edge",
     ) -> None:
         super().__init__()
+        act = _function(act)
         self.num_spherical, self.num_radial = num_spherical, num_radial
         self.act, self.exclude = act, exclude
         self.lin_rbf1 = nn.Linear(num_radial, basis_emb_size, bias=False)
@@ -138,14 +142,16 @@ class DimeNetPlusPlus(nn.Module):
         As in `InteractionPPBlock`.
     cutoff : float
         Length at which an edge stops to count, in the unit of the positions.
+    max_num_neighbors : int
+        Edges that end at an atom, the shortest, where the model looks for them itself.
     envelope_exponent : int
         Order of the envelope that brings every edge smoothly to 0 there.
     num_before_skip, num_after_skip : int
         As in `InteractionPPBlock`.
     num_output_layers : int
         Layers of an output block.
-    act : callable
-        Activation. Forces need a smooth one.
+    act : str or callable
+        Activation, as in `InteractionPPBlock`. Forces need a smooth one.
     output_initializer : {"zeros", "glorot_orthogonal"}
         Of the last layer of the output blocks.
     exclude : {"reverse_edge", "same_node", "none"}
@@ -185,11 +191,12 @@ class DimeNetPlusPlus(nn.Module):
         num_spherical: int,
         num_radial: int,
         cutoff: float = 5.0,
+        max_num_neighbors: int = 32,
         envelope_exponent: int = 5,
         num_before_skip: int = 1,
         num_after_skip: int = 2,
         num_output_layers: int = 3,
-        act: Activation = nn.functional.silu,
+        act: Activation = "swish",
         output_initializer: str = "zeros",
         exclude: str = "reverse_edge",
     ) -> None:
@@ -199,7 +206,9 @@ class DimeNetPlusPlus(nn.Module):
                 f"DimeNetPlusPlus: output_initializer is {output_initializer!r}, "
                 "needs 'zeros' or 'glorot_orthogonal'"
             )
+        act = _function(act)
         self.num_spherical, self.cutoff = num_spherical, cutoff
+        self.max_num_neighbors = max_num_neighbors
         self.envelope_exponent = envelope_exponent
         self.rbf = _Frequencies(num_radial)
         self.emb = _EmbeddingBlock(num_radial, hidden_channels, act)
@@ -227,11 +236,11 @@ class DimeNetPlusPlus(nn.Module):
         self,
         z: Tensor,
         pos: Tensor,
-        graph: Graph,
+        graph: Graph | Tensor | None = None,
         batch: Tensor | None = None,
         offset: Tensor | None = None,
     ) -> Tensor:
-        """Predict.
+        """Predict, by ``model(z, pos, graph, batch)`` or, as PyG has it, ``model(z, pos, batch)``.
 
         Parameters
         ----------
@@ -239,10 +248,11 @@ class DimeNetPlusPlus(nn.Module):
             Atomic numbers, at most 94.
         pos : Tensor, (n_atoms, 3)
             Positions.
-        graph : Graph
+        graph : Graph, optional
             Edges between atoms up to `cutoff` apart, both ways; longer ones contribute nothing.
+            Left out, they are looked for on every call. PyG's `batch` may stand here.
         batch : Tensor of int64, (n_atoms,), optional
-            Molecule of every atom.
+            Molecule of every atom; ascending, where no graph is given.
         offset : Tensor, (n_edges, 3), optional
             In a periodic cell, how far the image of an edge's end is from the atom itself.
 
@@ -250,6 +260,14 @@ class DimeNetPlusPlus(nn.Module):
         -------
         Tensor, (n_molecules, out_channels), or (out_channels,) without `batch`
         """
+        if isinstance(graph, Tensor):
+            if batch is not None:
+                raise TypeError("DimeNetPlusPlus: graph is of type Tensor, needs a gnograd.Graph")
+            batch, graph = graph, None
+        if graph is None:
+            if offset is not None:
+                raise TypeError("DimeNetPlusPlus: offset belongs to the edges of a graph: give it")
+            graph = _neighbors(pos, self.cutoff, batch, self.max_num_neighbors)
         src = torch.tensor(graph.src, device=z.device)
         dst = torch.tensor(graph.dst, device=z.device)
         vector = pos[dst] - pos[src]
@@ -272,6 +290,31 @@ class DimeNetPlusPlus(nn.Module):
         return out.new_zeros(int(batch.max()) + 1, out.shape[1]).index_add(0, batch, out)
 
 
+@not_compiled
+def _neighbors(pos: Tensor, cutoff: float, batch: Tensor | None, most: int) -> Graph:
+    """Graph of the atoms of a molecule up to `cutoff` apart, with `most` edges to an atom."""
+    pointer = None
+    if batch is not None:
+        if batch.shape != pos.shape[:1] or (batch.diff() < 0).any():
+            raise ValueError(
+                "DimeNetPlusPlus: batch needs the molecule of every atom, in ascending order"
+            )
+        pointer = [0, *batch.bincount().cumsum(0).tolist()]
+    found = neighbor_search(
+        pos.detach(), pos.detach(), cutoff, return_norm=True, data_ptr=pointer, queries_ptr=pointer
+    )
+    degree = found["neighbors_row_splits"].diff().cpu()
+    dst = torch.arange(len(pos)).repeat_interleave(degree)
+    src, length = found["neighbors_index"].cpu(), found["weights"].cpu()
+    others = src != dst
+    src, dst, length = src[others], dst[others], length[others]
+    order = length.argsort(stable=True)
+    order = order[dst[order].argsort(stable=True)]  # by destination, there by length
+    first = torch.searchsorted(dst, dst)
+    order = order[torch.arange(len(dst)) - first < most].sort().values
+    return Graph.from_edges(src[order].numpy(), dst[order].numpy(), len(pos), len(pos))
+
+
 class _Frequencies(nn.Module):
     """Frequencies of the radial basis."""
 
@@ -288,7 +331,7 @@ class _Frequencies(nn.Module):
 class _EmbeddingBlock(nn.Module):
     """Features of an edge from the kinds of its two atoms and its length."""
 
-    def __init__(self, num_radial: int, hidden_channels: int, act: Activation) -> None:
+    def __init__(self, num_radial: int, hidden_channels: int, act: Function) -> None:
         super().__init__()
         self.act = act
         self.emb = nn.Embedding(95, hidden_channels)
@@ -317,7 +360,7 @@ class _OutputPPBlock(nn.Module):
         out_emb_channels: int,
         out_channels: int,
         num_layers: int,
-        act: Activation,
+        act: Function,
         output_initializer: str,
     ) -> None:
         super().__init__()
@@ -345,7 +388,7 @@ class _OutputPPBlock(nn.Module):
 
 
 class _ResidualLayer(nn.Module):
-    def __init__(self, hidden_channels: int, act: Activation) -> None:
+    def __init__(self, hidden_channels: int, act: Function) -> None:
         super().__init__()
         self.act = act
         self.lin1 = nn.Linear(hidden_channels, hidden_channels)
@@ -355,8 +398,18 @@ class _ResidualLayer(nn.Module):
         return x + self.act(self.lin2(self.act(self.lin1(x))))
 
 
-def _residual_layers(number: int, hidden_channels: int, act: Activation) -> nn.Sequential:
+def _residual_layers(number: int, hidden_channels: int, act: Function) -> nn.Sequential:
     return nn.Sequential(*(_ResidualLayer(hidden_channels, act) for _ in range(number)))
+
+
+def _function(act: Activation) -> Function:
+    """The activation behind a name."""
+    if callable(act):
+        return act
+    found: Function | None = getattr(nn.functional, {"swish": "silu"}.get(act, act).lower(), None)
+    if found is None:
+        raise ValueError(f"act is {act!r}, which torch.nn.functional has not")
+    return found
 
 
 def _reset(layer: nn.Linear) -> None:

@@ -3,20 +3,25 @@
 
 A layer that PyG has too holds parameters of the same names and shapes, so that its
 ``state_dict`` loads as it is. Edges are a `gnograd.Graph`, built once for all layers and steps,
-or PyG's ``edge_index (2, n_edges)``, from which every call builds a graph.
+or what PyG takes, from which every call builds a graph: ``edge_index (2, n_edges)``, or a sparse
+matrix with a row for every destination.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gnograd.aggregation import AGGREGATIONS
 from gnograd.gno import gno
 from gnograd.graph import Graph
+from gnograd.static import choice
 from gnograd.torch import functional
+from gnograd.torch.adapter import not_compiled
 
 __all__ = [
     "GNO",
@@ -24,14 +29,58 @@ __all__ = [
     "GATv2Conv",
     "TransformerConv",
     "WeightedAggregation",
+    "gno_pack_layers",
     "graph_from_edge_index",
     "with_self_loops",
 ]
 
 Edges: TypeAlias = "Graph | Tensor"
-Pair: TypeAlias = "Tensor | tuple[Tensor, Tensor]"
+Pair: TypeAlias = "Tensor | tuple[Tensor, Tensor | None]"
 
 
+def gno_pack_layers(layers: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    """Hidden layers of a kernel network in one vector, ``[U_1 | b_1 | U_2 | b_2 | ...]``.
+
+    Parameters
+    ----------
+    layers : list of (U, b)
+        Weights, (width before, width), and biases, (width,).
+
+    Returns
+    -------
+    packed : Tensor, (n,)
+        Differentiable with respect to all of them.
+
+    Raises
+    ------
+    ValueError
+        Widths that do not fit each other.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnograd.torch import gno_pack_layers
+    >>> U, b = torch.ones(2, 3, requires_grad=True), torch.zeros(3)
+    >>> packed = gno_pack_layers([(U, b), (torch.ones(3, 1), torch.zeros(1))])
+    >>> packed.shape, packed.requires_grad
+    (torch.Size([13]), True)
+    """
+    before = None
+    for k, (U, b) in enumerate(layers, 1):
+        if U.dim() != 2 or (before is not None and U.shape[0] != before):
+            raise ValueError(
+                f"gno_pack_layers: U_{k} has shape {tuple(U.shape)}, "
+                f"needs ({'width before' if before is None else before}, width)"
+            )
+        before = U.shape[1]
+        if b.shape != (before,):
+            raise ValueError(
+                f"gno_pack_layers: b_{k} has shape {tuple(b.shape)}, needs ({before},)"
+            )
+    return torch.cat([part.reshape(-1) for layer in layers for part in layer])
+
+
+@not_compiled
 def graph_from_edge_index(edge_index: Tensor, n_src: int, n_dst: int) -> Graph:
     """Graph of PyG's ``edge_index``, whose rows are sources and destinations.
 
@@ -40,11 +89,27 @@ def graph_from_edge_index(edge_index: Tensor, n_src: int, n_dst: int) -> Graph:
     edge_index : Tensor of int64 or int32, (2, n_edges)
     n_src, n_dst : int
         Numbers of nodes.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        No tensor of integers, another shape, a node out of range.
     """
+    if not isinstance(edge_index, Tensor):
+        raise TypeError(
+            f"graph_from_edge_index: edge_index is of type {type(edge_index).__name__}, "
+            "needs a tensor of int64"
+        )
+    if edge_index.dim() != 2 or len(edge_index) != 2:
+        raise ValueError(
+            f"graph_from_edge_index: edge_index has shape {tuple(edge_index.shape)}, "
+            "needs (2, n_edges)"
+        )
     src, dst = edge_index.cpu().numpy()
     return Graph.from_edges(src, dst, n_src, n_dst)
 
 
+@not_compiled
 def with_self_loops(
     graph: Graph, edge_attr: Tensor | None = None, fill_value: float | Tensor | str = "mean"
 ) -> tuple[Graph, Tensor | None]:
@@ -63,9 +128,19 @@ def with_self_loops(
     Returns
     -------
     graph : Graph
+        Its edge arrays have a row for every edge kept, then one for every self-loop.
     edge_attr : Tensor or None
-        Rows of the edges kept, then one row a self-loop.
+
+    Raises
+    ------
+    ValueError
+        Edge features that are not one row an edge.
     """
+    if edge_attr is not None and len(edge_attr) != graph.n_edges:
+        raise ValueError(
+            f"with_self_loops: edge_attr has shape {tuple(edge_attr.shape)}, "
+            f"needs one row for each of the {graph.n_edges} edges"
+        )
     src, dst = graph.src, graph.dst
     keep = src != dst
     loops = np.arange(min(graph.n_src, graph.n_dst), dtype=np.int32)
@@ -186,11 +261,12 @@ class WeightedAggregation(nn.Module):
 
     def __init__(self, aggr: str = "sum") -> None:
         super().__init__()
+        choice("WeightedAggregation: aggr", aggr, {**AGGREGATIONS, "add": AGGREGATIONS["sum"]})
         self.aggregation = {"add": "sum"}.get(aggr, aggr)
 
-    def forward(self, x: Tensor, edges: Edges, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
         """Aggregate ``x (n_src, D)`` with ``edge_weight (n_edges,)``, ones when left out."""
-        graph = _graph(edges, len(x), len(x))
+        graph = _graph(edge_index, len(x), len(x))
         if edge_weight is None:
             edge_weight = x.new_ones(graph.n_edges)
         out: Tensor = functional.agg_weighted(
@@ -199,8 +275,22 @@ class WeightedAggregation(nn.Module):
         return out
 
 
+class _Input(NamedTuple):
+    """What a call of an attention layer is about."""
+
+    x_src: Tensor
+    x_dst: Tensor | None
+    graph: Graph
+    edge_attr: Tensor | None
+    """Rows of edge features, (n_edges, edge_dim)."""
+    edge_index: Tensor | None
+    """The edges where they came so and no others were added."""
+    as_matrix: bool
+    """Whether they came as a sparse matrix."""
+
+
 class _Attention(nn.Module):
-    """What the attention layers share: heads, self-loops, edge features, residual and bias."""
+    """What the attention layers share: heads, edges and their features, the weights themselves."""
 
     def __init__(
         self,
@@ -212,13 +302,8 @@ class _Attention(nn.Module):
         edge_dim: int | None,
     ) -> None:
         super().__init__()
-        if dropout:
-            raise ValueError(
-                f"{type(self).__name__}: dropout is {dropout}; attention is computed in one "
-                "fused pass without dropout, needs 0"
-            )
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.heads, self.concat = heads, concat
+        self.heads, self.concat, self.dropout, self.edge_dim = heads, concat, dropout, edge_dim
         self.lin_edge = (
             None if edge_dim is None else nn.Linear(edge_dim, heads * out_channels, bias=False)
         )
@@ -226,19 +311,68 @@ class _Attention(nn.Module):
         self.n_src_features, self.n_dst_features = pair
         self.width = out_channels * (heads if concat else 1)
 
-    def edges(
-        self, x: Pair, edges: Edges, edge_attr: Tensor | None
-    ) -> tuple[Tensor, Tensor, Graph, Tensor | None]:
-        """Sources, destinations, graph and the projected edge features."""
-        x_src, x_dst = (x, x) if isinstance(x, Tensor) else x
-        graph = _graph(edges, len(x_src), len(x_dst))
-        if (edge_attr is None) != (self.lin_edge is None):
-            raise ValueError(
-                f"{type(self).__name__}: edge_attr goes with edge_dim: give both or none"
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads})"
+
+    def take(
+        self,
+        x: Pair,
+        edge_index: Edges,
+        edge_attr: Tensor | None,
+        size: tuple[int, int] | None = None,
+    ) -> _Input:
+        """Bring the arguments of a call into one form."""
+        name = type(self).__name__
+        if self.training and self.dropout > 0:
+            raise NotImplementedError(
+                f"{name}: there is no dropout of attention weights yet, and dropout is "
+                f"{self.dropout}; train with dropout=0, or call eval() to predict"
             )
+        x_src, x_dst = (x, x) if isinstance(x, Tensor) else x
+        n_src = len(x_src)
+        n_dst = len(x_dst) if x_dst is not None else n_src if size is None else size[1]
+        if size is not None and tuple(size) != (n_src, n_dst):
+            raise ValueError(
+                f"{name}: size is {tuple(size)}, but x has {n_src} sources and {n_dst} destinations"
+            )
+        given: Tensor | None = None
+        as_matrix = False
+        if isinstance(edge_index, Tensor) and edge_index.layout != torch.strided:
+            as_matrix = True
+            edge_index, values = _entries(edge_index, n_src, n_dst)
+            if edge_attr is None and values.dim() > 1:
+                edge_attr = values
+        if not isinstance(edge_index, Graph):
+            given = edge_index
+        graph = _graph(edge_index, n_src, n_dst)
+        if (edge_attr is None) != (self.lin_edge is None):
+            raise ValueError(f"{name}: edge_attr goes with edge_dim: give both or none")
         if edge_attr is not None and edge_attr.dim() == 1:
             edge_attr = edge_attr[:, None]
-        return x_src, x_dst, graph, edge_attr
+        return _Input(x_src, x_dst, graph, edge_attr, given, as_matrix)
+
+    def heads_of(self, x: Tensor) -> Tensor:
+        """Features by heads, (n, heads, out_channels)."""
+        return x.view(-1, self.heads, self.out_channels)
+
+    def with_weights(
+        self, out: Tensor, given: _Input, scores: Tensor, ends: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """The result with the edges and the attention weights, as PyG returns them."""
+        src, dst = ends
+        n_dst = len(out)
+        rows = dst[:, None].expand_as(scores)
+        highest = scores.detach().new_zeros(n_dst, self.heads)
+        highest = highest.scatter_reduce(0, rows, scores.detach(), "amax", include_self=False)
+        exponentials = (scores - highest[dst]).exp()
+        total = torch.zeros_like(highest).index_add(0, dst, exponentials)
+        alpha = exponentials / total[dst]
+        if given.as_matrix:
+            shape = (n_dst, len(given.x_src), self.heads)
+            matrix = torch.sparse_coo_tensor(torch.stack([dst, src]), alpha, shape)
+            return out, (matrix, alpha)
+        edges = torch.stack([src, dst]) if given.edge_index is None else given.edge_index
+        return out, (edges, alpha)
 
 
 class _SelfLoopAttention(_Attention):
@@ -259,21 +393,28 @@ class _SelfLoopAttention(_Attention):
         residual: bool,
     ) -> None:
         super().__init__(in_channels, out_channels, heads, concat, dropout, edge_dim)
-        self.negative_slope = negative_slope
+        self.negative_slope, self.residual = negative_slope, residual
         self.add_self_loops, self.fill_value = add_self_loops, fill_value
         self.res = nn.Linear(self.n_dst_features, self.width, bias=False) if residual else None
         self.bias = nn.Parameter(torch.empty(self.width)) if bias else None
 
-    def looped(self, graph: Graph, edge_attr: Tensor | None) -> tuple[Graph, Tensor | None]:
-        """Graph and projected edge features, with self-loops if asked for."""
-        if self.add_self_loops:
-            graph, edge_attr = with_self_loops(graph, edge_attr, self.fill_value)
-        projected = None if edge_attr is None or self.lin_edge is None else self.lin_edge(edge_attr)
-        return graph, projected
+    def take(
+        self,
+        x: Pair,
+        edge_index: Edges,
+        edge_attr: Tensor | None,
+        size: tuple[int, int] | None = None,
+    ) -> _Input:
+        """The same, with self-loops if asked for."""
+        given = super().take(x, edge_index, edge_attr, size)
+        if not self.add_self_loops:
+            return given
+        graph, edge_attr = with_self_loops(given.graph, given.edge_attr, self.fill_value)
+        return given._replace(graph=graph, edge_attr=edge_attr, edge_index=None)
 
-    def finish(self, out: Tensor, x_dst: Tensor) -> Tensor:
+    def finish(self, out: Tensor, x_dst: Tensor | None) -> Tensor:
         """Add residual and bias."""
-        if self.res is not None:
+        if self.res is not None and x_dst is not None:
             out = out + self.res(x_dst)
         return out if self.bias is None else out + self.bias
 
@@ -306,7 +447,8 @@ class GATConv(_SelfLoopAttention):
     negative_slope : float
         Of LeakyReLU.
     dropout : float
-        Only 0: attention is computed in one fused pass.
+        Of attention weights, in training. There is none yet: with more than 0 the layer predicts,
+        but does not train.
     add_self_loops : bool
         Exactly one self-loop a node. Under ``torch.compile(fullgraph=True)`` use False, with
         `with_self_loops` once beforehand.
@@ -324,6 +466,8 @@ class GATConv(_SelfLoopAttention):
     --------
     >>> import gnograd.torch, torch
     >>> layer = gnograd.torch.GATConv(16, 8, heads=4)
+    >>> layer
+    GATConv(16, 8, heads=4)
     >>> layer(torch.rand(10, 16), torch.randint(10, (2, 50))).shape
     torch.Size([10, 32])
     """
@@ -359,26 +503,46 @@ class GATConv(_SelfLoopAttention):
         )
         self.reset_parameters()
 
-    def forward(self, x: Pair, edges: Edges, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Pair,
+        edge_index: Edges,
+        edge_attr: Tensor | None = None,
+        size: tuple[int, int] | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Any:
         """Apply the layer.
 
         Parameters
         ----------
         x : Tensor, (n_nodes, in_channels), or a pair for sources and destinations
-        edges : Graph, or Tensor of int64, (2, n_edges)
+            Of destinations that are None, nothing enters scores and residual.
+        edge_index : Graph, or Tensor of int64, (2, n_edges), or sparse Tensor, (n_dst, n_src)
+            A sparse matrix of more than two dimensions carries the edge features.
         edge_attr : Tensor, (n_edges, edge_dim), optional
+        size : tuple of int, optional
+            Numbers of sources and destinations, for destinations that are None.
+        return_attention_weights : bool, optional
+            Return ``(edge_index, alpha)`` too, with alpha (n_edges, heads), of all edges, the
+            self-loops among them. It is computed apart and takes memory of a number an edge and
+            head.
 
         Returns
         -------
         Tensor, (n_dst, heads * out_channels), or (n_dst, out_channels) without `concat`
+            Or a pair, with `return_attention_weights`.
         """
-        x_src, x_dst, graph, edge_attr = self.edges(x, edges, edge_attr)
-        graph, e = self.looped(graph, edge_attr)
-        if isinstance(self.in_channels, int):
-            h_src = self.lin(x_src)
+        given = self.take(x, edge_index, edge_attr, size)
+        x_src, x_dst, graph, edge_attr, *_ = given
+        e = None if edge_attr is None or self.lin_edge is None else self.lin_edge(edge_attr)
+        shared = isinstance(self.in_channels, int)
+        h_src = self.lin(x_src) if shared else self.lin_src(x_src)
+        if x_dst is None:
+            h_dst = h_src.new_zeros(graph.n_dst, h_src.shape[1])
+        elif shared:
             h_dst = h_src if x_dst is x_src else self.lin(x_dst)
         else:
-            h_src, h_dst = self.lin_src(x_src), self.lin_dst(x_dst)
+            h_dst = self.lin_dst(x_dst)
         attention: list[Tensor] = [self.att_src, self.att_dst]
         if self.att_edge is not None:
             attention.append(self.att_edge)
@@ -387,7 +551,16 @@ class GATConv(_SelfLoopAttention):
             graph=graph, num_heads=self.heads, concat_heads=self.concat,
             negative_slope=self.negative_slope,
         )  # fmt: skip
-        return self.finish(out, x_dst)
+        out = self.finish(out, x_dst)
+        if not return_attention_weights:
+            return out
+        src, dst = _ends(graph, out.device)
+        scores = (self.heads_of(h_src) * self.att_src).sum(-1)[src]
+        scores = scores + (self.heads_of(h_dst) * self.att_dst).sum(-1)[dst]
+        if e is not None and self.att_edge is not None:
+            scores = scores + (self.heads_of(e) * self.att_edge).sum(-1)
+        scores = nn.functional.leaky_relu(scores, self.negative_slope)
+        return self.with_weights(out, given, scores, (src, dst))
 
 
 class GATv2Conv(_SelfLoopAttention):
@@ -429,6 +602,7 @@ class GATv2Conv(_SelfLoopAttention):
             edge_dim, fill_value, bias, residual,
         )  # fmt: skip
         width = heads * out_channels
+        self.share_weights = share_weights
         self.lin_l = nn.Linear(self.n_src_features, width, bias=bias)
         self.lin_r = (
             self.lin_l if share_weights else nn.Linear(self.n_dst_features, width, bias=bias)
@@ -436,16 +610,32 @@ class GATv2Conv(_SelfLoopAttention):
         self.att = nn.Parameter(torch.empty(1, heads, out_channels))
         self.reset_parameters()
 
-    def forward(self, x: Pair, edges: Edges, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Pair,
+        edge_index: Edges,
+        edge_attr: Tensor | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Any:
         """Apply the layer; arguments and result as in `GATConv.forward`."""
-        x_src, x_dst, graph, edge_attr = self.edges(x, edges, edge_attr)
-        graph, e = self.looped(graph, edge_attr)
+        given = self.take(x, edge_index, edge_attr)
+        x_src, x_dst, graph, edge_attr, *_ = given
+        x_dst = _destinations(self, x_dst)
+        e = None if edge_attr is None or self.lin_edge is None else self.lin_edge(edge_attr)
+        h_src, h_dst = self.lin_l(x_src), self.lin_r(x_dst)
         out = functional.mha_gat_v2(
-            self.lin_l(x_src), self.lin_r(x_dst), self.att.flatten(), e,
+            h_src, h_dst, self.att.flatten(), e,
             graph=graph, num_heads=self.heads, concat_heads=self.concat,
             negative_slope=self.negative_slope,
         )  # fmt: skip
-        return self.finish(out, x_dst)
+        out = self.finish(out, x_dst)
+        if not return_attention_weights:
+            return out
+        src, dst = _ends(graph, out.device)
+        sums = h_src[src] + h_dst[dst]
+        sums = nn.functional.leaky_relu(sums if e is None else sums + e, self.negative_slope)
+        scores = (self.heads_of(sums) * self.att).sum(-1)
+        return self.with_weights(out, given, scores, (src, dst))
 
 
 class TransformerConv(_Attention):
@@ -483,30 +673,75 @@ class TransformerConv(_Attention):
     ) -> None:
         super().__init__(in_channels, out_channels, heads, concat, dropout, edge_dim)
         width = heads * out_channels
-        self.root_weight = root_weight
+        self.beta, self.root_weight = beta and root_weight, root_weight
         self.lin_key = nn.Linear(self.n_src_features, width, bias=bias)
         self.lin_query = nn.Linear(self.n_dst_features, width, bias=bias)
         self.lin_value = nn.Linear(self.n_src_features, width, bias=bias)
         self.lin_skip = nn.Linear(self.n_dst_features, self.width, bias=bias)
-        gated = beta and root_weight
-        self.lin_beta = nn.Linear(3 * self.width, 1, bias=False) if gated else None
+        self.lin_beta = nn.Linear(3 * self.width, 1, bias=False) if self.beta else None
 
-    def forward(self, x: Pair, edges: Edges, edge_attr: Tensor | None = None) -> Tensor:
+    def reset_parameters(self) -> None:
+        """Draw new parameters, as `torch.nn.Linear` does, and PyG."""
+        for module in self.children():
+            if isinstance(module, nn.Linear):
+                module.reset_parameters()
+
+    def forward(
+        self,
+        x: Pair,
+        edge_index: Edges,
+        edge_attr: Tensor | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Any:
         """Apply the layer; arguments and result as in `GATConv.forward`."""
-        x_src, x_dst, graph, edge_attr = self.edges(x, edges, edge_attr)
+        given = self.take(x, edge_index, edge_attr)
+        x_src, x_dst, graph, edge_attr, *_ = given
+        x_dst = _destinations(self, x_dst)
         e = None if edge_attr is None or self.lin_edge is None else self.lin_edge(edge_attr)
+        q, k = self.lin_query(x_dst), self.lin_key(x_src)
         out: Tensor = functional.mha_simple(
-            self.lin_query(x_dst), self.lin_key(x_src), self.lin_value(x_src), e,
+            q, k, self.lin_value(x_src), e,
             graph=graph, num_heads=self.heads, concat_heads=self.concat,
         )  # fmt: skip
-        if not self.root_weight:
+        if self.root_weight:
+            root = self.lin_skip(x_dst)
+            if self.lin_beta is None:
+                out = out + root
+            else:
+                gate = self.lin_beta(torch.cat([out, root, out - root], dim=-1)).sigmoid()
+                out = gate * root + (1 - gate) * out
+        if not return_attention_weights:
             return out
-        root = self.lin_skip(x_dst)
-        if self.lin_beta is None:
-            return out + root
-        gate = self.lin_beta(torch.cat([out, root, out - root], dim=-1)).sigmoid()
-        return gate * root + (1 - gate) * out
+        src, dst = _ends(graph, out.device)
+        keys = k[src] if e is None else k[src] + e
+        scores = (self.heads_of(q[dst]) * self.heads_of(keys)).sum(-1) / self.out_channels**0.5
+        return self.with_weights(out, given, scores, (src, dst))
 
 
 def _graph(edges: Edges, n_src: int, n_dst: int) -> Graph:
     return edges if isinstance(edges, Graph) else graph_from_edge_index(edges, n_src, n_dst)
+
+
+@not_compiled
+def _ends(graph: Graph, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Source and destination of every row of the edge arrays."""
+    src, dst = (torch.from_numpy(nodes.astype(np.int64)) for nodes in (graph.src, graph.dst))
+    return src.to(device), dst.to(device)
+
+
+@not_compiled
+def _entries(matrix: Tensor, n_src: int, n_dst: int) -> tuple[Tensor, Tensor]:
+    """Edges and values of a sparse matrix whose rows are destinations."""
+    if tuple(matrix.shape[:2]) != (n_dst, n_src):
+        raise ValueError(
+            f"edge_index is a sparse matrix of shape {tuple(matrix.shape)}, needs a row for each "
+            f"of the {n_dst} destinations and a column for each of the {n_src} sources"
+        )
+    entries = matrix.to_sparse_coo().coalesce()
+    return entries.indices().flip(0), entries.values()
+
+
+def _destinations(layer: _Attention, x_dst: Tensor | None) -> Tensor:
+    if x_dst is None:
+        raise TypeError(f"{type(layer).__name__}: x has no features of destinations")
+    return x_dst

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.neighbors import MOST_AXES, checked_items, neighbors
-from gnograd.torch.adapter import as_arrays
+from gnograd.torch.adapter import as_arrays, not_compiled
 
 __all__ = ["NeighborSearch", "neighbor_search"]
 
 Pointer = Sequence[int] | Tensor | None
 
 
+@not_compiled
 def neighbor_search(
     data: Tensor,
     queries: Tensor,

@@ -24,6 +24,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gnograd.graph import Graph
 from gnograd.torch import functional
+from gnograd.torch.adapter import not_compiled
 from gnograd.torch.neighbors import NeighborSearch, Pointer
 
 __all__ = ["GNOBlock", "IntegralTransform", "LinearChannelMLP", "SinusoidalEmbedding"]
@@ -534,14 +535,18 @@ def _as_graph(neighbors: Neighbors, n: int, m: int) -> Graph:
             )
         graph = neighbors
     else:
-        splits, index = (neighbors[f"neighbors_{key}"] for key in ("row_splits", "index"))
-        graph = Graph(splits.cpu().numpy(), index.cpu().numpy(), n)
+        graph = _graph(neighbors["neighbors_row_splits"], neighbors["neighbors_index"], n)
     if (graph.n_src, graph.n_dst) != (n, m):
         raise ValueError(
             f"IntegralTransform: neighbors is for {graph.n_src} and {graph.n_dst} points, "
             f"but y has {n} and x has {m}"
         )
     return graph
+
+
+@not_compiled
+def _graph(splits: Tensor, index: Tensor, n: int) -> Graph:
+    return Graph(splits.cpu().numpy(), index.cpu().numpy(), n)
 
 
 def _edge_input(

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""What the operators look like in other frameworks: names, signatures, documentation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from gnograd.operator import Function
+
+__all__ = ["present"]
+
+
+def present(function: Callable[..., Any], op: Function[Any], module: str, array: str) -> None:
+    """Give a framework's function of an operator the face of that operator.
+
+    Parameters
+    ----------
+    function : callable
+    op : Function
+    module : str
+        Where users, and pickle, find the function under the name of the operator.
+    array : str
+        What it takes where the operator takes arrays.
+    """
+    declared = inspect.signature(op)
+
+    def in_framework(annotation: Any) -> str:
+        return str(annotation).replace("Array", array)
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__module__ = module
+    function.__doc__ = f"`gnograd.{op.name}` with {array} for arrays.\n\n{op.__doc__}"
+    function.__signature__ = declared.replace(  # type: ignore[attr-defined]
+        parameters=[
+            p.replace(annotation=in_framework(p.annotation)) for p in declared.parameters.values()
+        ],
+        return_annotation=in_framework(declared.return_annotation),
+    )
