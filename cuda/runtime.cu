@@ -71,8 +71,8 @@ int with_type(int type, F f) {
 
 cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
 
-// The first failure of calls that are made one after another. CUDA remembers it as the thread's last
-// error, where the next operator would take it for its own.
+// The first failure of calls that are made one after another. CUDA remembers it as the thread's
+// last error, where the next operator would take it for its own.
 class Outcome {
   cudaError_t status = cudaSuccess;
 

@@ -523,7 +523,7 @@ def test_nan_in_sparse_attention(case, of, dtype, rng):
         if np.isnan(out).any():
             break
         x[at, -1, 0] = number
-    assert 0 < np.isnan(out).sum() <= out.size / 2
+    assert 0 < np.isnan(out).sum() < out.size
     c = rng.normal(size=(*clean[0].shape[:2], clean[2].shape[2])).astype(numbers(dtype))
     evaluate = partial(test_nsa.reference.faces, cotangent=wide(c), tangents=wide(tangents))
     out, out_tangent, *rest = case.formula(static)(*wide(clean), evaluate=evaluate)

@@ -2,8 +2,8 @@
 // How a face of an operator enters the C interface: DEFINE_FACE defines the function that counts
 // its workspace and the one that runs. `faces` has all that they need but `workspace` and `stream`,
 // which are members of it; of it they ask `count` and `call`. Further arguments are the parameters
-// between sizes and workspace. A face returns the last error of its thread: one that others have left
-// there is not its own.
+// between sizes and workspace. A face returns the last error of its thread: one that others have
+// left there is not its own.
 #pragma once
 #include "../gnograd_cuda.h"
 #include "workspace.cuh"

@@ -7,8 +7,8 @@
 // They round sums towards zero, so short sums are added up outside (Ootomo and Yokota, Recovering
 // single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
 // performance, IJHPCA 36, 2022). Where the process asks for TF32, each factor is rounded to 11 bits
-// instead: a third of the products, and an error of 2^-10 of the sum of their absolute values. Where
-// a factor is infinite, or so large that it is when rounded to 11 bits, the product is NaN.
+// instead: a third of the products, and an error of 2^-10 of the sum of their absolute values.
+// Where a factor is infinite, or so large that it is when rounded to 11 bits, the product is NaN.
 #pragma once
 #include "mma.cuh"
 #include "numbers.cuh"

@@ -65,7 +65,8 @@ constexpr int block_threads = 128;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A grid of so many blocks; one that no device has where they are too many, so that its launch fails.
+// A grid of so many blocks; one that no device has where they are too many, so that its launch
+// fails.
 inline dim3 grid_of(int64_t x, int64_t y = 1, int64_t z = 1) {
   const auto size = [](int64_t n) { return unsigned(std::clamp<int64_t>(n, 0, UINT32_MAX)); };
   return {size(x), size(y), size(z)};

@@ -56,9 +56,9 @@ __device__ void product(int m, int n, int depth, A a, B b, Write write) {
   else multiply<S>(m, n, depth, a, b, write);
 }
 
-// The product with weights a(i, l) of which a mask has made some zero: where there(i, l) is not true.
-// These keep out whatever b has, which 0 * NaN would not; `finite` says that there is no NaN and no
-// infinity in b, the same for all threads of the block.
+// The product with weights a(i, l) of which a mask has made some zero: where there(i, l) is not
+// true. These keep out whatever b has, which 0 * NaN would not; `finite` says that there is no NaN
+// and no infinity in b, the same for all threads of the block.
 template <class T, class S, class A, class B, class There, class Write>
 __device__ void masked_product(bool finite, int m, int n, int depth, A a, B b, There there,
                                Write write) {

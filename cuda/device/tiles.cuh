@@ -53,8 +53,8 @@ __device__ void multiply(int m, int n, int depth, A a, B b, Write write) {
     }
 }
 
-// tile(i, :) = row at(i) of x, for i < n; zeros where at(i) is negative. Whether all that this thread
-// has loaded is finite.
+// tile(i, :) = row at(i) of x, for i < n; zeros where at(i) is negative. Whether all that this
+// thread has loaded is finite.
 template <class T, class S, class At>
 __device__ bool load_rows(const Tile<S>& tile, int n, int size, bool wide, const Input<T, S>& x,
                           At at) {
