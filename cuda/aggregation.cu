@@ -82,7 +82,7 @@ struct SumEdges {
   }
 };
 
-// Min and Max, feature by feature; of equal candidates the first wins.
+// Min and Max, feature by feature; of equal candidates the first wins, and NaN wins over numbers.
 template <class T, class S>
 struct ExtremumOfEdges {
   static constexpr int step = width<T>, unroll = 4;
@@ -103,7 +103,8 @@ struct ExtremumOfEdges {
 
   __device__ void take(Partial& partial, int v, S candidate, int64_t where) const {
     if (!where) return;
-    if (partial.where[v] && !(sign * value(candidate) > sign * value(partial.best[v]))) return;
+    const auto best = sign * value(partial.best[v]);
+    if (partial.where[v] && (best != best || sign * value(candidate) <= best)) return;
     partial.best[v] = candidate;
     partial.where[v] = where;
   }
@@ -372,7 +373,7 @@ struct Family {
   }
 
   void zero(T* x, int64_t n) const {
-    if (x && n) cudaMemsetAsync(x, 0, n * sizeof(T), stream);
+    if (x) set_zero(x, n, stream);
   }
 
   // location: [n_dst, node + edge] or null; node_degree: [n_dst] or null

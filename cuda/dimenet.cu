@@ -643,13 +643,10 @@ __global__ void __launch_bounds__(block_threads)
 
 // ---- launchers ----
 
-// Leaves room for two blocks on a multiprocessor of sm_90.
-constexpr size_t shared_limit = 100 * 1024;
-
 template <template <class, class> class Tile, class T, class S>
 int slots_that_fit(const Shape& s) {
   int slots = incoming_slots;
-  while (slots > 1 && Tile<T, S>::bytes(s, slots) > shared_limit) slots /= 2;
+  while (slots > 1 && Tile<T, S>::bytes(s, slots) > most_shared) slots /= 2;
   return slots;
 }
 
@@ -698,9 +695,9 @@ struct Faces {
   int push(const Arrays& in, const Arrays& tangents, void* out) {
     if (!valid) return GNOGRAD_CUDA_VALUE;
     const int slots = slots_that_fit<Tile, T, S>(shape);
-    const auto units = unsigned(first_unit(graph->n_edges, graph->n_src));
+    const int64_t units = first_unit(graph->n_edges, graph->n_src);
     if (graph->n_edges)
-      launch(collect<T, S>, dim3(units, unsigned(ceil_div(shape.n_emb, tile_features<S>))),
+      launch(collect<T, S>, grid_of(units, ceil_div(shape.n_emb, tile_features<S>)),
              dim3(block_threads), Tile<T, S>::bytes(shape, slots), stream,
              problem<S>(in, tangents, slots), static_cast<T*>(out));
     return cudaGetLastError();
@@ -727,8 +724,8 @@ struct Faces {
 
     const auto p = problem<S>(in, tangents, slots);
     if (graph->n_edges) {
-      if (grad.vector) cudaMemsetAsync(grad.turn_out, 0, n_turns * sizeof(S), stream);
-      launch(give_back<T, S>, dim3(unsigned(pieces)), dim3(block_threads),
+      if (grad.vector) set_zero(grad.turn_out, n_turns, stream);
+      launch(give_back<T, S>, grid_of(pieces), dim3(block_threads),
              BackTile<T, S>::bytes(shape, slots), stream, p, static_cast<const T*>(cotangent),
              grad);
       if (grad.vector) launch_threads(graph->n_edges, stream, vector_gradient<T, S>, p, grad);

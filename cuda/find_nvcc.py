@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Find nvcc, or only the CUDA headers, for Meson.
 
-    find_nvcc.py nvcc [FLAG...]   "<nvcc>;<library folder>" of the first that compiles a kernel
-    find_nvcc.py headers          "<folder>;<folder>..." to be included
+    find_nvcc.py nvcc 80 90   "<nvcc>;<library folder>;<flag>;<flag>..." of the first that compiles a
+                              kernel for these architectures, or for those of `all`
+    find_nvcc.py headers      "<folder>;<folder>..." to be included
 
 Searched, in this order: $NVCC, PATH, $CUDA_HOME, $CUDA_PATH, /usr/local/cuda, and the wheels
 nvidia-cuda-* of this Python. Prints nothing and exits with 1 if there is none.
@@ -16,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+GENERATIONS = ("80", "90", "100", "120")
 KERNEL = "#include <cuda_bf16.h>\n__global__ void k(__nv_bfloat16 *x) { x[0] = x[1]; }\n"
 
 
@@ -36,6 +38,17 @@ def compilers() -> Iterator[str]:
             yield candidate
     for toolkit in toolkits():
         yield str(toolkit / "bin" / "nvcc")
+
+
+def flags_for(nvcc: str, architectures: list[str]) -> list[str]:
+    """Machine code for these architectures, and PTX of the last for what comes later."""
+    if architectures == ["all"]:
+        command = [nvcc, "--list-gpu-arch"]
+        known = subprocess.run(command, capture_output=True, text=True).stdout.split()
+        architectures = [a for a in GENERATIONS if f"compute_{a}" in known]
+    codes = [(a, f"sm_{a}") for a in architectures]
+    codes += [(a, f"compute_{a}") for a in architectures[-1:]]
+    return [f"-gencode=arch=compute_{a},code={code}" for a, code in codes]
 
 
 def works(nvcc: str, flags: list[str]) -> bool:
@@ -59,14 +72,17 @@ def root(nvcc: str) -> Path:
     return Path(nvcc).resolve().parents[1]
 
 
-def find_nvcc(flags: list[str]) -> str | None:
+def find_nvcc(architectures: list[str]) -> str | None:
     """The first nvcc that works and has a static runtime beside it."""
     for nvcc in compilers():
-        if not os.access(nvcc, os.X_OK) or not works(nvcc, flags):
+        if not os.access(nvcc, os.X_OK):
+            continue
+        flags = flags_for(nvcc, architectures)
+        if not works(nvcc, flags):
             continue
         for library in ("lib64", "lib", "targets/x86_64-linux/lib"):
             if (root(nvcc) / library / "libcudart_static.a").exists():
-                return f"{nvcc};{root(nvcc) / library}"
+                return ";".join([nvcc, str(root(nvcc) / library), *flags])
     return None
 
 

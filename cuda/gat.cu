@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(block_threads)
     row_scores(Features<T, S> x, Features<T, S> a, int64_t n_rows, S* out) {
   const Heads& heads = x.heads;
   const Group group = this_group(heads.lanes);
-  const int64_t item = thread_number() >> (__ffs(group.size) - 1), row = item / heads.heads;
+  const int64_t item = group.number, row = item / heads.heads;
   if (row >= n_rows) return;
   const Place at{group, int(item % heads.heads), 0, width<T>};
   const S sum = sum_over_head<S>(

@@ -80,7 +80,7 @@ struct DiagonalSum {
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(layer);
-    cudaMemsetAsync(out, 0, problem.graph.n_dst * width() * sizeof(R), stream);
+    set_zero(out, problem.graph.n_dst * width(), stream);
     const auto walk = problem.by_destination();
     tile.for_tiles([&](int64_t first, int64_t n) {
       find_rows(walk.graph, first, n, rows, stream);
@@ -104,8 +104,8 @@ struct DiagonalSum {
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     const bool want_hidden = want_first || grad.coords || grad.hid;
     pack(layer);
-    if (grad.h) cudaMemsetAsync(grad.h, 0, problem.graph.n_src * width() * sizeof(R), stream);
-    if (want_last) cudaMemsetAsync(grad_layer, 0, features() * width() * sizeof(R), stream);
+    if (grad.h) set_zero(grad.h, problem.graph.n_src * width(), stream);
+    if (want_last) set_zero(grad_layer, features() * width(), stream);
     const auto walk = problem.by_source(cotangent);
     const int64_t* edge = walk.graph.edge;
     tile.for_tiles([&](int64_t first, int64_t n) {

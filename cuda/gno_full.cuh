@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(block_threads)
 
 constexpr int cotangents_together = 64;
 template <class R, class S>
-size_t edge_gradient_bytes(int64_t d) {
+constexpr size_t edge_gradient_bytes(int64_t d) {
   return shared_bytes<R>(edges_together * cotangents_together) +
          2 * shared_bytes<S>(edges_together * block_threads) +
          shared_bytes<S>(edges_together * (d + 1));
@@ -181,8 +181,8 @@ struct FullSum {
     pack_layer(order, problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
   }
   void sum(const Walk<R, S>& walk, int64_t first, int64_t n, const Planes<S>& panels) const {
-    const dim3 grid(unsigned(n), unsigned(ceil_div(hidden(), panel_hidden)),
-                    unsigned(ceil_div(walk.width, panel_features)));
+    const dim3 grid = grid_of(n, ceil_div(hidden(), panel_hidden),
+                              ceil_div(walk.width, panel_features));
     launch(outer_sums<R, S>, grid, dim3(block_threads), outer_sum_bytes<S>, stream, walk,
            problem.network, first, panels);
   }
@@ -205,6 +205,7 @@ struct FullSum {
   }
 
   int gradients(const R* cotangent, const GnoGradients<R>& grad) const {
+    if (edge_gradient_bytes<R, S>(problem.network.d) > most_shared) return GNOGRAD_CUDA_VALUE;
     const int64_t n_rows = problem.graph.n_src, f_in = problem.f_in;
     const int64_t inner = problem.f_out * hidden();
     const int64_t length = tile_length(n_rows, problem.f_out);
@@ -219,9 +220,9 @@ struct FullSum {
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     const bool want_edges = want_first || grad.coords || grad.hid || grad.edge_weight;
     if (grad.h || want_edges) pack(reverse_order(), layer);
-    if (want_last) cudaMemsetAsync(grad_layer, 0, inner * f_in * sizeof(R), stream);
+    if (want_last) set_zero(grad_layer, inner * f_in, stream);
     if (want_first)
-      cudaMemsetAsync(first_layer.sums, 0, length * problem.network.layer() * sizeof(S), stream);
+      set_zero(first_layer.sums, length * problem.network.layer(), stream);
     const auto walk = problem.by_source(cotangent);
     for (int64_t first = 0; first < n_rows; first += length) {
       const int64_t n = std::min(length, n_rows - first);
@@ -239,7 +240,7 @@ struct FullSum {
       const Shape shape{n, inner, f_in};
       const auto b = layer.rows(f_in).transposed();
       multiply_planes(to_edges, shape, h, b, panels, stream);
-      launch(edge_gradients<R, S>, dim3(unsigned(n)), dim3(block_threads),
+      launch(edge_gradients<R, S>, grid_of(n), dim3(block_threads),
              edge_gradient_bytes<R, S>(problem.network.d), stream, walk, problem.network, first,
              panels, grad.edge_weight, grad.coords, grad.hid,
              want_first ? first_layer.sums : nullptr);

@@ -293,9 +293,9 @@ int evaluate(const JetsProblem<R, S>& problem, const JetOutputs<R*>& outputs, Wo
 
   const int64_t n = problem.graph.n_dst * problem.f_out, d = problem.jet.d;
   const int64_t n_second = problem.jet.order == order_hessian ? d * d : 1;
-  cudaMemsetAsync(outputs.out, 0, n * sizeof(R), stream);
-  cudaMemsetAsync(outputs.gradient, 0, n * d * sizeof(R), stream);
-  if (outputs.second) cudaMemsetAsync(outputs.second, 0, n * n_second * sizeof(R), stream);
+  set_zero(outputs.out, n, stream);
+  set_zero(outputs.gradient, n * d, stream);
+  if (outputs.second) set_zero(outputs.second, n * n_second, stream);
   slices.pack_last_layer();
   slices.each([&](const EdgeSlice& slice) {
     sum(slice, slices.network.features(slice), of_segments);
@@ -321,10 +321,10 @@ int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& 
 
   const bool want_last = grad.v || grad.b_v, want_coords = grad.x || grad.y;
   const bool want_jets = want_coords || grad.layers || grad.weight || grad.weight_derivatives;
-  if (grad.h) cudaMemsetAsync(grad.h, 0, problem.graph.n_src * f_in * sizeof(R), stream);
-  if (want_last) cudaMemsetAsync(grad_layer, 0, layer * sizeof(R), stream);
+  if (grad.h) set_zero(grad.h, problem.graph.n_src * f_in, stream);
+  if (want_last) set_zero(grad_layer, layer, stream);
   if (grad.layers)
-    cudaMemsetAsync(grad.layers, 0, problem.start(problem.n_layers + 1) * sizeof(R), stream);
+    set_zero(grad.layers, problem.start(problem.n_layers + 1), stream);
   slices.pack_last_layer();
   slices.each([&](const EdgeSlice& slice) {
     launch_threads(slice.n * channels * f_out, stream, gather_cotangents<R>, problem.jet, slice,

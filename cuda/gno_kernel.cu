@@ -56,7 +56,7 @@ struct KernelMatrices {
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     if (want_first || grad.coords) pack_layer(order(), network.n_hidden, v, b_v, layer, stream);
-    if (want_last) cudaMemsetAsync(grad_layer, 0, features() * size * sizeof(R), stream);
+    if (want_last) set_zero(grad_layer, features() * size, stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       const Operand<R> g{cotangent + first * size, nullptr, size, 1};
       if (want_last) {

@@ -27,7 +27,8 @@ extern "C" {
 
 enum gnograd_cuda_status {
   GNOGRAD_CUDA_WORKSPACE = -1, /* the workspace is too small */
-  GNOGRAD_CUDA_VALUE = -2      /* a size or code that means nothing */
+  GNOGRAD_CUDA_VALUE = -2,     /* a size or code that means nothing */
+  GNOGRAD_CUDA_DEVICE = -3     /* the device is older than what the kernels were compiled for */
 };
 
 /* The arrays of a graph, in device memory: what gnograd_graph holds on the host. This struct itself
@@ -50,10 +51,12 @@ typedef struct {
 GNOGRAD_CUDA_API int gnograd_cuda_abi_version(void);
 GNOGRAD_CUDA_API const char *gnograd_cuda_error_string(int status);
 
-/* Number of usable devices; 0, with the reason as status, where there is no driver. */
+/* Number of devices; 0, with the reason as status, where there is no driver that can be used. */
 GNOGRAD_CUDA_API int gnograd_cuda_device_count(int *n);
 GNOGRAD_CUDA_API int gnograd_cuda_device_name(int device, int64_t length,
                                               char *name /* [length] */);
+/* Whether the kernels run on a device: 0, or the reason why they do not. */
+GNOGRAD_CUDA_API int gnograd_cuda_device_usable(int device);
 
 /* The device that memory lies on; the current one for memory that CUDA does not know. */
 GNOGRAD_CUDA_API int gnograd_cuda_device_of(const void *memory, int *device);
@@ -61,16 +64,19 @@ GNOGRAD_CUDA_API int gnograd_cuda_device_of(const void *memory, int *device);
 GNOGRAD_CUDA_API int gnograd_cuda_current_device(int *device);
 GNOGRAD_CUDA_API int gnograd_cuda_use_device(int device);
 
-/* Memory in the order of a stream, for callers without an allocator of their own. */
+/* Memory of the current device in the order of a stream, for callers without an allocator of their
+ * own. The process keeps what is freed, for the next call. Of no bytes there is a null pointer. */
 GNOGRAD_CUDA_API int gnograd_cuda_allocate(size_t bytes, void **memory, void *stream);
 GNOGRAD_CUDA_API int gnograd_cuda_free(void *memory, void *stream);
-/* Free memory that several streams have used: waits for all of them. */
+/* A copy of host memory on the current device that every stream may read when this returns; and its
+ * end, which waits for all that use it. Both leave alone what is being captured into a CUDA graph. */
+GNOGRAD_CUDA_API int gnograd_cuda_hold(size_t bytes, const void *from, void **memory);
 GNOGRAD_CUDA_API int gnograd_cuda_release(void *memory);
 /* Between host and device, or on the device. From or to pageable host memory this waits. */
 GNOGRAD_CUDA_API int gnograd_cuda_copy(void *to, const void *from, size_t bytes, void *stream);
 GNOGRAD_CUDA_API int gnograd_cuda_synchronize(void *stream);
-/* What is put on `stream` from now on comes after what is on `other`. */
-GNOGRAD_CUDA_API int gnograd_cuda_wait(void *stream, void *other);
+/* What is put on `stream` from now on comes after what is on `other`, a stream of this device. */
+GNOGRAD_CUDA_API int gnograd_cuda_wait(void *stream, void *other, int device);
 
 enum gnograd_cuda_type {
   GNOGRAD_CUDA_F32,

@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(block_threads)
                      Planes<S> grad_weighted, R* grad_value, R* grad_derivatives) {
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number / jet.channels();
-  const int c = warp.number % jet.channels();
+  const int c = int(warp.number % jet.channels());
   if (q >= slice.n) return;
   S sum = 0;
   for (int64_t k = warp.lane; k < width; k += warp_lanes)

@@ -126,7 +126,7 @@ struct Pull {
   void pull_queries(cudaStream_t stream) const {
     const auto& p = queries.problem;
     const int64_t n = p.n_gates(), parts = p.head_parts();
-    if (grad.gate) cudaMemsetAsync(queries.grad_gate, 0, parts * n * sizeof(S), stream);
+    if (grad.gate) set_zero(queries.grad_gate, parts * n, stream);
     launch_operation(queries, p.n_tiles(), stream);
     if (grad.gate)
       launch_threads(n, stream, join_gates<T, S>, n, int(parts), queries.grad_gate,

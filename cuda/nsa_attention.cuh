@@ -22,7 +22,8 @@
 //
 // With dual numbers they are the jvp and the hvp. lse is known then from a pass with real numbers,
 // so that no maximum moves while derivatives are summed. A row that sees no key has out = 0,
-// lse = -infinity and no part in any gradient.
+// lse = -infinity and no part in any gradient. NaN goes where a formula above takes it, and nowhere
+// else: a key or a value that a row does not see does not reach it, though both be in one tile.
 #pragma once
 #include "device/tensor.cuh"
 #include "nsa_pattern.cuh"
@@ -98,7 +99,7 @@ template <class S>
 __device__ S exponential_below(S x, S lse) {
   using R = real_part<S>;
   constexpr R highest = sizeof(R) == 8 ? R(638) : R(79);  // 0.9 ln(largest)
-  if (!(value(lse) > -INFINITY)) return 0;
+  if (value(lse) == -INFINITY) return 0;
   S y = x - lse;
   if (value(y) > highest) y = y + S(highest - value(y));
   return exponential(y);
@@ -147,15 +148,15 @@ __device__ void describe_rows(const Problem<T, S>& p, const QueryTile& tile, Row
 }
 
 template <class T, class S>
-__device__ void load_keys(const Problem<T, S>& p, const Tile<S>& tile, const Input<T, S>& x,
+__device__ bool load_keys(const Problem<T, S>& p, const Tile<S>& tile, const Input<T, S>& x,
                           int size, int64_t first, int n, int head) {
-  load_rows(tile, n, size, p.wide, x,
-            [&](int i) { return (first + i) * p.pattern.heads + head; });
+  return load_rows(tile, n, size, p.wide, x,
+                   [&](int i) { return (first + i) * p.pattern.heads + head; });
 }
 template <class T, class S, class X>
-__device__ void load_queries(const Problem<T, S>& p, const Tile<X>& tile, const Input<T, X>& x,
+__device__ bool load_queries(const Problem<T, S>& p, const Tile<X>& tile, const Input<T, X>& x,
                              int size, const Row<S>* rows, int n) {
-  load_rows(tile, n, size, p.wide, x, [&](int i) { return rows[i].at; });
+  return load_rows(tile, n, size, p.wide, x, [&](int i) { return rows[i].at; });
 }
 
 // Keys first..first+n of all keys; they begin at `position` in their sequence.
@@ -249,7 +250,7 @@ __device__ void weigh(SoftmaxSum<S>& sum, const Row<S>& row, S* x, int64_t posit
     if (lane == 0) sum.total += total;
   } else {
     S top = sum.top;
-    const S more = row.gate > 0 ? logarithm(row.gate) : S(-INFINITY);
+    const S more = row.gate <= 0 ? S(-INFINITY) : logarithm(row.gate);
     for (int c = lane; c < n; c += warp_lanes) {
       x[c] = row.sees(position + c) ? x[c] + more : S(-INFINITY);
       top = max(top, x[c]);
@@ -257,7 +258,7 @@ __device__ void weigh(SoftmaxSum<S>& sum, const Row<S>& row, S* x, int64_t posit
     top = warp_max(top);
     const S factor = sum.top > -INFINITY ? exponential(sum.top - top) : S(1);
     for (int c = lane; c < n; c += warp_lanes) {
-      x[c] = x[c] > -INFINITY ? exponential(x[c] - top) : S(0);
+      x[c] = x[c] == -INFINITY ? S(0) : exponential(x[c] - top);
       total += x[c];
     }
     total = warp_sum(total);
@@ -321,11 +322,12 @@ struct Attend {
             weigh(sums[i], rows[i], &x(i, 0), keys.position, keys.n, lane);
           });
           if (values_wanted()) {
-            load_keys(p, kv, p.v, p.d_v, keys.first, keys.n, tile.head);
-            __syncthreads();
-            product<T, S>(
-                tile.n, p.d_v, keys.n, [&](int i, int l) { return x(i, l); },
+            const bool finite = __syncthreads_and(
+                load_keys(p, kv, p.v, p.d_v, keys.first, keys.n, tile.head));
+            masked_product<T, S>(
+                finite, tile.n, p.d_v, keys.n, [&](int i, int l) { return x(i, l); },
                 [&](int l, int j) { return kv(l, j); },
+                [&](int i, int l) { return rows[i].sees(keys.position + l); },
                 [&](int i, int j, S sum) { result(i, j) = sums[i].factor * result(i, j) + sum; });
           }
           __syncthreads();
@@ -340,7 +342,7 @@ struct Attend {
   // A row whose out is values(c) / sum.total; a warp.
   template <class Values>
   __device__ void finish(const Sum& sum, const Row<S>& row, Values values, int lane) const {
-    const bool any = value(sum.total) > 0;
+    const bool any = value(sum.total) != 0;
     S delta = 0;
     for (int c = lane; values_wanted() && c < problem.d_v; c += warp_lanes) {
       const S y = any ? values(c) / sum.total : S(0);
@@ -387,7 +389,7 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t row = thread_number(), i = row * softmax_copies;
   if (row >= n_rows) return;
   // the maximum of nothing is -infinity already
-  lse[row] = softmax.max[i] + (softmax.sum[i] > 0 ? logarithm(softmax.sum[i]) : R(0));
+  lse[row] = softmax.max[i] + (softmax.sum[i] == 0 ? R(0) : logarithm(softmax.sum[i]));
 }
 
 // ---- gradients ----
@@ -451,7 +453,9 @@ struct PullQueries {
           product<T, S>(
               tile.n, keys.n, p.d_v, [&](int i, int l) { return g(i, l); },
               [&](int l, int j) { return kv(j, l); },
-              [&](int i, int j, S sum) { x(i, j) = x(i, j) * (sum - rows[i].delta); });
+              [&](int i, int j, S sum) {
+                x(i, j) = rows[i].sees(keys.position + j) ? x(i, j) * (sum - rows[i].delta) : S(0);
+              });
           __syncthreads();
           if (grad_gate)
             warp_per_row(tile.n, [&](int i, int lane) {
@@ -460,11 +464,12 @@ struct PullQueries {
               sum = warp_sum(sum);
               if (lane == 0) gate_sums[i] += sum;
             });
-          load_keys(p, kv, p.k, p.d_k, keys.first, keys.n, tile.head);
-          __syncthreads();
-          product<T, S>(
-              tile.n, p.d_k, keys.n, [&](int i, int l) { return x(i, l); },
+          const bool finite = __syncthreads_and(
+              load_keys(p, kv, p.k, p.d_k, keys.first, keys.n, tile.head));
+          masked_product<T, S>(
+              finite, tile.n, p.d_k, keys.n, [&](int i, int l) { return x(i, l); },
               [&](int l, int j) { return kv(l, j); },
+              [&](int i, int l) { return rows[i].sees(keys.position + l); },
               [&](int i, int j, S sum) { grad(i, j) += rows[i].gate * sum; });
           __syncthreads();
         },
@@ -522,7 +527,7 @@ struct PullKeys {
     const int n_keys = keys.n;
     if (n_keys <= 0 || chunk.n <= 0) return;
 
-    load_keys(p, k, p.k, p.d_k, keys.first, n_keys, chunk.head);
+    const bool k_loaded = load_keys(p, k, p.k, p.d_k, keys.first, n_keys, chunk.head);
     load_keys(p, v, p.v, p.d_v, keys.first, n_keys, chunk.head);
     fill(grad_k, n_keys, p.d_k, S(0));
     fill(grad_v, n_keys, p.d_v, S(0));
@@ -537,14 +542,16 @@ struct PullKeys {
         rows[i].delta = at < 0 ? S(0) : known.delta[at];
       }
       __syncthreads();
-      load_queries(p, q, p.q, p.d_k, rows, n);
-      load_queries(p, g, Input<T, real<T>>{cotangent}, p.d_v, rows, n);
-      __syncthreads();
+      const auto sees = [&](int i, int l) { return rows[i].sees(keys.position + l); };
+      const auto seen = [&](int i, int l) { return sees(l, i); };
+      const bool q_loaded = load_queries(p, q, p.q, p.d_k, rows, n);
+      const bool g_loaded = load_queries(p, g, Input<T, real<T>>{cotangent}, p.d_v, rows, n);
+      const bool finite = __syncthreads_and(k_loaded && q_loaded && g_loaded);
       product<T, S>(
           n, n_keys, p.d_k, [&](int i, int l) { return q(i, l); },
           [&](int l, int j) { return k(j, l); },
           [&](int i, int j, S sum) {
-            w(i, j) = rows[i].sees(keys.position + j)
+            w(i, j) = sees(i, j)
                           ? rows[i].gate * exponential_below(p.scale * sum, rows[i].lse)
                           : S(0);
           });
@@ -552,20 +559,22 @@ struct PullKeys {
       product<T, S>(
           n, n_keys, p.d_v, [&](int i, int l) { return g(i, l); },
           [&](int l, int j) { return v(j, l); },
-          [&](int i, int j, S sum) { x(i, j) = w(i, j) * (sum - rows[i].delta); });
+          [&](int i, int j, S sum) {
+            x(i, j) = sees(i, j) ? w(i, j) * (sum - rows[i].delta) : S(0);
+          });
       __syncthreads();
-      product<T, S>(
-          n_keys, p.d_v, n, [&](int i, int l) { return w(l, i); },
-          [&](int l, int j) { return g(l, j); },
+      masked_product<T, S>(
+          finite, n_keys, p.d_v, n, [&](int i, int l) { return w(l, i); },
+          [&](int l, int j) { return g(l, j); }, seen,
           [&](int i, int j, S sum) { grad_v(i, j) += sum; });
-      product<T, S>(
-          n_keys, p.d_k, n, [&](int i, int l) { return x(l, i); },
-          [&](int l, int j) { return q(l, j); },
+      masked_product<T, S>(
+          finite, n_keys, p.d_k, n, [&](int i, int l) { return x(l, i); },
+          [&](int l, int j) { return q(l, j); }, seen,
           [&](int i, int j, S sum) { grad_k(i, j) += p.scale * sum; });
       if (grad_q)
-        product<T, S>(
-            n, p.d_k, n_keys, [&](int i, int l) { return x(i, l); },
-            [&](int l, int j) { return k(l, j); },
+        masked_product<T, S>(
+            finite, n, p.d_k, n_keys, [&](int i, int l) { return x(i, l); },
+            [&](int l, int j) { return k(l, j); }, sees,
             [&](int i, int j, S sum) {
               if (rows[i].at >= 0) grad_q[(rows[i].visit * parts() + part) * p.d_k + j] = sum;
             });

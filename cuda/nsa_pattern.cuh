@@ -307,7 +307,7 @@ static __global__ void __launch_bounds__(scan_threads) scan_lengths(Lists l) {
 inline void make_lists(const Pattern& p, const Lists& l, cudaStream_t stream) {
   if (!p.selected) return;
   const int64_t threads = l.n_segments * p.heads * warp_lanes;
-  cudaMemsetAsync(l.cells, 0, l.n_segments * l.n_lists * sizeof(int64_t), stream);
+  set_zero(l.cells, l.n_segments * l.n_lists, stream);
   launch_threads(threads, stream, walk_selection<false>, p, l, p.n_units());
   launch_threads(l.n_lists, stream, sum_segments, l);
   launch(scan_lengths, dim3(1), dim3(scan_threads), scan_bytes, stream, l);

@@ -56,7 +56,8 @@ struct AttendVisits {
     if (keys.n <= 0 || chunk.n <= 0) return;
 
     load_keys(p, k, p.k, p.d_k, keys.first, keys.n, chunk.head);
-    if (records.values) load_keys(p, v, p.v, p.d_v, keys.first, keys.n, chunk.head);
+    const bool v_loaded =
+        !records.values || load_keys(p, v, p.v, p.d_v, keys.first, keys.n, chunk.head);
     const int64_t n_rows = chunk.n * lists.rows_per_entry;
     for (int64_t first = 0; first < n_rows; first += p.rows) {
       const int n = int(min(n_rows - first, int64_t(p.rows)));
@@ -81,10 +82,11 @@ struct AttendVisits {
         if (lane == 0 && rows[i].at >= 0) records.sums[record_of(rows[i], part)] = sums[i];
       });
       if (!records.values) continue;
-      __syncthreads();
-      product<T, S>(
-          n, p.d_v, keys.n, [&](int i, int l) { return x(i, l); },
+      const bool finite = __syncthreads_and(v_loaded);
+      masked_product<T, S>(
+          finite, n, p.d_v, keys.n, [&](int i, int l) { return x(i, l); },
           [&](int l, int j) { return v(l, j); },
+          [&](int i, int l) { return rows[i].sees(keys.position + l); },
           [&](int i, int j, S sum) {
             if (rows[i].at >= 0) records.values[record_of(rows[i], part) * p.d_v + j] = sum;
           });

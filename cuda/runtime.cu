@@ -4,6 +4,9 @@
 #include "device/precision.cuh"
 #include "gnograd_cuda.h"
 
+#include <cstdio>
+#include <map>
+
 namespace gnograd {
 namespace {
 
@@ -68,29 +71,119 @@ int with_type(int type, F f) {
 
 cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
 
+// The first failure of calls that are made one after another. CUDA remembers it as the thread's
+// last error, where the next operator would take it for its own.
+class Outcome {
+  cudaError_t status = cudaSuccess;
+
+ public:
+  Outcome& then(cudaError_t call) {
+    if (status == cudaSuccess) status = call;
+    if (call != cudaSuccess) (void)cudaGetLastError();
+    return *this;
+  }
+  operator int() const { return status; }
+};
+int outcome(cudaError_t call) { return Outcome().then(call); }
+
+// While it lives, calls of this thread are no part of what it, or another thread, captures into a
+// CUDA graph, and do not end the capture; on streams of their own, that is.
+class OutsideCapture {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+
+ public:
+  OutsideCapture() { cudaThreadExchangeStreamCaptureMode(&mode); }
+  ~OutsideCapture() { cudaThreadExchangeStreamCaptureMode(&mode); }
+};
+
+// The pool of the current device, or null where it has no pools. It keeps what is freed: the
+// device's own gives everything back whenever a stream is waited for, and the next workspace would
+// be mapped anew.
+cudaError_t pool_of_device(cudaMemPool_t* pool) {
+  static std::mutex mutex;
+  static std::map<int, cudaMemPool_t> pools;
+  int device, supported;
+  if (const auto e = cudaGetDevice(&device); e != cudaSuccess) return e;
+  const std::lock_guard lock(mutex);
+  if (const auto found = pools.find(device); found != pools.end()) {
+    *pool = found->second;
+    return cudaSuccess;
+  }
+  const OutsideCapture outside;
+  *pool = nullptr;
+  if (const auto e = cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device);
+      e != cudaSuccess)
+    return e;
+  if (supported) {
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = device;
+    if (const auto e = cudaMemPoolCreate(pool, &properties); e != cudaSuccess) return e;
+    uint64_t everything = UINT64_MAX;
+    if (const auto e =
+            cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &everything);
+        e != cudaSuccess)
+      return e;
+  }
+  pools[device] = *pool;
+  return cudaSuccess;
+}
+
+// The oldest GPUs that the kernels were compiled for, as 10 * major + minor.
+#ifdef __CUDA_ARCH_LIST__
+constexpr int architectures[] = {__CUDA_ARCH_LIST__};  // 800, 900, ...
+constexpr int least_capability = architectures[0] / 10;
+#else
+constexpr int least_capability = 80;
+#endif
+
+const char* too_old() {
+  static char text[100];
+  std::snprintf(text, sizeof text,
+                "the GPU is too old: the kernels are for compute capability %d.%d and later",
+                least_capability / 10, least_capability % 10);
+  return text;
+}
+
+const char* old_driver() {
+  int driver = 0, needed = 0;
+  outcome(cudaDriverGetVersion(&driver));
+  outcome(cudaRuntimeGetVersion(&needed));
+  if (!driver) return "there is no NVIDIA driver";
+  static thread_local char text[200];
+  std::snprintf(text, sizeof text,
+                "the NVIDIA driver is too old: it is for CUDA %d.%d, the kernels need CUDA %d.%d",
+                driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10);
+  return text;
+}
+
 }  // namespace
 }  // namespace gnograd
 
 using namespace gnograd;
 
-int gnograd_cuda_abi_version() { return 1; }
+int gnograd_cuda_abi_version() { return 2; }
 
 const char* gnograd_cuda_error_string(int status) {
   switch (status) {
     case GNOGRAD_CUDA_WORKSPACE: return "the workspace is too small";
     case GNOGRAD_CUDA_VALUE: return "a size or code that means nothing";
+    case GNOGRAD_CUDA_DEVICE:
+    case cudaErrorNoKernelImageForDevice: return too_old();
+    case cudaErrorInsufficientDriver: return old_driver();
     default: return cudaGetErrorString(cudaError_t(status));
   }
 }
 
 int gnograd_cuda_device_count(int* n) {
   *n = 0;
-  return cudaGetDeviceCount(n);
+  return outcome(cudaGetDeviceCount(n));
 }
 
 int gnograd_cuda_device_name(int device, int64_t length, char* name) {
   cudaDeviceProp properties;
-  const cudaError_t status = cudaGetDeviceProperties(&properties, device);
+  const int status = outcome(cudaGetDeviceProperties(&properties, device));
   if (status == cudaSuccess && length > 0) {
     strncpy(name, properties.name, length - 1);
     name[length - 1] = 0;
@@ -98,51 +191,95 @@ int gnograd_cuda_device_name(int device, int64_t length, char* name) {
   return status;
 }
 
+int gnograd_cuda_device_usable(int device) {
+  int major = 0, minor = 0;
+  const int status =
+      Outcome()
+          .then(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device))
+          .then(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  if (status != cudaSuccess) return status;
+  return 10 * major + minor < least_capability ? GNOGRAD_CUDA_DEVICE : 0;
+}
+
 int gnograd_cuda_device_of(const void* memory, int* device) {
   cudaPointerAttributes attributes;
-  const cudaError_t status = cudaPointerGetAttributes(&attributes, memory);
+  const int status = outcome(cudaPointerGetAttributes(&attributes, memory));
   if (status != cudaSuccess) return status;
-  if (attributes.type == cudaMemoryTypeUnregistered) return cudaGetDevice(device);
+  if (attributes.type == cudaMemoryTypeUnregistered) return outcome(cudaGetDevice(device));
   *device = attributes.device;
   return cudaSuccess;
 }
 
-int gnograd_cuda_current_device(int* device) { return cudaGetDevice(device); }
+int gnograd_cuda_current_device(int* device) { return outcome(cudaGetDevice(device)); }
 
-int gnograd_cuda_use_device(int device) { return cudaSetDevice(device); }
+int gnograd_cuda_use_device(int device) { return outcome(cudaSetDevice(device)); }
 
 int gnograd_cuda_allocate(size_t bytes, void** memory, void* stream) {
-  return cudaMallocAsync(memory, bytes, as_stream(stream));
+  *memory = nullptr;
+  if (bytes == 0) return 0;  // which CUDA refuses
+  cudaMemPool_t pool;
+  if (const int status = outcome(pool_of_device(&pool))) return status;
+  if (!pool) return outcome(cudaMalloc(memory, bytes));
+  return outcome(cudaMallocFromPoolAsync(memory, bytes, pool, as_stream(stream)));
 }
 
 int gnograd_cuda_free(void* memory, void* stream) {
-  return cudaFreeAsync(memory, as_stream(stream));
+  if (!memory) return 0;
+  cudaMemPool_t pool;
+  if (const int status = outcome(pool_of_device(&pool))) return status;
+  return outcome(pool ? cudaFreeAsync(memory, as_stream(stream)) : cudaFree(memory));
+}
+
+int gnograd_cuda_hold(size_t bytes, const void* from, void** memory) {
+  *memory = nullptr;
+  if (bytes == 0) return 0;
+  const OutsideCapture outside;
+  cudaStream_t side = nullptr;
+  Outcome status;
+  status.then(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking));
+  if (!status) status.then(cudaMalloc(memory, bytes));
+  if (!status) status.then(cudaMemcpyAsync(*memory, from, bytes, cudaMemcpyHostToDevice, side));
+  if (!status) status.then(cudaStreamSynchronize(side));
+  if (side) status.then(cudaStreamDestroy(side));
+  if (status && *memory) {
+    status.then(cudaFree(*memory));
+    *memory = nullptr;
+  }
+  return status;
 }
 
 int gnograd_cuda_release(void* memory) {
-  const cudaError_t status = cudaDeviceSynchronize();
-  return status == cudaSuccess ? cudaFreeAsync(memory, nullptr) : status;
+  const OutsideCapture outside;
+  return outcome(cudaFree(memory));  // which waits for whatever uses it
 }
 
 int gnograd_cuda_copy(void* to, const void* from, size_t bytes, void* stream) {
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream));
+  if (bytes == 0) return 0;
+  return outcome(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)));
 }
 
-int gnograd_cuda_synchronize(void* stream) { return cudaStreamSynchronize(as_stream(stream)); }
+int gnograd_cuda_synchronize(void* stream) {
+  return outcome(cudaStreamSynchronize(as_stream(stream)));
+}
 
-int gnograd_cuda_wait(void* stream, void* other) {
-  cudaEvent_t event;
-  cudaError_t status = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-  if (status != cudaSuccess) return status;
-  status = cudaEventRecord(event, as_stream(other));
-  if (status == cudaSuccess) status = cudaStreamWaitEvent(as_stream(stream), event, 0);
-  cudaEventDestroy(event);
+int gnograd_cuda_wait(void* stream, void* other, int device) {
+  int here = device;
+  cudaEvent_t event = nullptr;
+  Outcome status;
+  // an event can be recorded on the device alone where it was made
+  status.then(cudaGetDevice(&here)).then(cudaSetDevice(device));
+  if (!status) status.then(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  if (!status) status.then(cudaEventRecord(event, as_stream(other)));
+  status.then(cudaSetDevice(here));
+  if (!status) status.then(cudaStreamWaitEvent(as_stream(stream), event, 0));
+  if (event) status.then(cudaEventDestroy(event));
   return status;
 }
 
 int gnograd_cuda_assign(int n_dims, const int64_t* shape, void* to, int to_type,
                         const int64_t* to_strides, const void* from, int from_type,
                         const int64_t* from_strides, int add, void* stream) {
+  (void)cudaGetLastError();
   if (n_dims < 0 || n_dims > max_dims) return GNOGRAD_CUDA_VALUE;
   Layout layout{n_dims, 1, {}, {}, {}};
   for (int d = 0; d < n_dims; ++d) {

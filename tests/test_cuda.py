@@ -8,8 +8,12 @@ formulas. ``make test`` names the SIMT build in GNOGRAD_CUDA_LIBRARY.
 import contextlib
 import ctypes
 import gc
+import os
 import pickle
 import re
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -35,7 +39,7 @@ from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
 from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
 
-GPUS = cuda_library.device_names() if has_cuda() else []
+GPUS = cuda_library.devices()[0]
 pytestmark = pytest.mark.skipif(
     not GPUS,
     reason="no GPU" if has_cuda() else "no CUDA kernels in this build, and no GNOGRAD_CUDA_LIBRARY",
@@ -121,27 +125,93 @@ def faces_of(operator, inputs, tangents, cotangent, static):
     }
 
 
-def check_faces(operator, inputs, tangents, cotangent, static, dtype, slack=1):
-    """The device's results in this dtype are those of the CPU in float64, rounded."""
+def terms_of_gat(inputs, tangents, cotangent, edges, num_heads):
+    """Sizes of what mha_gat adds up, for its results by face, without edge features.
+
+    Rounding errors are in proportion to the terms of a sum, not to the sum: those of
+    ``gs = alpha (ga - delta)`` cancel over a row, and so do those of the tangent of a softmax. A
+    weight ``exp(score - top)`` is known to as many roundings as the score is large.
+    """
+    x_src, x_dst, a = inputs[:3]
+    dx_src, dx_dst, da = tangents[:3]
+    heads = (num_heads, x_src.shape[1] // num_heads)
+    (a_src, a_dst), (da_src, da_dst) = (w.reshape(2, *heads) for w in (a, da))
+    src, dst = edges.src, edges.dst
+    g = cotangent.reshape(-1, *heads)[dst]
+    x_j, dx_j = (x[src].reshape(-1, *heads) for x in (x_src, dx_src))
+    x_i, dx_i = (x[dst].reshape(-1, *heads) for x in (x_dst, dx_dst))
+
+    def per_head(*products):
+        return sum(np.sum(x * y, axis=2, keepdims=True) for x, y in products)
+
+    def over(nodes, n, x):
+        total = np.zeros((n, *x.shape[1:]))
+        np.add.at(total, nodes, x)
+        return total
+
+    def mean(x):  # over the edges of the destination, for each of them
+        return over(dst, edges.n_dst, alpha * x)[dst]
+
+    z = per_head((a_src, x_j), (a_dst, x_i))
+    slope = np.where(z > 0, 1, 0.2)
+    dz = np.abs(slope * per_head((a_src, dx_j), (da_src, x_j), (a_dst, dx_i), (da_dst, x_i)))
+    alpha = np.exp(slope * z)
+    alpha = alpha / over(dst, edges.n_dst, alpha)[dst]
+    ga, dga = np.abs(per_head((g, x_j))), np.abs(per_head((g, dx_j)))
+    turn = dz + mean(dz)  # of log alpha
+    gs = ga + mean(ga)
+    dgs = turn * gs + dga + mean(turn * ga + dga)
+    weight = alpha * (1 + np.abs(z) + mean(np.abs(z)))
+
+    def largest(nodes, n, *products):
+        return np.max(over(nodes, n, sum(weight * np.abs(x * y) for x, y in products)))
+
+    from_src, to_dst = partial(largest, src, edges.n_src), partial(largest, dst, edges.n_dst)
+    to_all = partial(largest, np.zeros_like(src), 1)
+    return {
+        "forward": (to_dst((1, x_j)),) * 2,
+        "jvp": (to_dst((turn, x_j), (1, dx_j)),),
+        "vjp": (
+            from_src((1, g), (gs, a_src)),
+            to_dst((gs, a_dst)),
+            max(to_all((gs, x_j)), to_all((gs, x_i))),
+            None,
+        ),
+        "hvp": (
+            from_src((turn, g), (dgs, a_src), (gs, da_src)),
+            to_dst((dgs, a_dst), (gs, da_dst)),
+            max(to_all((dgs, x_j), (gs, dx_j)), to_all((dgs, x_i), (gs, dx_i))),
+            None,
+        ),
+    }
+
+
+def check_faces(operator, inputs, tangents, cotangent, static, dtype, slack=1, terms=None):
+    """The device's results in this dtype are those of the CPU in float64, rounded.
+
+    `terms` has the sizes of what is summed, by face and result, where they exceed the results'.
+    Then each of them may be rounded twice besides.
+    """
     exact = faces_of(operator, wide(inputs), wide(tangents), wide(cotangent), static)
     static = {k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
     given = map(to_device, (inputs, tangents, cotangent))
     for face, arrays in faces_of(operator, *given, static).items():
-        for actual, expected in zip(to_host(arrays), exact[face], strict=True):
+        sizes = (terms or {}).get(face.removesuffix(" with saved"), [0] * len(arrays))
+        for actual, expected, size in zip(to_host(arrays), exact[face], sizes, strict=False):
             assert (actual is None) == (expected is None), face
             if expected is not None:
                 assert actual.shape == expected.shape
-                assert_close(actual.astype(float), expected, dtype, slack)
+                assert_close(actual.astype(float), expected, dtype, slack, size)
         if face in ("vjp", "hvp"):
             assert all(str(a.dtype) == dtype for a in arrays if a is not None)
 
 
-def assert_close(actual, exact, dtype, slack):
+def assert_close(actual, exact, dtype, slack, terms=0):
     finite = np.isfinite(exact)
     assert_array_equal(np.isfinite(actual), finite)
     scale = np.max(np.abs(exact), initial=1, where=finite)
-    tolerance = slack * (EPS[dtype] + 32 * EPS["float32"] * (dtype != "float64")) * scale
-    assert_allclose(actual[finite], exact[finite], rtol=0, atol=tolerance)
+    sums = (32 * scale + 2 * terms) * EPS["float32"] * (dtype != "float64")
+    assert_allclose(actual[finite], exact[finite], rtol=0, atol=slack * (EPS[dtype] * scale + sums))
 
 
 @every_case
@@ -154,8 +224,13 @@ def test_faces(case, any_graph, rng):
 @pytest.mark.parametrize("name", ["power law", "bipartite", "no edges"])
 @few_cases
 def test_types(case, name, dtype, rng):
-    inputs, tangents, (cotangent,) = draw(case, GRAPHS[name], rng, numbers(dtype))
-    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(GRAPHS[name]), dtype)
+    edges, terms = GRAPHS[name], None
+    inputs, tangents, (cotangent,) = draw(case, edges, rng, numbers(dtype))
+    if case is test_gat.GAT and edges.n_edges:
+        terms = terms_of_gat(wide(inputs), wide(tangents), wide(cotangent), edges, 2)
+    check_faces(
+        case.operator, inputs, tangents, cotangent, case.arguments(edges), dtype, terms=terms
+    )
 
 
 @pytest.mark.parametrize("dtype", EPS)
@@ -387,6 +462,16 @@ def test_agg_edge_to_edge_wrt(rng):
         assert_array_equal(alone[k].get(), everything[k].get())
 
 
+def test_agg_edge_to_edge_in_the_shared_memory_of_any_device(rng):
+    """That of the smallest, 99 KiB, is less than the tiles of these sizes would like."""
+    edges, sizes = GRAPHS["bipartite"], {"n_spherical": 7, "n_radial": 1}
+    case = Case(
+        gg.agg_edge_to_edge, None,
+        lambda edges, rng: test_dimenet.arrays(rng, edges, **sizes, n_mid=8, n_emb=3), sizes,
+    )  # fmt: skip
+    check_triplets(case, square(edges), rng, "float64")
+
+
 @pytest.mark.parametrize("dtype", EPS)
 def test_radial_basis(dtype, rng):
     """From where 16 bits hold the second derivatives."""
@@ -405,6 +490,136 @@ def test_saved_statistics_have_the_precision_of_the_arithmetic(rng):
         x, w, graph=edges.graph, aggregation="mean", return_saved=True
     )
     assert (out.dtype, degree.dtype, location) == ("float16", "float32", None)
+
+
+# ---- what is not a number ----
+
+
+def assert_same_where_finite(actual, expected, dtype):
+    """And NaN where that is."""
+    nan, size = (
+        np.isnan(expected),
+        np.nanmax(np.abs(expected), initial=1, where=expected != -np.inf),
+    )
+    assert_array_equal(np.isnan(actual), nan)
+    tolerance = 4 * (EPS[dtype] + 32 * EPS["float32"] * (dtype != "float64")) * size
+    assert_allclose(actual[~nan], expected[~nan], rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+@pytest.mark.parametrize("of", ["q", "k", "v"])
+@pytest.mark.parametrize("case", test_nsa.CASES + test_nsa.LARGE[:2], ids=str)
+def test_nan_in_sparse_attention(case, of, dtype, rng):
+    """It reaches the rows that see it, and what these reach: others share their tiles only."""
+    static, operator = case.arguments(rng), case.operator
+    if dtype != "float64" and case in test_nsa.LARGE:
+        pytest.skip("the oracle takes long")
+    clean = tuple(None if x is None else x.astype(numbers(dtype)) for x in case.inputs(rng))
+    tangents = test_nsa.like(clean, rng)
+    x = clean["qkv".index(of)]
+    for at in np.roll(np.arange(len(x)), len(x) // 2):  # the first that is seen
+        number, x[at, -1, 0] = x[at, -1, 0], np.nan
+        out, lse = case.formula(static)(*wide(clean))
+        if np.isnan(out).any():
+            break
+        x[at, -1, 0] = number
+    assert 0 < np.isnan(out).sum() < out.size
+    c = rng.normal(size=(*clean[0].shape[:2], clean[2].shape[2])).astype(numbers(dtype))
+    evaluate = partial(test_nsa.reference.faces, cotangent=wide(c), tangents=wide(tangents))
+    out, out_tangent, *rest = case.formula(static)(*wide(clean), evaluate=evaluate)
+    gradients, seconds = rest[:4], rest[4:]
+
+    inputs, c, tangents = map(to_device, (clean, c, tangents))
+    static = {k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
+    found, saved = operator.forward(*inputs, return_saved=True, **static)
+    cotangent = test_nsa.cotangents(case, c)
+    results = [
+        ((test_nsa.first(found), saved[1]), (out, lse)),
+        (operator.vjp(cotangent, inputs, **static), gradients),
+        (operator.vjp(cotangent, inputs, saved=saved, **static), gradients),
+        ((test_nsa.first(operator.jvp(inputs, tangents, **static)),), (out_tangent,)),
+        (operator.hvp(cotangent, inputs, tangents, **static), seconds),
+    ]
+    for actual, expected in results:
+        for a, e in zip(actual, expected, strict=False):
+            if e is not None:
+                assert_same_where_finite(a.get().astype(float), e, dtype)
+
+
+@pytest.mark.parametrize("input", range(4))
+@pytest.mark.parametrize("case", test_gat.FEW, ids=str)
+def test_nan_in_graph_attention(case, input, rng):
+    """A row that has it has no softmax; nor has anything that it reaches."""
+    edges = GRAPHS["power law"]
+    static, inputs = case.arguments(edges), case.inputs(edges, rng)
+    x = inputs[input]
+    if x is None or (input == 2 and case.operator is not gg.mha_simple):
+        pytest.skip("no rows")
+    x[len(x) // 3, -1] = np.nan
+    expected = case.reference(edges)(*inputs)
+    ill = np.isnan(expected).any(axis=1)
+    assert 0 < ill.sum() < edges.n_dst / 2
+    given = to_device(inputs)
+    assert_same_where_finite(case.operator(*given, **static).get(), expected, "float64")
+    if input == 2:  # values: the scores are as before
+        return
+    tangents, c = to_device(like(inputs, rng)), to_device(rng.normal(size=expected.shape))
+    touched = np.zeros(edges.n_src, bool)
+    touched[edges.src[ill[edges.dst]]] = True
+    kinds = {edges.n_edges: ill[edges.dst]}
+    names = case.operator.inputs
+    for gradients in (
+        case.operator.vjp(c, given, **static),
+        case.operator.hvp(c, given, tangents, **static),
+    ):
+        for name, gradient in zip(names, gradients, strict=True):
+            if gradient is None:
+                continue
+            rows = gradient.get()
+            if rows.ndim == 1:  # weights
+                assert np.isnan(rows).any()
+                continue
+            at_destination = name in ("x_dst", "q")
+            expect = kinds.get(len(rows), ill if at_destination else touched)
+            assert_array_equal(np.isnan(rows).any(axis=1), expect, err_msg=name)
+    tangent = case.operator.jvp(given, tangents, **static).get()
+    assert_array_equal(np.isnan(tangent).any(axis=1), ill)
+
+
+@pytest.mark.parametrize("case", test_aggregation.FEW, ids=str)
+def test_nan_in_aggregation(case, rng):
+    """It wins over numbers, and the first over those that come later."""
+    edges = GRAPHS["power law"]
+    inputs, static = case.inputs(edges, rng), case.arguments(edges)
+    inputs[0][rng.random(inputs[0].shape) < 0.1] = np.nan
+    expected = case.reference(edges)(*inputs)
+    assert 0 < np.isnan(expected).sum() < expected.size / 2
+    given = to_device(inputs)
+    out, saved = case.operator.forward(*given, return_saved=True, **static)
+    assert_same_where_finite(out.get(), expected, "float64")
+    if static["aggregation"] in ("sum", "mean"):
+        return
+    graph = static["graph"]
+    location = next(a.get() for a in saved if a is not None and a.dtype == np.int64)
+    values = inputs[0][graph.indices]
+    if case.operator is not gg.agg_simple:
+        values = values * inputs[1][graph.edge_ids][:, None]
+    for i, column in zip(*np.nonzero(np.isnan(expected[:, : values.shape[1]])), strict=True):
+        first, end = graph.offsets[i : i + 2]
+        where = first + np.flatnonzero(np.isnan(values[first:end, column]))[0]
+        assert location[i, column] == where
+
+
+@pytest.mark.parametrize("exclude", test_dimenet.EXCLUSIONS)
+def test_nan_in_triplets(exclude, rng):
+    edges = square(GRAPHS["power law"])
+    inputs = triplets(edges, rng)
+    inputs[2][len(inputs[2]) // 3, 1] = np.nan
+    expected = test_dimenet.reference.agg_edge_to_edge(*inputs, edges.src, edges.dst, 4, 2, exclude)
+    assert 0 < np.isnan(expected).sum() < expected.size / 2
+    static = {"graph": edges.graph, "exclude": exclude, **test_dimenet.SMALL}
+    out = gg.agg_edge_to_edge(*to_device(inputs), **static)
+    assert_same_where_finite(out.get(), expected, "float64")
 
 
 def test_every_kernel_is_tested():
@@ -520,7 +735,7 @@ def calls(monkeypatch):
 
         return call
 
-    for name in ("allocate", "free", "release", "wait", "assign", "use_device"):
+    for name in ("allocate", "free", "hold", "release", "wait", "assign", "use_device"):
         monkeypatch.setitem(library.__dict__, name, noted(name, getattr(library, name)))
     faces = {
         name: face._replace(launch=noted("launch", face.launch))
@@ -542,8 +757,8 @@ def test_memory_is_given_back(weighted, calls):
     del view
     assert "release" not in calls
     del graph
-    assert len(calls["release"]) == 7  # the arrays of a graph with edge_ids, both ways
-    assert len(calls["allocate"]) == len(calls["free"]) + 7
+    assert len(calls["hold"]) == len(calls["release"]) == 7  # a graph with edge_ids, both ways
+    assert len(calls["allocate"]) == len(calls["free"])
 
 
 def test_graph_is_copied_once(weighted, calls):
@@ -582,7 +797,7 @@ def test_current_stream(weighted, calls):
     w = Lender(cuda.to_device(weighted.w), stream=50)
     out = gg.agg_weighted(x, w, graph=weighted.graph)
     assert calls["launch"][-1][-1] == 40
-    assert calls["wait"] == [(40, 50)]
+    assert calls["wait"] == [(40, 50, 0)]
     assert out.__cuda_array_interface__["stream"] == 40
     del out
     assert calls["free"][-1][1] == 40
@@ -803,6 +1018,23 @@ def test_torch_tensors(dtype, weighted, on_gpu, launched):
 
 
 @on_host
+def test_tensors_of_plain_functions(weighted, on_gpu, calls):
+    """They name no stream: it is PyTorch's current one."""
+    import torch
+
+    x, w = (torch.tensor(a).as_subclass(on_gpu) for a in (weighted.x, weighted.w))
+    out = gg.agg_weighted(x, w, graph=weighted.graph)
+    assert_allclose(out.get(), weighted.out, rtol=1e-12)
+    assert calls["launch"][-1][-1] == 75
+    assert out.__cuda_array_interface__["stream"] == 75
+    # one tensor suffices; what others name is waited for
+    given = Lender(cuda.to_device(weighted.x), stream=40)
+    gg.agg_weighted(given, w, graph=weighted.graph)
+    assert calls["launch"][-1][-1] == 75
+    assert set(calls["wait"]) == {(75, 40, 0)}
+
+
+@on_host
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_torch_neighbor_search(dtype, rng, on_gpu, launched):
     import torch
@@ -846,7 +1078,76 @@ def test_two_devices(weighted, calls):
         gg.agg_weighted(cuda.to_device(weighted.x), w, graph=weighted.graph)
 
 
+@on_host
+def test_first_use_of_a_graph_while_a_stream_is_captured(weighted):
+    """A capture that a new graph, or the end of one, would break could not be replayed."""
+    runtime = ctypes.CDLL(str(cuda_library.find()))
+    stream, graph = ctypes.c_void_p(), pickle.loads(pickle.dumps(weighted.graph))
+    x, w = cuda.to_device(weighted.x), cuda.to_device(weighted.w)
+    assert runtime.cudaStreamCreate(ctypes.byref(stream)) == 0
+    x, w = (Lender(a, stream=stream.value) for a in (x, w))
+    gc.collect()  # what other tests have left
+    assert runtime.cudaStreamBeginCapture(stream, 0) == 0
+    try:
+        out = gg.agg_weighted(x, w, graph=graph)
+        del graph
+    finally:
+        status = runtime.cudaStreamEndCapture(stream, None)
+        runtime.cudaGetLastError()
+    assert status == 0
+    assert_allclose(out.get(), weighted.out, rtol=1e-12)
+
+
 # ---- errors ----
+
+
+@on_host
+def test_what_fails_fails_once(weighted):
+    """Without memory for one call, the next is not to blame."""
+    x, w = cuda.to_device(weighted.x), cuda.to_device(weighted.w)
+    for _ in range(2):
+        with pytest.raises(MemoryError, match="out of memory"):
+            cuda.empty((2**50,), "uint8", like=x)
+        out = gg.agg_weighted(x, w, graph=weighted.graph)
+        assert_allclose(out.get(), weighted.out, rtol=1e-12)
+    with pytest.raises(RuntimeError, match="CUDA"):
+        cuda_library.library().use_device(9)
+    gg.agg_weighted(x, w, graph=weighted.graph)
+
+
+@on_host
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("SIMT_DRIVER", "12020", r"driver is too old: it is for CUDA 12\.2, the kernels need CUDA"),
+        ("SIMT_DRIVER", "0", "there is no NVIDIA driver"),
+        ("SIMT_CAPABILITY", "75", r"GPU is too old: .* for compute capability 8\.0 and later"),
+    ],
+)
+def test_why_there_is_no_gpu(variable, value, reason):
+    """It is said where the configuration is shown, and by the first call."""
+    program = """
+import numpy as np, gnograd as gg
+from gnograd.backends import cuda
+gg.show_config()
+try:
+    x, w = (cuda.to_device(np.ones(shape)) for shape in ((1, 1), 1))
+    gg.agg_weighted(x, w, graph=gg.Graph([0, 1], [0], n_src=1))
+except RuntimeError as error:
+    print(error)
+"""
+    environment = {**os.environ, variable: value}
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    shown, said = (line for line in run.stdout.splitlines() if re.search(reason, line))
+    assert shown.startswith("gpus      none (")
+    assert re.match("CUDA: |agg_weighted: ", said)
+
+
+def test_no_gpu_without_kernels(monkeypatch):
+    monkeypatch.setenv("GNOGRAD_CUDA_LIBRARY", "")
+    assert gg.get_config()["gpus"] == "none (built without CUDA kernels)"
 
 
 def test_host_and_device_do_not_mix(weighted):

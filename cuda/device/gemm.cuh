@@ -8,6 +8,7 @@
 // single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
 // performance, IJHPCA 36, 2022). Where the process asks for TF32, each factor is rounded to 11 bits
 // instead: a third of the products, and an error of 2^-10 of the sum of their absolute values.
+// Where a factor is infinite, or so large that it is when rounded to 11 bits, the product is NaN.
 #pragma once
 #include "mma.cuh"
 #include "numbers.cuh"
@@ -194,9 +195,9 @@ __global__ void __launch_bounds__(block_threads)
 
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    add_parts(int64_t size, int parts, const R* part, R* c, bool accumulate) {
-  const int64_t i = thread_number();
-  if (i >= size) return;
+    add_parts(Shape shape, int parts, const R* part, R* c, bool accumulate) {
+  const int64_t i = thread_number(), size = shape.m * shape.n;
+  if (i >= (shape.used_m ? *shape.used_m * shape.n : size)) return;
   R sum = accumulate ? c[i] : R(0);
   for (int p = 0; p < parts; ++p) sum += part[p * size + i];
   c[i] = sum;
@@ -210,8 +211,7 @@ class Product {
 
   void add(const Shape& s, const R* a, const R* b, const Operand<R>& x, const Operand<R>& y, R* c,
            bool accumulate, cudaStream_t stream) const {
-    const dim3 grid(unsigned(ceil_div(s.m, tile_rows)), unsigned(ceil_div(s.n, tile_columns)),
-                    unsigned(parts));
+    const dim3 grid = grid_of(ceil_div(s.m, tile_rows), ceil_div(s.n, tile_columns), parts);
     const int64_t depth = ceil_div(ceil_div(s.k, parts), tile_depth) * tile_depth;
     with_precision<R>([&](auto rounded) {
       launch(multiply<R, rounded()>, grid, dim3(block_threads), tile_bytes<R>, stream, s, depth,
@@ -219,7 +219,7 @@ class Product {
              parts > 1 ? part : c, parts == 1 && accumulate);
     });
     if (parts > 1)
-      launch_threads(s.m * s.n, stream, add_parts<R>, s.m * s.n, parts, part, c, accumulate);
+      launch_threads(s.m * s.n, stream, add_parts<R>, s, parts, part, c, accumulate);
   }
 
  public:
@@ -244,7 +244,7 @@ class Product {
     } else {
       if (a.d) term(a.d, b.v);
       if (b.d) term(a.v, b.d);
-      if (!accumulate) cudaMemsetAsync(c, 0, shape.m * shape.n * sizeof(R), stream);
+      if (!accumulate) set_zero(c, shape.m * shape.n, stream);
     }
   }
 };

@@ -9,14 +9,14 @@ namespace gnograd {
 // through rows of different lengths, so a group meets under its own mask.
 struct Group {
   int size, lane;
-  int number;  // among all groups of the launch
+  int64_t number;  // among all groups of the launch
   unsigned mask;
 };
 
 // The group of this thread.
 __device__ inline Group this_group(int size) {
   const int lane = int(threadIdx.x & (warp_lanes - 1));
-  return {size, lane & (size - 1), int(thread_number() >> (__ffs(size) - 1)),
+  return {size, lane & (size - 1), thread_number() >> (__ffs(size) - 1),
           ~0u >> (warp_lanes - size) << (lane & -size)};
 }
 

@@ -19,11 +19,12 @@ GNOGRAD_MMA(__half, "f16")
 GNOGRAD_MMA(__nv_bfloat16, "bf16")
 #undef GNOGRAD_MMA
 
-// x to 10 bits of mantissa, nearest, ties away from zero; as a float with zeros behind.
+// x to 10 bits of mantissa, nearest, ties away from zero; as a float with zeros behind, where PTX
+// leaves open what there is.
 __device__ inline unsigned to_tf32(float x) {
   unsigned bits;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-  return bits;
+  return bits & ~0x1fffu;
 }
 
 // d += a b for a 16x8 matrix a (row by row), 8x8 b (column by column) and 16x8 d of such numbers,

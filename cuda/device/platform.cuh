@@ -10,17 +10,14 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <utility>
 
 // What the arrays of a slice of edges may take together. On the host, where graphs are small, it is
 // little, so that these have several slices too.
 constexpr size_t slice_bytes = size_t(128) << 20;
 
 template <class... P, class... A>
-void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
-            A&&... args) {
-  if (shared > 48 * 1024)
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared));
+void start(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+           A&&... args) {
   kernel<<<grid, block, shared, stream>>>(std::forward<A>(args)...);
 }
 
@@ -56,7 +53,10 @@ constexpr size_t slice_bytes = size_t(256) << 10;
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <type_traits>
+#include <utility>
 
 namespace gnograd {
 
@@ -65,12 +65,54 @@ constexpr int block_threads = 128;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// A grid of so many blocks; one that no device has where they are too many, so that its launch
+// fails.
+inline dim3 grid_of(int64_t x, int64_t y = 1, int64_t z = 1) {
+  const auto size = [](int64_t n) { return unsigned(std::clamp<int64_t>(n, 0, UINT32_MAX)); };
+  return {size(x), size(y), size(z)};
+}
+
+// Shared memory of a block that every kernel may have, and that every device since sm_80 gives one
+// that asks for more.
+constexpr size_t plain_shared = 48 * 1024, most_shared = 99 * 1024;
+
+// Lets a kernel have all the shared memory that the current device gives a block. Once is enough:
+// what belongs to the kernel must not be changed under the launches of other threads.
+inline void allow_shared(const void* kernel) {
+  static std::mutex mutex;
+  static std::set<std::pair<const void*, int>> allowed;
+  int device, most;
+  if (cudaGetDevice(&device) != cudaSuccess) return;
+  const std::lock_guard lock(mutex);
+  if (!allowed.count({kernel, device}) &&
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
+          cudaSuccess &&
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most) ==
+          cudaSuccess)
+    allowed.insert({kernel, device});
+}
+
+// The last error of this thread is the status of a face (device/face.cuh). After a failure nothing
+// more is started, as it would work on what the failed kernel has left out.
+template <class... P, class... A>
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+            A&&... args) {
+  if (shared > plain_shared) allow_shared(reinterpret_cast<const void*>(kernel));
+  if (cudaPeekAtLastError() != cudaSuccess) return;
+  start(kernel, grid, block, shared, stream, std::forward<A>(args)...);
+}
+
 // Run `kernel` on at least n threads.
 template <class... P, class... A>
 void launch_threads(int64_t n, cudaStream_t stream, void (*kernel)(P...), A&&... args) {
   if (n == 0) return;
-  launch(kernel, dim3(unsigned(ceil_div(n, block_threads))), dim3(block_threads), 0, stream,
+  launch(kernel, grid_of(ceil_div(n, block_threads)), dim3(block_threads), 0, stream,
          std::forward<A>(args)...);
+}
+
+template <class X>
+void set_zero(X* x, int64_t n, cudaStream_t stream) {
+  if (n) cudaMemsetAsync(x, 0, n * sizeof(X), stream);
 }
 
 __device__ inline int64_t thread_number() {

@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(block_threads)
     walk_rows(Op op, Cut cut, typename Op::Partial* split) {
   const Group group = this_group(op.heads.lanes);
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
-  const int unit = group.number / parts, part = group.number % parts;
+  const int unit = int(group.number / parts), part = int(group.number % parts);
   if (unit >= cut.n_units) return;
   const Place at{group, part / tiles, part % tiles, Op::step};
 
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(block_threads)
     join_rows(Op op, Cut cut, const typename Op::Partial* split) {
   const Group group = this_group(op.heads.lanes);
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
-  const int unit = group.number / parts, part = group.number % parts;
+  const int unit = int(group.number / parts), part = int(group.number % parts);
   if (unit >= cut.n_units) return;
   const int64_t row = cut.rows[unit], begin = op.graph.offsets[row];
   if (row == cut.rows[unit + 1] || begin >= cut.first_edge(unit)) return;

@@ -84,7 +84,7 @@ template <class I>
 void exclusive_scan(I* x, int64_t n, I* total, int64_t* sums /* [ceil_div(n, scan_chunk)] */,
                     cudaStream_t stream) {
   const int64_t n_chunks = ceil_div(n, scan_chunk);
-  const dim3 blocks{unsigned(n_chunks)}, threads(scan_threads);
+  const dim3 blocks = grid_of(n_chunks), threads(scan_threads);
   if (n) launch(sum_chunks<I>, blocks, threads, scan_bytes, stream, x, n, sums);
   launch(scan_sums<I>, dim3(1), threads, scan_bytes, stream, n_chunks, sums, total);
   if (n) launch(scan_chunks<I>, blocks, threads, scan_bytes, stream, x, n, sums);

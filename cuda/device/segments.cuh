@@ -51,8 +51,7 @@ __global__ void __launch_bounds__(block_threads)
 template <class R, class S>
 void sum_segments(const Segments& segments, const Input<R, S>& a, int64_t m, const Planes<S>& b,
                   int64_t n, int64_t chunk, const Planes<S>& c, cudaStream_t stream) {
-  const dim3 grid(unsigned(segments.most), unsigned(ceil_div(n, tile_columns)),
-                  unsigned(ceil_div(m, tile_rows)));
+  const dim3 grid = grid_of(segments.most, ceil_div(n, tile_columns), ceil_div(m, tile_rows));
   const auto add = [&](const R* x, const R* y, R* to, bool accumulate) {
     with_precision<R>([&](auto rounded) {
       launch(segment_sums<R, rounded()>, grid, dim3(block_threads), tile_bytes<R>, stream, segments,
@@ -69,7 +68,7 @@ void sum_segments(const Segments& segments, const Input<R, S>& a, int64_t m, con
 template <class R, class S>
 void multiply_segments(const Segments& segments, const R* a, int64_t m, const Planes<S>& b,
                        int64_t n, const Planes<S>& c, cudaStream_t stream) {
-  const dim3 grid(unsigned(segments.most), unsigned(ceil_div(n, tile_columns)));
+  const dim3 grid = grid_of(segments.most, ceil_div(n, tile_columns));
   const auto multiply = [&](const R* y, R* to) {
     with_precision<R>([&](auto rounded) {
       launch(segment_products<R, rounded()>, grid, dim3(block_threads), tile_bytes<R>, stream,

@@ -56,4 +56,25 @@ __device__ void product(int m, int n, int depth, A a, B b, Write write) {
   else multiply<S>(m, n, depth, a, b, write);
 }
 
+// The product with weights a(i, l) of which a mask has made some zero: where there(i, l) is not
+// true. These keep out whatever b has, which 0 * NaN would not; `finite` says that there is no NaN
+// and no infinity in b, the same for all threads of the block.
+template <class T, class S, class A, class B, class There, class Write>
+__device__ void masked_product(bool finite, int m, int n, int depth, A a, B b, There there,
+                               Write write) {
+  if (finite) {
+    product<T, S>(m, n, depth, a, b, write);
+    return;
+  }
+#pragma unroll 1
+  for (int cell = int(threadIdx.x); cell < m * n; cell += block_threads) {
+    const int i = cell / n, j = cell % n;
+    S sum = 0;
+#pragma unroll 1
+    for (int l = 0; l < depth; ++l)
+      if (there(i, l)) sum += a(i, l) * b(l, j);
+    write(i, j, sum);
+  }
+}
+
 }  // namespace gnograd

@@ -53,11 +53,13 @@ __device__ void multiply(int m, int n, int depth, A a, B b, Write write) {
     }
 }
 
-// tile(i, :) = row at(i) of x, for i < n; zeros where at(i) is negative.
+// tile(i, :) = row at(i) of x, for i < n; zeros where at(i) is negative. Whether all that this
+// thread has loaded is finite.
 template <class T, class S, class At>
-__device__ void load_rows(const Tile<S>& tile, int n, int size, bool wide, const Input<T, S>& x,
+__device__ bool load_rows(const Tile<S>& tile, int n, int size, bool wide, const Input<T, S>& x,
                           At at) {
   const int steps = (size + width<T> - 1) / width<T>;
+  real_part<S> zero = 0;
   for (int i = int(threadIdx.x); i < n * steps; i += block_threads) {
     const int row = i / steps, column = i % steps * width<T>, count = size - column;
     const int64_t from = at(row);
@@ -65,7 +67,12 @@ __device__ void load_rows(const Tile<S>& tile, int n, int size, bool wide, const
     if (from >= 0) v = load_vector(x, from * size + column, count, wide);
     for (int c = 0; c < width<T>; ++c)
       if (c < count) tile(row, column + c) = v[c];
+    for (int c = 0; c < width<T>; ++c) {
+      zero += 0 * value(v[c]);
+      if constexpr (ScalarTraits<S>::dual) zero += 0 * result(v[c]);
+    }
   }
+  return zero == 0;
 }
 
 template <class S>
@@ -92,8 +99,8 @@ __device__ A warp_max(A x) {
 }
 
 // Shared memory of a block: several to a multiprocessor, unless tiles became too small for their
-// products; then what every device since sm_80 has.
-constexpr size_t wanted_shared = 56 * 1024, most_shared = 99 * 1024;
+// products; then most_shared.
+constexpr size_t wanted_shared = 56 * 1024;
 constexpr int most_side = 64, least_side = 16;
 
 // Halve the larger side of the tiles until what they need, bytes(), fits.
@@ -116,8 +123,8 @@ __global__ void __launch_bounds__(block_threads) run(Operation operation) {
 template <class Operation>
 void launch_operation(const Operation& operation, int64_t blocks, cudaStream_t stream) {
   if (blocks == 0) return;
-  launch(run<Operation>, dim3(unsigned(blocks)), dim3(block_threads), operation.shared_memory(),
-         stream, operation);
+  launch(run<Operation>, grid_of(blocks), dim3(block_threads), operation.shared_memory(), stream,
+         operation);
 }
 
 }  // namespace gnograd

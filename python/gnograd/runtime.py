@@ -114,7 +114,7 @@ def get_config() -> dict[str, str | int | bool]:
     dict
         ``version``, ``compiler``, ``options`` (of the compiler), ``blas``, ``cpu`` (what the
         library was compiled for), ``threads``, ``cuda`` (whether there are CUDA kernels),
-        ``gpus`` (those that can be used).
+        ``gpus`` (those that can be used, or why there are none).
 
     Examples
     --------
@@ -133,8 +133,13 @@ def get_config() -> dict[str, str | int | bool]:
         "cpu": _cpu_level(options),
         "threads": get_num_threads(),
         "cuda": has_cuda(),
-        "gpus": ", ".join(cuda_library.device_names()) or "none",
+        "gpus": _gpus(),
     }
+
+
+def _gpus() -> str:
+    names, reason = cuda_library.devices()
+    return ", ".join(names) or (f"none ({reason})" if reason else "none")
 
 
 def show_config() -> None:

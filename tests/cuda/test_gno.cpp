@@ -13,6 +13,12 @@ using GnoCase = Case<Gno, Oracle, T>;
 template <class T>
 using ContractCase = Case<Contract, Oracle, T>;
 
+// More sources than one addition of what they give the first layer.
+HostGraph many_sources() {
+  return make_graph(
+      "80 sources", 80, 80, true, [](int64_t) { return 1; }, [](int64_t i) { return 7 * i % 80; });
+}
+
 template <class T>
 void test_type(const std::vector<HostGraph>& graphs) {
   const HostGraph &irregular = graphs[0], &square = graphs[1];
@@ -31,6 +37,19 @@ void test_type(const std::vector<HostGraph>& graphs) {
   GnoCase<T>(square, {3, 150, 66, 2}, {silu, mean, full, false}).test();
   GnoCase<T>(irregular, {3, 33, 5, 5}, {sinus, mean, diagonal, true, false}).test();
   ContractCase<T>(square, {0, 130, 1, 3}, {identity, mean, full, false}).test();
+  const HostGraph many = many_sources();
+  GnoCase<T>(many, {1, 2, 1, 1}, {gelu, sum, full}).test();
+}
+
+// A block keeps sums for all coordinates of some edges.
+void test_refusal() {
+  const DeviceGraph graph = to_device(small_square());
+  const void* x = nullptr;
+  void* grad = nullptr;
+  check(gnograd_cuda_gno_vjp_f64(&graph.view, 4000, 1, 1, 1, gelu, sum, full, x, x, x, x, x, x, x, x,
+                                 grad, grad, grad, grad, grad, grad, grad, nullptr, 0,
+                                 nullptr) == GNOGRAD_CUDA_VALUE,
+        "more coordinates than shared memory holds are refused");
 }
 
 void test_determinism(const HostGraph& graph) {
@@ -47,5 +66,6 @@ int main() {
   test_type<float>(graphs);
   test_type<double>(graphs);
   test_determinism(graphs[0]);
+  test_refusal();
   return report();
 }

@@ -435,6 +435,23 @@ void test_type() {
   Case<T>(long_row, {.widths = {4}, .f_in = 2, .f_out = 2, .weights = 1}).test();
 }
 
+// Products with segments of edges in TF32, where it is asked for.
+void test_precision(const HostGraph& graph) {
+  Case<float> c(graph, {.weights = 2});
+  const auto accurate = c.bits();
+  MUST(gnograd_cuda_use_tf32(1));
+  const auto rounded = c.bits();
+  MUST(gnograd_cuda_use_tf32(0));
+  double size = 0, difference = 0;
+  for (size_t i = 0; i < accurate.size(); ++i) {
+    size = std::max(size, std::fabs(double(accurate[i])));
+    difference = std::max(difference, std::fabs(double(accurate[i]) - rounded[i]));
+  }
+  check(difference < 0x1p-7 * size, "products in TF32");  // some of them one after another
+  check(difference > 0x1p-15 * size, "products in TF32, where it is asked for");
+  check(c.bits() == accurate, "products in float32 again");
+}
+
 int main() {
   require_device();
   test_type<float>();
@@ -451,5 +468,6 @@ int main() {
   Case<double>(square, {.widths = {2}, .f_in = 1, .f_out = 66}).test();
   Case<float> c(square, {.weights = 2});
   check_same_bits(c);
+  test_precision(square);
   return report();
 }

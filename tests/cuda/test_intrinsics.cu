@@ -92,8 +92,8 @@ void test_matrix_product() {
   const auto a = randoms<T>(m * k, random), b = randoms<T>(k * n, random);
   Device<T> x(a), y(b);
   Device<float> z(m * n);
-  launch(matrix_product<T>, dim3(1), dim3(gnograd::block_threads), 0, cudaStream_t(nullptr),
-         x.get(), y.get(), z.get());
+  gnograd::launch(matrix_product<T>, dim3(1), dim3(gnograd::block_threads), 0,
+                  cudaStream_t(nullptr), x.get(), y.get(), z.get());
   const auto got = z.host();
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) {
@@ -128,9 +128,10 @@ void test_tensor_core() {
       for (int k = 0; k < 8; ++k) sum += a[i * 8 + k] * b[k * 8 + j];
       want.push_back(sum);
     }
-  for (float& x : a) x *= 1 + 0x1p-13f;
+  for (int i = 0; i < 128; ++i) a[i] *= 1 + (i % 2 ? 0x1p-13f : -0x1p-13f);  // up and down
   Device<float> da(a), db(b), dc(c);
-  launch(tensor_core, dim3(1), dim3(32), 0, cudaStream_t(nullptr), da.get(), db.get(), dc.get());
+  gnograd::launch(tensor_core, dim3(1), dim3(32), 0, cudaStream_t(nullptr), da.get(), db.get(),
+                  dc.get());
   check(dc.host() == want, "a product on tensor cores");
 }
 
@@ -141,7 +142,7 @@ int main() {
   test_matrix_product<__half>();
   test_matrix_product<__nv_bfloat16>();
   Device<int> results(n_threads * n_results);
-  launch(intrinsics, dim3(1), dim3(n_threads), 0, cudaStream_t(nullptr), results.get());
+  gnograd::launch(intrinsics, dim3(1), dim3(n_threads), 0, cudaStream_t(nullptr), results.get());
   const auto got = results.host();
   for (int t = 0; t < n_threads; ++t) {
     const auto want = expected(t);
@@ -150,7 +151,8 @@ int main() {
             "result " + std::to_string(k) + " of thread " + std::to_string(t));
   }
   Device<int> blocks(12 * 64);
-  launch(numbers_of_blocks, dim3(2, 3, 2), dim3(4, 8, 2), 0, cudaStream_t(nullptr), blocks.get());
+  gnograd::launch(numbers_of_blocks, dim3(2, 3, 2), dim3(4, 8, 2), 0, cudaStream_t(nullptr),
+                  blocks.get());
   const auto numbers = blocks.host();
   for (int i = 0; i < 12 * 64; ++i)
     check(numbers[i] == i % 64 * 1000 + i / 64 + 7 * (i % 64 ^ 1), "three-dimensional grid");

@@ -4,9 +4,10 @@
 
 int main() {
   require_device();
-  check(gnograd_cuda_abi_version() == 1, "abi_version");
+  check(gnograd_cuda_abi_version() == 2, "abi_version");
   check(std::strlen(gnograd_cuda_error_string(GNOGRAD_CUDA_WORKSPACE)) > 0 &&
             std::strlen(gnograd_cuda_error_string(GNOGRAD_CUDA_VALUE)) > 0 &&
+            std::strstr(gnograd_cuda_error_string(GNOGRAD_CUDA_DEVICE), "8.0 and later") &&
             std::strlen(gnograd_cuda_error_string(0)) > 0,
         "error_string");
 
@@ -26,6 +27,12 @@ int main() {
   MUST(assign(n, wide_out.get(), GNOGRAD_CUDA_I64, 1, narrow_out.get(), GNOGRAD_CUDA_I32, 1, 0));
   check(narrow_out.host() == narrow, "int64 to int32");
   check(wide_out.host() == wide, "int32 to int64");
+  Device<int64_t> wide_copy(wide.size());
+  Device<int32_t> narrow_copy(narrow.size());
+  MUST(assign(n, wide_copy.get(), GNOGRAD_CUDA_I64, 1, wide_in.get(), GNOGRAD_CUDA_I64, 1, 0));
+  MUST(assign(n, narrow_copy.get(), GNOGRAD_CUDA_I32, 1, narrow_out.get(), GNOGRAD_CUDA_I32, 1, 0));
+  check(wide_copy.host() == wide, "int64 to int64");
+  check(narrow_copy.host() == narrow, "int32 to int32");
 
   const std::vector<double> reals(wide.begin(), wide.end());  // exact in float16 and bfloat16
   Device<double> real_in(reals), real_out(reals.size());
@@ -59,10 +66,17 @@ int main() {
   MUST(gnograd_cuda_device_of(real_in.get() + 7, &same));
   check(device == same, "memory lies on the current device");
   MUST(gnograd_cuda_use_device(device));
-  MUST(gnograd_cuda_wait(nullptr, nullptr));
+  MUST(gnograd_cuda_device_usable(device));
+  MUST(gnograd_cuda_wait(nullptr, nullptr, device));
   void* memory = nullptr;
-  MUST(gnograd_cuda_allocate(100, &memory, nullptr));
+  MUST(gnograd_cuda_hold(narrow.size() * sizeof(int32_t), narrow.data(), &memory));
+  std::vector<int32_t> held(narrow.size());
+  MUST(gnograd_cuda_copy(held.data(), memory, held.size() * sizeof(int32_t), nullptr));
+  MUST(gnograd_cuda_synchronize(nullptr));
+  check(held == narrow, "memory that is held");
   MUST(gnograd_cuda_release(memory));
+  MUST(gnograd_cuda_allocate(0, &memory, nullptr));
+  MUST(gnograd_cuda_free(memory, nullptr));
 
   check(std::strstr(gnograd_cuda_prototypes(),
                     "agg_weighted_forward_f64(const gnograd_cuda_graph *graph, int64_t n_features, "

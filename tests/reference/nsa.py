@@ -46,7 +46,7 @@ def faces(q, k, v, slot_gate, visible, scale, *, cotangent, tangents):
     for t, h in np.ndindex(q.shape[:2]):
         hk = h // group
         keys, slots = visible(t, hk)
-        if not np.isfinite(lse[t, h]):
+        if lse[t, h] == -np.inf:
             continue
         row, g, drow = q[t, h], cotangent[t, h], tangents[0][t, h]
         (K, V), (dK, dV) = ((x[keys, hk] for x in pair) for pair in ((k, v), tangents[1:3]))

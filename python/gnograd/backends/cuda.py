@@ -2,8 +2,9 @@
 """Arrays on NVIDIA GPUs: the CUDA library, by ctypes.
 
 Any array with ``__cuda_array_interface__`` will do. Kernels are put on the current stream: that
-of `using`, else that of CuPy where it is imported, else the one the first array names, else the
-default stream. They wait for the streams that other arrays name, and nothing here waits for them.
+of `using`, else PyTorch's where an array is a tensor, else that of CuPy where it is imported, else
+the one the first array names, else the default stream. They wait for the streams that other arrays
+name, and nothing here waits for them.
 Results are CuPy arrays where CuPy can be imported, else `DeviceArray`.
 """
 
@@ -26,6 +27,7 @@ from gnograd.backends.cuda_arrays import (
     address,
     describe,
     device_of,
+    hold,
     on_device,
     stream_of,
     strides,
@@ -182,11 +184,19 @@ def _current(arrays: Sequence[Any], stream: int | None) -> int:
     given = _surroundings.get()
     if given is not None:
         return given.stream
+    tensor = next(filter(_is_tensor, arrays), None)
+    if tensor is not None:  # these name no stream
+        return int(sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream)
     cupy = _cupy() if "cupy" in sys.modules else None
     if cupy is not None:
         return int(cupy.cuda.get_current_stream().ptr)
     named = (stream_of(array) for array in arrays)
     return next((stream for stream in named if stream is not None), 0)
+
+
+def _is_tensor(array: Any) -> bool:
+    """Whether an array is PyTorch's, which need not be imported."""
+    return isinstance(array, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
 @functools.cache
@@ -261,7 +271,10 @@ class _Mirror(NamedTuple):
 
 
 def _mirror(graph: Graph, device: int) -> _Mirror:
-    """The copy of a graph on a device, made when it is first needed there."""
+    """The copy of a graph on a device, made when it is first needed there.
+
+    No stream takes part in that, so that it does not end what is being captured into a CUDA graph.
+    """
     mirror = graph.mirrors.get(device)
     if mirror is None:
         by_src = graph.transpose
@@ -269,8 +282,7 @@ def _mirror(graph: Graph, device: int) -> _Mirror:
         by_dst = (graph.offsets, graph.indices, ids, None)
         position = None if ids is None else by_src.position
         hosts = [*by_dst, by_src.offsets, by_src.indices, by_src.edge, position]
-        # to_device waits, so that every stream may read it
-        arrays = [None if host is None else to_device(host, device, shared=True) for host in hosts]
+        arrays = [None if host is None else hold(host, device) for host in hosts]
         pointers = [address(array) for array in arrays]
         structure = _Graph(
             graph.n_src, graph.n_dst, graph.n_edges, _Csc(*pointers[:4]), _Csc(*pointers[4:])

@@ -23,40 +23,48 @@ from gnograd.backends.cuda_library import library
 from gnograd.shapes import Shape
 
 __all__ = [
-    "DeviceArray", "Memory", "address", "describe", "device_of", "empty", "item_size",
-    "on_device", "stream_of",
-    "strides", "to_device", "use_on",
+    "DeviceArray", "Memory", "address", "describe", "device_of", "empty", "hold", "item_size",
+    "on_device", "stream_of", "strides", "to_device", "use_on",
 ]  # fmt: skip
 
 _BFLOAT16 = "<V2"  # NumPy has none of its own
 
 
 class Memory:
-    """Some bytes on one device, given back in the order of a stream.
+    """Some bytes on one device, which end with this object.
 
     Attributes
     ----------
     address : int
-    stream : int
-        The one that used it last. It must live as long as this memory.
-    shared : bool
-        Whether several streams use it at a time. Then the end waits for all of them.
+    stream : int or None
+        The one that used it last, in whose order it is given back; it must live as long as this
+        memory. None: any number of streams read it at a time, and the end waits for all of them.
     """
 
-    def __init__(self, size: int, device: int, stream: int, shared: bool = False) -> None:
-        self.address = 0
-        self.device, self.stream, self.shared = device, stream, shared
-        if size:
-            memory = c_void_p()
-            with on_device(device):
-                library().allocate(size, byref(memory), stream)
-            self.address = memory.value or 0
+    def __init__(self, address: int, device: int, stream: int | None) -> None:
+        self.address, self.device, self.stream = address, device, stream
+
+    @classmethod
+    def allocate(cls, size: int, device: int, stream: int) -> Memory:
+        """Memory whose first user is this stream."""
+        memory = c_void_p()
+        with on_device(device):
+            library().allocate(size, byref(memory), stream)
+        return cls(memory.value or 0, device, stream)
+
+    @classmethod
+    def hold(cls, host: NDArray[Any], device: int) -> Memory:
+        """What a contiguous array has, for all streams to read."""
+        memory = c_void_p()
+        with on_device(device):
+            library().hold(host.nbytes, host.ctypes.data, byref(memory))
+        return cls(memory.value or 0, device, None)
 
     def __del__(self) -> None:
         # at exit the driver is quicker
-        if getattr(self, "address", 0) and not sys.is_finalizing():
+        if self.address and not sys.is_finalizing():
             with on_device(self.device):
-                if self.shared:
+                if self.stream is None:
                     library().release(self.address)
                 else:
                     library().free(self.address, self.stream)
@@ -67,6 +75,9 @@ class DeviceArray:
 
     It does no more than hold results: any library that knows ``__cuda_array_interface__``
     (PyTorch, CuPy, Numba) takes it without a copy.
+
+    Its memory is given back in the order of the stream that gnograd used it on. Who reads it on
+    another stream keeps it until that has been done, as the interface asks of a consumer.
 
     Attributes
     ----------
@@ -115,19 +126,17 @@ class DeviceArray:
         return f"DeviceArray(shape={self.shape}, dtype={self._dtype})"
 
 
-def empty(shape: Shape, dtype: str, device: int, stream: int, shared: bool = False) -> DeviceArray:
+def empty(shape: Shape, dtype: str, device: int, stream: int) -> DeviceArray:
     """Array whose items have no values yet."""
-    memory = Memory(math.prod(shape) * item_size(dtype), device, stream, shared)
+    memory = Memory.allocate(math.prod(shape) * item_size(dtype), device, stream)
     return DeviceArray(shape, dtype, memory, memory.address)
 
 
-def to_device(
-    host: NDArray[Any], device: int | None = None, stream: int = 0, shared: bool = False
-) -> DeviceArray:
+def to_device(host: NDArray[Any], device: int | None = None, stream: int = 0) -> DeviceArray:
     """Copy of a NumPy array on a device, the current one when left out."""
     device = library().integer("current_device") if device is None else device
     host = np.ascontiguousarray(host).reshape(host.shape)
-    array = empty(host.shape, dtype_name(host.dtype), device, stream, shared)
+    array = empty(host.shape, dtype_name(host.dtype), device, stream)
     if host.nbytes:
         with on_device(device):
             library().copy(array._address, host.ctypes.data, host.nbytes, stream)
@@ -135,13 +144,20 @@ def to_device(
     return array
 
 
+def hold(host: NDArray[Any], device: int) -> DeviceArray:
+    """Copy of a NumPy array that every stream may read; no stream takes part in it."""
+    host = np.ascontiguousarray(host)
+    memory = Memory.hold(host, device)
+    return DeviceArray(host.shape, dtype_name(host.dtype), memory, memory.address)
+
+
 def use_on(array: Any, stream: int) -> None:
     """Make a stream wait for what is done to an array; from now on it belongs to this stream."""
     other = stream_of(array)
     if other is not None and other != stream:
-        library().wait(stream, other)
+        library().wait(stream, other, device_of(array))
     memory = getattr(array, "_memory", None)
-    if isinstance(memory, Memory) and not memory.shared:
+    if isinstance(memory, Memory) and memory.stream is not None:
         memory.stream = stream
 
 
@@ -181,7 +197,7 @@ def address(array: Any) -> int:
 def stream_of(array: Any) -> int | None:
     """The stream after whose work an array is ready; None if there is nothing to wait for."""
     if isinstance(array, Memory):
-        return None if array.shared else array.stream
+        return array.stream
     stream = array.__cuda_array_interface__.get("stream")
     # there the default stream is 1
     return stream if stream is None else 0 if stream == 1 else int(stream)

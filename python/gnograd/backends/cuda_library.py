@@ -17,7 +17,7 @@ from ctypes import byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["RUNTIME", "Face", "Library", "device_names", "find", "library"]
+__all__ = ["RUNTIME", "Face", "Library", "devices", "find", "library"]
 
 RUNTIME = """
 int abi_version(void)
@@ -25,22 +25,24 @@ const char *error_string(int status)
 const char *prototypes(void)
 int device_count(int *n)
 int device_name(int device, int64_t length, char *name)
+int device_usable(int device)
 int device_of(const void *memory, int *device)
 int current_device(int *device)
 int use_device(int device)
 int allocate(size_t bytes, void **memory, void *stream)
 int free(void *memory, void *stream)
+int hold(size_t bytes, const void *from, void **memory)
 int release(void *memory)
 int copy(void *to, const void *from, size_t bytes, void *stream)
 int synchronize(void *stream)
-int wait(void *stream, void *other)
+int wait(void *stream, void *other, int device)
 int use_tf32(int on)
 int assign(int n_dims, const int64_t *shape, void *to, int to_type, const int64_t *to_strides, \
 const void *from, int from_type, const int64_t *from_strides, int add, void *stream)
 """
 """Functions that belong to no operator, as gnograd_cuda.h declares them, without the prefix."""
 
-_ABI_VERSION = 1
+_ABI_VERSION = 2
 _EXCEPTIONS = {-2: ValueError, 2: MemoryError}
 _SCALARS = {"int": c_int, "int64_t": c_int64, "size_t": c_size_t, "double": c_double}
 
@@ -169,18 +171,24 @@ def library() -> Library:
     return Library(path)
 
 
-def device_names() -> list[str]:
-    """Names of the GPUs that can be used."""
+def devices() -> tuple[list[str], str]:
+    """Names of the GPUs that can be used, and what keeps others, or all, from that."""
     if find() is None:
-        return []
-    cuda = library()
+        return [], "built without CUDA kernels"
     try:
+        cuda = library()
         count = cuda.integer("device_count")
-    except RuntimeError:  # no driver
-        return []
-    names = []
+    except RuntimeError as error:
+        return [], str(error).removeprefix("CUDA: ")
+    names, reasons = [], []
     for device in range(count):
-        name = ctypes.create_string_buffer(256)
-        cuda.device_name(device, len(name), name)
-        names.append(name.value.decode(errors="replace"))
-    return names
+        text = ctypes.create_string_buffer(256)
+        cuda.device_name(device, len(text), text)
+        name = text.value.decode(errors="replace")
+        try:
+            cuda.device_usable(device)
+        except RuntimeError as error:
+            reasons.append(f"{name}: {str(error).removeprefix('CUDA: ')}")
+        else:
+            names.append(name)
+    return names, "; ".join(reasons)

@@ -373,4 +373,4 @@ def _pass(argument: Any) -> Any:
 @functools.lru_cache(maxsize=32)
 def _borders(ends: tuple[int, ...], device: int) -> cuda_arrays.DeviceArray:
     """First token of every sequence, and the end. All layers of a network ask for the same."""
-    return cuda_arrays.to_device(np.array([0, *ends], np.int64), device, shared=True)
+    return cuda_arrays.hold(np.array([0, *ends], np.int64), device)

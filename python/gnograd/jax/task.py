@@ -216,7 +216,7 @@ def run_on_cuda(call: xla.Call) -> None:
     from gnograd.backends.cuda_library import library
 
     # memory that is not ours to free, and in use on this one stream: nothing to wait for
-    theirs = Memory(0, 0, 0, shared=True)
+    theirs = Memory(0, 0, None)
     scratch: list[tuple[int, int]] = []
     stream = call.stream
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "simt.h"
+#include "device/platform.cuh"
 
 namespace {
 
@@ -95,7 +95,7 @@ bool same(const float* device, const std::vector<float>& want) {
 }
 template <class... P, class... A>
 void start(void (*kernel)(P...), int blocks, int threads, size_t shared, A... args) {
-  launch(kernel, dim3(unsigned(blocks)), dim3(unsigned(threads)), shared, cudaStream_t(nullptr),
+  gnograd::launch(kernel, dim3(unsigned(blocks)), dim3(unsigned(threads)), shared, cudaStream_t(nullptr),
          args...);
 }
 

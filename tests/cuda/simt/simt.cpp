@@ -4,12 +4,14 @@
 
 #include <sys/mman.h>
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +79,7 @@ enum class State { ready, at_barrier, at_warp, exited };
 struct Thread : Fiber {
   uint3 idx;
   State state;
+  bool vote;       // what it brings to a barrier, then what all have brought
   Site site;       // where it waits
   unsigned mask;   // for which lanes,
   const void* in;  // with what,
@@ -96,9 +99,25 @@ std::vector<std::pair<std::unique_ptr<void, void (*)(void*)>, size_t>>
 size_t shared_left;
 std::map<const char*, size_t> device;  // live cudaMalloc allocations,
 std::map<const char*, size_t> reserved;  // what `reserve` gave,
-std::map<const void*, int> device_of;  // and which of two devices they are on
+std::map<const void*, int> device_of;  // which of two devices they are on,
+std::set<const void*> ordered;         // and those in the order of a stream
 int current_device;
 cudaError_t last_error = cudaSuccess;
+
+// What a launch may take of the smallest device that kernels are for, once they ask for it.
+constexpr int plain_shared = 48 << 10, most_shared = 99 << 10;
+std::map<std::pair<const void*, int>, int> allowed_shared;  // by kernel and device
+
+// A call that fails says so twice.
+cudaError_t fail(cudaError_t error) { return last_error = error; }
+
+// As 10 * major + minor, or 1000 * major + 10 * minor; the environment may name older ones.
+int setting(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::atoi(text) : otherwise;
+}
+int capability() { return setting("SIMT_CAPABILITY", 80); }
+int driver() { return setting("SIMT_DRIVER", CUDART_VERSION); }
 
 // What the race detector orders accesses by; the latter two are new for every block.
 char order_start, order_end, order_fence;
@@ -144,9 +163,13 @@ void jump(Fiber& from, Fiber& to) {
 bool release_barrier() {
   if (!arrived || arrived < alive) return false;
   const Thread* first = nullptr;
+  bool all = true;
+  for (unsigned i = 0; i < size; ++i)
+    all = all && (threads[i]->state != State::at_barrier || threads[i]->vote);
   for (unsigned i = 0; i < size; ++i) {
     Thread& t = *threads[i];
     if (t.state != State::at_barrier) continue;
+    t.vote = all;
     if (!first) first = &t;
     if (!same(t.site, first->site))
       die("threads meet in different __syncthreads: " + name(first->site) + " and " + name(t.site));
@@ -290,11 +313,20 @@ void require_device(const void* p) {
 
 }  // namespace
 
-void run(dim3 grid, dim3 block, size_t smem, void (*b)(void*), void* c) {
+void run(const void* kernel, dim3 grid, dim3 block, size_t smem, void (*b)(void*), void* c) {
   const size_t n = size_t(block.x) * block.y * block.z;
-  if (!n || n > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z || grid.y > 65535 ||
-      grid.z > 65535 || smem > 227 * 1024) {
-    last_error = cudaErrorInvalidConfiguration;
+  if (!n || n > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z || grid.x > INT_MAX ||
+      grid.y > 65535 || grid.z > 65535) {
+    fail(cudaErrorInvalidConfiguration);
+    return;
+  }
+  const auto allowed = allowed_shared.find({kernel, current_device});
+  if (smem > size_t(allowed == allowed_shared.end() ? plain_shared : allowed->second)) {
+    fail(cudaErrorInvalidValue);
+    return;
+  }
+  if (capability() < 80) {
+    fail(cudaErrorNoKernelImageForDevice);
     return;
   }
   Quiet quiet;
@@ -341,13 +373,14 @@ void* take_shared(unsigned index, size_t bytes) {
   return shared[index].first.get();
 }
 
-void barrier(Site at) {
+bool barrier(bool vote, Site at) {
   Quiet quiet;
   Thread& me = *self;
   publish(order->block);
-  me.site = at, me.state = State::at_barrier, ++arrived;
+  me.site = at, me.vote = vote, me.state = State::at_barrier, ++arrived;
   if (!release_barrier()) jump(me, scheduler);
   observe(order->block);
+  return me.vote;
 }
 
 void fence() {
@@ -370,29 +403,85 @@ void meet(unsigned mask, bool orders_memory, const void* in, Eval eval, void* cl
 }  // namespace simt
 
 // The CUDA runtime, as far as host code that launches kernels needs it. Streams run in order, at
-// once.
-using simt::current_device, simt::device, simt::device_of, simt::expose_device,
-    simt::require_device;
-extern "C" {
-cudaError_t cudaMalloc(void** p, size_t n) {
+// once. Calls that fail leave their error for cudaGetLastError, and what CUDA refuses is refused.
+namespace simt {
+namespace {
+
+std::map<cudaStream_t, int> streams;  // those made here, with their devices,
+std::map<cudaEvent_t, int> events;    // and events
+
+// A stream that is being captured into a graph, in the mode that binds all threads; what must not be
+// called meanwhile ends that.
+struct Capture {
+  bool running = false, broken = false;
+  cudaStream_t stream = nullptr;
+} capture;
+cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+
+bool breaks_capture(bool yes) {
+  if (!capture.running || !yes) return false;
+  capture.broken = true;
+  return true;
+}
+bool unsafe_in_capture() { return breaks_capture(capture_mode != cudaStreamCaptureModeRelaxed); }
+// The default stream waits for the captured one, which cannot be waited for.
+bool default_in_capture(cudaStream_t s) { return breaks_capture(s == nullptr); }
+
+cudaError_t allocate(void** p, size_t n, bool in_order) {
+  if (driver() < CUDART_VERSION) return fail(cudaErrorInsufficientDriver);
+  if (n > size_t(1) << 36) return fail(cudaErrorMemoryAllocation);
   *p = std::malloc(n);
   std::memset(*p, 0xff, n);
   device[static_cast<char*>(*p)] = n;
   device_of[*p] = current_device;
+  if (in_order) ordered.insert(*p);
   ASAN(__asan_poison_memory_region(*p, n);)
   return cudaSuccess;
 }
-cudaError_t cudaFree(void* p) {
-  ASAN(if (p) __asan_unpoison_memory_region(p, device[static_cast<char*>(p)]);)
+cudaError_t release(void* p) {
+  if (!device.count(static_cast<char*>(p))) return fail(cudaErrorInvalidValue);
+  ASAN(__asan_unpoison_memory_region(p, device[static_cast<char*>(p)]);)
   device.erase(static_cast<char*>(p));
   device_of.erase(p);
+  ordered.erase(p);
   std::free(p);
   return cudaSuccess;
 }
-cudaError_t cudaMallocAsync(void** p, size_t n, cudaStream_t) { return cudaMalloc(p, n); }
-cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return cudaFree(p); }
+
+}  // namespace
+}  // namespace simt
+
+using namespace simt;
+
+extern "C" {
+cudaError_t cudaMalloc(void** p, size_t n) {
+  if (unsafe_in_capture()) return fail(cudaErrorStreamCaptureUnsupported);
+  return allocate(p, n, false);
+}
+cudaError_t cudaFree(void* p) {
+  if (unsafe_in_capture()) return fail(cudaErrorStreamCaptureUnsupported);
+  return p ? release(p) : cudaSuccess;
+}
+cudaError_t cudaMallocAsync(void** p, size_t n, cudaStream_t s) {
+  if (default_in_capture(s)) return fail(cudaErrorStreamCaptureImplicit);
+  return n ? allocate(p, n, true) : fail(cudaErrorInvalidValue);
+}
+cudaError_t cudaMallocFromPoolAsync(void** p, size_t n, cudaMemPool_t pool, cudaStream_t s) {
+  return pool ? cudaMallocAsync(p, n, s) : fail(cudaErrorInvalidValue);
+}
+cudaError_t cudaFreeAsync(void* p, cudaStream_t s) {
+  if (default_in_capture(s)) return fail(cudaErrorStreamCaptureImplicit);
+  return ordered.count(p) ? release(p) : fail(cudaErrorInvalidValue);
+}
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
+  static char pools;
+  *pool = reinterpret_cast<cudaMemPool_t>(&pools);
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, cudaMemcpyKind kind,
-                            cudaStream_t) {
+                            cudaStream_t s) {
+  if (default_in_capture(s)) return fail(cudaErrorStreamCaptureImplicit);
   if (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) require_device(to);
   if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) require_device(from);
   expose_device(true);
@@ -403,7 +492,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, cudaMemcpyKind
 cudaError_t cudaMemcpy(void* to, const void* from, size_t n, cudaMemcpyKind kind) {
   return cudaMemcpyAsync(to, from, n, kind, nullptr);
 }
-cudaError_t cudaMemsetAsync(void* p, int value, size_t n, cudaStream_t) {
+cudaError_t cudaMemsetAsync(void* p, int value, size_t n, cudaStream_t s) {
+  if (default_in_capture(s)) return fail(cudaErrorStreamCaptureImplicit);
   require_device(p);
   expose_device(true);
   std::memset(p, value, n);
@@ -413,25 +503,43 @@ cudaError_t cudaMemsetAsync(void* p, int value, size_t n, cudaStream_t) {
 cudaError_t cudaMemset(void* p, int value, size_t n) {
   return cudaMemsetAsync(p, value, n, nullptr);
 }
-cudaError_t cudaGetLastError() { return std::exchange(simt::last_error, cudaSuccess); }
-cudaError_t cudaPeekAtLastError() { return simt::last_error; }
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return last_error; }
 const char* cudaGetErrorString(cudaError_t e) {
-  return e == cudaSuccess ? "no error" : "invalid configuration";
+  switch (e) {
+    case cudaSuccess: return "no error";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidConfiguration: return "invalid configuration";
+    case cudaErrorStreamCaptureImplicit:
+    case cudaErrorStreamCaptureUnsupported: return "not while a stream is being captured";
+    default: return "invalid argument";
+  }
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = driver();
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* n) {
+  if (driver() < CUDART_VERSION) return fail(cudaErrorInsufficientDriver);
   *n = 2;
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* n) {
+  if (driver() < CUDART_VERSION) return fail(cudaErrorInsufficientDriver);
   *n = current_device;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int n) {
-  if (n != 0 && n != 1) return cudaErrorInvalidDevice;
+  if (n != 0 && n != 1) return fail(cudaErrorInvalidDevice);
   current_device = n;
   return cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* p) {
+  if (driver() < CUDART_VERSION) return fail(cudaErrorInsufficientDriver);
   *attributes = {};
   const auto at = device.upper_bound(static_cast<const char*>(p));
   if (at == device.begin()) return cudaSuccess;
@@ -446,18 +554,73 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   std::strcpy(properties->name, "host (SIMT)");
   return cudaSuccess;
 }
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamCreate(cudaStream_t* s) {
-  *s = nullptr;
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+  switch (which) {
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = most_shared; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = capability() / 10; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = capability() % 10; break;
+    case cudaDevAttrMemoryPoolsSupported: *value = setting("SIMT_POOLS", 1); break;
+    default: return fail(cudaErrorInvalidValue);
+  }
   return cudaSuccess;
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute which, int value) {
+  if (which != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > most_shared)
+    return fail(cudaErrorInvalidValue);
+  allowed_shared[{kernel, current_device}] = value;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  if (breaks_capture(true)) return fail(cudaErrorStreamCaptureUnsupported);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  if (default_in_capture(s)) return fail(cudaErrorStreamCaptureImplicit);
+  if (breaks_capture(s == capture.stream)) return fail(cudaErrorStreamCaptureUnsupported);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
+  *s = reinterpret_cast<cudaStream_t>(new char);
+  streams[*s] = current_device;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreate(cudaStream_t* s) { return cudaStreamCreateWithFlags(s, 0); }
+cudaError_t cudaStreamDestroy(cudaStream_t s) {
+  if (!streams.erase(s)) return fail(cudaErrorInvalidResourceHandle);
+  delete reinterpret_cast<char*>(s);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
+  capture = {true, false, s};
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) {
+  const bool broken = std::exchange(capture, {}).broken;
+  return broken ? fail(cudaErrorStreamCaptureInvalidated) : cudaSuccess;
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  std::swap(*mode, capture_mode);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t e, unsigned) {
+  return events.count(e) ? cudaSuccess : fail(cudaErrorInvalidResourceHandle);
+}
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
-  *e = nullptr;
+  *e = reinterpret_cast<cudaEvent_t>(new char);
+  events[*e] = current_device;
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  const auto found = streams.find(s);
+  const bool known = s == nullptr || found != streams.end();  // tests make some up
+  const int of_stream = s == nullptr ? current_device : known ? found->second : 0;
+  if (!events.count(e) || (known && events[e] != of_stream))
+    return fail(cudaErrorInvalidResourceHandle);
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t e) {
+  if (!events.erase(e)) return fail(cudaErrorInvalidResourceHandle);
+  delete reinterpret_cast<char*>(e);
+  return cudaSuccess;
+}
 }

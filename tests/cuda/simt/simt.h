@@ -39,9 +39,11 @@ void* reserve(size_t bytes);
 using Site = std::source_location;
 using Eval = void (*)(void* closure, const void* const* in);
 
-void run(dim3 grid, dim3 block, size_t smem, void (*body)(void*), void* closure);
+void run(const void* kernel, dim3 grid, dim3 block, size_t smem, void (*body)(void*),
+         void* closure);
 void* take_shared(unsigned index, size_t bytes);
-void barrier(Site at);
+// All threads of the block meet; whether all of them vote yes.
+bool barrier(bool vote, Site at);
 void fence();
 void meet(unsigned mask, bool orders_memory, const void* in, Eval eval, void* closure, Site at);
 
@@ -98,10 +100,12 @@ T atomic(T* p, F f) {
 }  // namespace simt
 
 template <class... P, class... A>
-void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t, A&&... args) {
+void start(void (*kernel)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t, A&&... args) {
   std::tuple<P...> params(std::forward<A>(args)...);
   auto body = [&] { std::apply(kernel, params); };
-  simt::run(grid, block, smem, [](void* b) { (*static_cast<decltype(body)*>(b))(); }, &body);
+  simt::run(
+      reinterpret_cast<const void*>(kernel), grid, block, smem,
+      [](void* b) { (*static_cast<decltype(body)*>(b))(); }, &body);
 }
 
 // What an array of n takes of a launch's shared memory.
@@ -123,7 +127,8 @@ class SharedMemory {
 
 #define SIMT_AT simt::Site at = simt::Site::current()
 
-inline void __syncthreads(SIMT_AT) { simt::barrier(at); }
+inline void __syncthreads(SIMT_AT) { simt::barrier(true, at); }
+inline int __syncthreads_and(int yes, SIMT_AT) { return simt::barrier(yes, at); }
 inline void __syncwarp(unsigned mask = ~0u, SIMT_AT) {
   simt::collective(mask, 0, [](auto) { return 0; }, at, true);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Offsets beyond 32 bits: attention to arrays of more than 2^32 elements, of which only the last
-// tokens exist. Their sequence must come out bit for bit as it does alone.
+// Offsets and counts beyond 32 bits. Attention to arrays of more than 2^32 elements, of which only the
+// last tokens exist: their sequence must come out bit for bit as it does alone. And more than 2^31
+// warps, of which the last have something to do.
 #include "../support.h"
 #include "simt.h"
 
@@ -91,9 +92,36 @@ std::vector<float> ends(const Shape& s) {
   return seen;
 }
 
+// The gradient to the last of so many sources, which alone has an edge.
+void last_warps() {
+  constexpr int64_t n_src = int64_t(1) << 27, f_in = 17;
+  simt::last_blocks = 64;
+  int64_t* offsets = reserve<int64_t>(n_src + 1);
+  offsets[n_src] = 1;
+  Device<int32_t> destination(std::vector<int32_t>{0});
+  Device<int64_t> edge(std::vector<int64_t>{0}), rows(std::vector<int64_t>{0, 1});
+  const gnograd_cuda_graph graph{n_src,
+                                 1,
+                                 1,
+                                 {rows.get(), destination.get(), nullptr, nullptr},
+                                 {offsets, destination.get(), edge.get(), nullptr}};
+  std::vector<float> kappa(f_in);
+  std::iota(kappa.begin(), kappa.end(), 1.f);
+  Device<float> g(std::vector<float>{2}), of_edge(kappa);
+  float* grad = reserve<float>(n_src * f_in);
+  MUST(gnograd_cuda_gno_aggregate_vjp_f32(&graph, f_in, 1, 0, g.get(), nullptr, of_edge.get(), grad,
+                                          nullptr, nullptr, 0, nullptr));
+  bool good = grad[(n_src - 1) * f_in - 1] == 0;
+  for (int64_t f = 0; f < f_in; ++f)
+    good = good && grad[(n_src - 1) * f_in + f] == 2 * kappa[f];
+  check(good, "more than 2^31 warps");
+  simt::last_blocks = 0;
+}
+
 }  // namespace
 
 int main() {
+  last_warps();
   const int64_t many = 131072 + 16;  // tokens of 128 heads: more than 2^32 elements
   for (Shape s : {Shape{"queries", many, 2, 0, 8, 128, 1, 5, 16, 8},
                   Shape{"keys", 0, 3, many, 6, 128, 128, 256, 16, 2}}) {
