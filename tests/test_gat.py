@@ -296,6 +296,39 @@ def test_nodes_without_edges(case, rng):
     faces.check_isolated_nodes(case, GRAPHS["isolated nodes"], rng)
 
 
+NAN_EDGES = power_law(60, 700)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_case
+def test_nan_reaches_the_rows_that_see_it_and_no_others(case, dtype, rng):
+    inputs = tuple(None if x is None else x.astype(dtype) for x in case.inputs(NAN_EDGES, rng))
+    src, dst = NAN_EDGES.src, NAN_EDGES.dst
+    for k, x in enumerate(inputs):
+        if x is None:
+            continue
+        spoilt = list(inputs)
+        spoilt[k] = x.copy()
+        spoilt[k][::23] = np.nan
+        with np.errstate(invalid="ignore"):
+            expected = np.isnan(case.reference(NAN_EDGES)(*spoilt)).any(axis=1)
+        out, saved = case.operator.forward(*spoilt, return_saved=True, **case.arguments(NAN_EDGES))
+        assert_array_equal(np.isnan(out).any(axis=1), expected)
+        if not (case.operator is gg.mha_simple and k == 2):  # values do not matter to scores
+            assert_array_equal(
+                np.isnan(saved[-1 if case.operator is gg.mha_simple else -1]).any(), True
+            )
+        gradients = case.operator.vjp(np.ones_like(out), spoilt, **case.arguments(NAN_EDGES))
+        with_edges = np.isin(np.arange(NAN_EDGES.n_dst), dst)
+        rows = expected & with_edges
+        sources = np.isin(np.arange(NAN_EDGES.n_src), src[rows[dst]])
+        for grad, x in zip(gradients, inputs, strict=True):
+            if x is not None and len(x) == NAN_EDGES.n_src and x.ndim == 2:
+                nan = np.isnan(grad).any(axis=1)
+                assert not nan[~(sources | rows)].any()
+                assert nan.any()
+
+
 # ---- errors ----
 
 
