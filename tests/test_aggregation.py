@@ -244,14 +244,14 @@ def test_first_nan_wins(n_edges, width, aggregation):
     first, later = n_edges // 2, n_edges - 2
     x[[first, later], -1] = np.nan
     static = {"graph": graph, "aggregation": aggregation}
-    out, (location, *_) = gg.agg_weighted.forward(x, None, return_saved=True, **static)[:2]
+    w = np.ones(n_edges, np.float32)
+    out, (_, location, _) = gg.agg_weighted.forward(x, w, return_saved=True, **static)
     assert np.isnan(out[0, -1])
     assert not np.isnan(out[0, :-1]).any()
     assert location[0, -1] == first
-    grad = gg.agg_weighted.vjp(np.ones_like(out), (x, None), **static)[0]
+    grad = gg.agg_weighted.vjp(np.ones_like(out), (x, w), **static)[0]
     assert np.flatnonzero(grad[:, -1]).tolist() == [first]
     # a weight that is not a number concerns the features that its edge wins
-    w = np.ones(n_edges, np.float32)
     w[later] = np.nan
     x[later] = 1
     grad = gg.agg_weighted.vjp(np.ones_like(out), (x, w), **static)[0]
