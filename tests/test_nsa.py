@@ -521,6 +521,20 @@ def test_nan_reaches_the_rows_that_see_it_and_no_others(case, which, dtype, rng)
         assert_array_equal(np.isnan(grad).any(axis=2), expected)
 
 
+def test_sizes_near_the_largest_integer_are_no_limit(rng):
+    q, k, v = (rng.normal(size=(9, 2, 3)) for _ in range(3))
+    huge = 2**63 - 1
+    blocks = np.zeros((1, 2, 1), np.int32)
+    for causal in (False, True):
+        for static in ({"window": huge}, {"window": 2**62}):
+            out = gg.window_attention(q, k, v, causal=causal, **static)
+            assert_allclose(out, gg.window_attention(q, k, v, causal=causal))
+    out = gg.selected_attention(q, k, v, block_index=blocks, block_size=9, query_block=huge)
+    assert_allclose(out, gg.window_attention(q, k, v))
+    with pytest.raises(ValueError, match="q_offset"):
+        gg.window_attention(q, k, v, causal=True, q_offset=huge)
+
+
 def test_large_logits(rng):
     """One key far above all others takes everything."""
     q = np.full((3, 1, 2), 1e3, np.float32)
