@@ -29,6 +29,7 @@ module gnograd
     & gno_aggregate_jvp, gno_aggregate_hvp
   use gnograd_kernels_gno_kernel, only: gno_kernel_forward, gno_kernel_vjp, gno_kernel_jvp, &
     & gno_kernel_hvp
+  use gnograd_kernels_aggregation, only: agg_forward, agg_vjp, agg_jvp, agg_hvp
   implicit none
   public
 end module gnograd

@@ -215,6 +215,50 @@ def test_weights_that_add_up_to_zero_divide_by_zero():
     assert_array_equal(out[1], np.zeros(9))
 
 
+NAN_EDGES = power_law(60, 700)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [3, 40, 130])
+@few_cases
+def test_nan_reaches_the_rows_that_see_it_and_no_others(case, width, dtype, rng):
+    inputs = case.inputs(NAN_EDGES, rng, width=width)
+    inputs = tuple(x.astype(dtype) for x in inputs)
+    for k in range(len(inputs)):
+        spoilt = list(inputs)
+        spoilt[k] = inputs[k].copy()
+        spoilt[k][::23] = np.nan
+        with np.errstate(invalid="ignore"):
+            expected = case.reference(NAN_EDGES)(*spoilt)
+        out = case.operator(*spoilt, **case.arguments(NAN_EDGES))
+        assert_array_equal(np.isnan(out), np.isnan(expected))
+
+
+@pytest.mark.parametrize("aggregation", ["min", "max"])
+@pytest.mark.parametrize("width", [1, 70])
+@pytest.mark.parametrize("n_edges", [9, 80, 9000])
+def test_first_nan_wins(n_edges, width, aggregation):
+    """In the order of the edges; its edge alone gets the gradient."""
+    x = np.arange(n_edges * width, dtype=np.float32).reshape(n_edges, width) % 97
+    graph = gg.Graph([0, n_edges], np.arange(n_edges), n_src=n_edges)
+    first, later = n_edges // 2, n_edges - 2
+    x[[first, later], -1] = np.nan
+    static = {"graph": graph, "aggregation": aggregation}
+    w = np.ones(n_edges, np.float32)
+    out, (_, location, _) = gg.agg_weighted.forward(x, w, return_saved=True, **static)
+    assert np.isnan(out[0, -1])
+    assert not np.isnan(out[0, :-1]).any()
+    assert location[0, -1] == first
+    grad = gg.agg_weighted.vjp(np.ones_like(out), (x, w), **static)[0]
+    assert np.flatnonzero(grad[:, -1]).tolist() == [first]
+    # a weight that is not a number concerns the features that its edge wins
+    w[later] = np.nan
+    x[later] = 1
+    grad = gg.agg_weighted.vjp(np.ones_like(out), (x, w), **static)[0]
+    assert np.flatnonzero(grad[:, -1]).tolist() == [first]
+    assert np.isnan(grad[later, :-1]).all()
+
+
 # ---- errors ----
 
 

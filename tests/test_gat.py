@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import faces
 import gnograd as gg
@@ -294,6 +294,38 @@ def test_whole_vectors(case, num_heads, channels, rng):
 @few_cases
 def test_nodes_without_edges(case, rng):
     faces.check_isolated_nodes(case, GRAPHS["isolated nodes"], rng)
+
+
+NAN_EDGES = power_law(60, 700)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_case
+def test_nan_reaches_the_rows_that_see_it_and_no_others(case, dtype, rng):
+    inputs = tuple(None if x is None else x.astype(dtype) for x in case.inputs(NAN_EDGES, rng))
+    src, dst = NAN_EDGES.src, NAN_EDGES.dst
+    for k, x in enumerate(inputs):
+        if x is None:
+            continue
+        spoilt = list(inputs)
+        spoilt[k] = x.copy()
+        spoilt[k][::23] = np.nan
+        rows = np.zeros(NAN_EDGES.n_dst, bool)
+        nan = np.isnan(spoilt[k]).reshape(len(x), -1).any(axis=1)
+        if x.ndim == 1:
+            rows[dst] = True
+        elif len(x) == NAN_EDGES.n_edges:
+            rows[dst[nan]] = True
+        elif k == (0 if case.operator is gg.mha_simple else 1):
+            rows[dst[nan[dst]]] = True
+        else:
+            rows[dst[nan[src]]] = True
+        out = case.operator(*spoilt, **case.arguments(NAN_EDGES))
+        assert_array_equal(np.isnan(out).any(axis=1), rows)
+        gradients = case.operator.vjp(np.ones_like(out), spoilt, **case.arguments(NAN_EDGES))
+        sources = np.isin(np.arange(NAN_EDGES.n_src), src[rows[dst]])
+        value = 2 if case.operator is gg.mha_simple else 0
+        assert_array_equal(np.isnan(gradients[value]).any(axis=1) | (value == k) & sources, sources)
 
 
 # ---- errors ----

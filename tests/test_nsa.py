@@ -437,6 +437,104 @@ def test_rows_without_keys_are_zero_and_never_nan(size, dtype, rng):
         assert not x[4:].any()
 
 
+def sees(case, static):
+    """Which query sees which key, by key/value head."""
+    t_q, t_k, _, h_k, _, _ = case.sizes
+    q, k = np.ones((t_q, h_k, 1)), np.ones((t_k, h_k, 1))
+    # a cotangent in one row gives gradients to the values that this row sees
+    static = {name: value for name, value in static.items() if name != "scale"}
+    out = np.zeros((t_q, t_k, h_k), bool)
+    gate = (np.ones((t_q, h_k, case.slots)),) if case.gated else ()
+    for t in range(t_q):
+        g = np.zeros((t_q, h_k, 1))
+        g[t] = 1
+        inputs = (q, k, np.ones((t_k, h_k, 1)), *gate)
+        if case.operator is gg.selected_attention and not gate:
+            inputs = (*inputs, None)
+        grad_v = case.operator.vjp(cotangents(case, g), inputs, wrt="v", **static)[2]
+        out[t] = grad_v[..., 0] != 0
+    return out
+
+
+BALLS = Case("many-balls", gg.window_attention, {"window": 20}, sizes=(70, 70, 2, 2, 5, 3))
+SLIDING = Case("sliding", gg.window_attention, {"window": 9, "causal": True},
+               sizes=(150, 150, 4, 2, 5, 3))  # fmt: skip
+ONE_NAN = [*CASES, BALLS, SLIDING]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("case", "which"),
+    [(case, which) for case in ONE_NAN for which in range(4 if case.gated else 3)],
+    ids=str,
+)
+def test_nan_reaches_the_rows_that_see_it_and_no_others(case, which, dtype, rng):
+    inputs, static = case.inputs(rng, dtype), case.arguments(rng)
+    t_q, t_k, h_q, h_k, _, _ = case.sizes
+    group = h_q // h_k
+    visible = sees(case, static)
+    spoilt = list(inputs)
+    spoilt[which] = inputs[which].copy()
+    token, head = inputs[which].shape[0] // 2, h_k - 1
+    if which == 0:
+        spoilt[0][token, h_q - 1, 0] = np.nan
+        rows = np.zeros((t_q, h_q), bool)
+        rows[token, h_q - 1] = visible[token, :, head].any()
+    elif which in (1, 2):
+        spoilt[which][token, head, 0] = np.nan
+        rows = np.zeros((t_q, h_k), bool)
+        rows[:, head] = visible[:, token, head]
+        rows = np.repeat(rows, group, 1)
+    else:
+        spoilt[3][token, head] = np.nan
+        rows = np.zeros((t_q, h_k), bool)
+        rows[token, head] = visible[token, :, head].any()
+        rows = np.repeat(rows, group, 1)
+    keys = np.zeros((t_k, h_k), bool)
+    for h in range(h_q):
+        keys[:, h // group] |= visible[rows[:, h], :, h // group].any(axis=0)
+
+    out, (_, lse) = case.operator.forward(*spoilt, return_saved=True, **static)[:2]
+    out = first(out)
+    gradients = case.operator.vjp(cotangents(case, np.ones_like(out)), spoilt, **static)
+    tangents = tuple(None if x is None else np.ones_like(x) for x in inputs)
+    tangent = first(case.operator.jvp(spoilt, tangents, **static))
+    seconds = case.operator.hvp(cotangents(case, np.ones_like(out)), spoilt, tangents, **static)
+    if which != 2:  # a value does not matter to lse
+        assert_array_equal(np.isnan(lse), rows)
+    for x in (out, tangent):
+        assert_array_equal(np.isnan(x).any(axis=2), rows)
+    for grads in (gradients, seconds):
+        assert_array_equal(np.isnan(grads[0]).any(axis=2), rows)
+        assert_array_equal(np.isnan(grads[1]).any(axis=2), keys)
+        if which != 2:
+            assert_array_equal(np.isnan(grads[2]).any(axis=2), keys)
+    # and a cotangent
+    g = np.ones_like(out)
+    g[token % t_q, h_q - 1, 0] = np.nan
+    clean = case.operator.vjp(cotangents(case, g), inputs, **static)
+    of_row = visible[token % t_q, :, head]
+    assert np.isnan(clean[0]).any(axis=2).sum() == int(of_row.any())
+    for grad in clean[1:3]:
+        expected = np.zeros((t_k, h_k), bool)
+        expected[:, head] = of_row
+        assert_array_equal(np.isnan(grad).any(axis=2), expected)
+
+
+def test_sizes_near_the_largest_integer_are_no_limit(rng):
+    q, k, v = (rng.normal(size=(9, 2, 3)) for _ in range(3))
+    huge = 2**63 - 1
+    blocks = np.zeros((1, 2, 1), np.int32)
+    for causal in (False, True):
+        for static in ({"window": huge}, {"window": 2**62}):
+            out = gg.window_attention(q, k, v, causal=causal, **static)
+            assert_allclose(out, gg.window_attention(q, k, v, causal=causal))
+    out = gg.selected_attention(q, k, v, block_index=blocks, block_size=9, query_block=huge)
+    assert_allclose(out, gg.window_attention(q, k, v))
+    with pytest.raises(ValueError, match="q_offset"):
+        gg.window_attention(q, k, v, causal=True, q_offset=huge)
+
+
 def test_large_logits(rng):
     """One key far above all others takes everything."""
     q = np.full((3, 1, 2), 1e3, np.float32)

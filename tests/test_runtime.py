@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
+import ctypes
 import multiprocessing
+import struct
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +14,7 @@ from numpy.testing import assert_array_equal
 
 import gnograd as gg
 from conftest import power_law
+from gnograd import autodiff
 
 
 def layer(n_edges: int, seed: int = 0):
@@ -31,6 +36,95 @@ def test_number_of_threads(threads):
     assert gg.get_num_threads() == default
     with pytest.raises(ValueError, match="n is -1"):
         threads(-1)
+
+
+@pytest.mark.parametrize("n", [1.5, 2.0, True, "2", None, np.float64(2)])
+def test_number_of_threads_is_an_integer(n):
+    with pytest.raises(TypeError, match="needs an integer"):
+        gg.set_num_threads(n)
+
+
+def test_number_of_threads_has_a_limit(threads):
+    most = gg._core.gnograd_most_threads()
+    assert most >= 64
+    for n in (most + 1, 100_000, 2**31, 2**70):
+        with pytest.raises(ValueError, match=f"n is {n}, needs a number from 0 to {most}"):
+            gg.set_num_threads(n)
+    gg._core.gnograd_set_num_threads(100_000)
+    assert gg.get_num_threads() == most
+    threads(most)
+    layer(2000)()
+
+
+def run_path(file: Path) -> list[str]:
+    """Folders that a library names for those it needs (DT_RPATH and DT_RUNPATH of a 64-bit ELF)."""
+    data = file.read_bytes()
+    (first,) = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    headers = [struct.unpack_from("<IIQQQQQQ", data, first + k * size) for k in range(count)]
+    segments = [(h[3], h[2], h[5]) for h in headers if h[0] == 1]
+    (dynamic,) = (h for h in headers if h[0] == 2)
+    entries = list(struct.iter_unpack("<qQ", data[dynamic[2] : dynamic[2] + dynamic[5]]))
+    (table,) = (value for tag, value in entries if tag == 5)
+    (start,) = (offset + table - at for at, offset, n in segments if at <= table < at + n)
+    strings = [
+        data[start + value :].split(b"\0", 1)[0].decode()
+        for tag, value in entries
+        if tag in (15, 29)
+    ]
+    return [path for string in strings for path in string.split(":")]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ELF")
+def test_libraries_are_looked_for_beside_the_package_alone():
+    libraries = [
+        file
+        for file in Path(gg.__file__).parent.rglob("*.so*")
+        if file.read_bytes()[:5] == b"\x7fELF\x02"
+    ]
+    assert any(file.name == "libgnograd.so" for file in libraries)
+    for file in libraries:
+        assert all(path.startswith("$ORIGIN") for path in run_path(file)), file
+
+
+def openblas():
+    """The OpenBLAS that the kernels call, if that is what they call."""
+    maps = Path("/proc/self/maps")
+    if not maps.exists() or "openblas" not in gg.get_config()["blas"]:
+        return None
+    files = {
+        line.split()[-1] for line in maps.read_text().splitlines() if "libscipy_openblas.so" in line
+    }
+    return ctypes.CDLL(files.pop()) if len(files) == 1 else None
+
+
+@pytest.mark.skipif(openblas() is None, reason="another BLAS")
+def test_blas_keeps_its_number_of_threads():
+    """Also where calls fail, and where several are under way."""
+    blas = openblas()
+    get, put = blas.scipy_openblas_get_num_threads, blas.scipy_openblas_set_num_threads
+    before = get()
+    rng = np.random.default_rng(0)
+    shapes = (400, 2), (2, 8), (8,), (8, 4, 4), (4, 4)
+    inputs = [rng.normal(size=shape) for shape in shapes]
+
+    def work():
+        for _ in range(20):
+            gg.gno_kernel.vjp(np.ones((400, 4, 4)), inputs)
+            with pytest.raises(ValueError):
+                gg.gno_kernel(*inputs[:-1], np.ones((4, 5)))
+            tape = autodiff.Tape()
+            x = tape.parameter(np.ones((8, 8)))
+            assert (x @ x).value[0, 0] == 8
+
+    try:
+        put(2)
+        with ThreadPoolExecutor(4) as pool:
+            for task in [pool.submit(work) for _ in range(4)]:
+                task.result()
+        assert get() == 2
+    finally:
+        put(before)
 
 
 def test_config(capsys):
@@ -95,6 +189,29 @@ def test_forked_child_computes(threads):
     assert child.exitcode == 0
     assert n == 1
     assert_array_equal(result, expected)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_forked_child_refuses_threads(threads):
+    threads(2)
+    layer(2000)()
+
+    def ask(queue):
+        gg.set_num_threads(0)
+        try:
+            gg.set_num_threads(2)
+        except RuntimeError as error:
+            queue.put((gg.get_num_threads(), str(error)))
+
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=ask, args=(queue,))
+    child.start()
+    n, message = queue.get(timeout=30)
+    child.join(30)
+    assert n == 1
+    assert "forked process has one thread" in message
 
 
 def test_matmul_precision():

@@ -5,7 +5,7 @@ module gnograd_capi_runtime
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_char, c_null_char
   use, intrinsic :: iso_fortran_env, only: compiler_version, compiler_options
   use gnograd_core_blas, only: blas_name
-  use gnograd_core_threads, only: n_threads, set_n_threads
+  use gnograd_core_threads, only: most_threads, n_threads, set_n_threads
   implicit none
   private
 
@@ -25,6 +25,12 @@ contains
 
     n = int(n_threads(), c_int)
   end function gnograd_num_threads
+
+  function gnograd_most_threads() result(n) bind(c, name="gnograd_most_threads")
+    integer(c_int) :: n
+
+    n = int(most_threads(), c_int)
+  end function gnograd_most_threads
 
   subroutine gnograd_set_num_threads(n) bind(c, name="gnograd_set_num_threads")
     integer(c_int), value :: n

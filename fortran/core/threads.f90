@@ -3,10 +3,11 @@
 !> How many threads the kernels use. A setting of the process, read at the start of each kernel;
 !> no result depends on it.
 module gnograd_core_threads
-  !$ use omp_lib, only: omp_get_max_threads, omp_get_thread_num
+  !$ use omp_lib, only: omp_get_max_threads, omp_get_thread_num, omp_get_num_procs, &
+  !$ & omp_get_thread_limit
   implicit none
   private
-  public :: n_threads, set_n_threads, this_thread
+  public :: n_threads, set_n_threads, this_thread, most_threads
 
   !> 0: as OpenMP decides (OMP_NUM_THREADS, or all cores)
   integer, save :: chosen = 0
@@ -33,12 +34,23 @@ contains
     !$ n = omp_get_thread_num()
   end function this_thread
 
-  !> Use n threads from now on; 0 returns the choice to OpenMP.
+  !> Threads that may be asked for: four a processor, or 64 if that is more, and what OpenMP allows.
+  !> Where a process cannot have as many as it asks for, OpenMP's runtime would end it.
+  function most_threads() result(n)
+    integer :: n
+
+    n = 1
+    !$ n = min(max(64, 4*omp_get_num_procs()), omp_get_thread_limit())
+  end function most_threads
+
+  !> Use n threads from now on, most_threads() at most; 0 returns the choice to OpenMP.
   subroutine set_n_threads(n)
     integer, intent(in) :: n
+    integer :: allowed
 
+    allowed = min(max(n, 0), most_threads())
     !$omp atomic write
-    chosen = max(n, 0)
+    chosen = allowed
   end subroutine set_n_threads
 
 end module gnograd_core_threads

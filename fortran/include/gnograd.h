@@ -32,8 +32,11 @@ enum gnograd_status {
 
 int gnograd_abi_version(void);
 
-/* Threads the kernels use; 0 gives the choice back to OpenMP. No result depends on it. */
+/* Threads the kernels use; 0 gives the choice back to OpenMP. No result depends on it. There may be
+   gnograd_most_threads: four a processor or 64, whichever is more, within OMP_THREAD_LIMIT; a larger
+   number counts as that one. */
 int gnograd_num_threads(void);
+int gnograd_most_threads(void);
 void gnograd_set_num_threads(int n);
 
 /* Message of the last error of this thread, null-terminated. */

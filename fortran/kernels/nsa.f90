@@ -11,6 +11,8 @@ module gnograd_kernels_nsa
 
   !> Largest head dimension and block
   integer(int64), parameter :: max_features = 256, max_block = 256
+  !> Most heads, and farthest that queries may lie from the keys: no arithmetic with them overflows
+  integer(int64), parameter :: max_heads = 2_int64**20, max_offset = 2_int64**31
   !> Keys handled together where no blocks are selected
   integer, parameter :: dense_block = 128
 
@@ -46,7 +48,10 @@ contains
       call fail(error, code_value, name//": query_block must be at least 1")
     else if (duplicates < duplicates_ignore .or. duplicates > duplicates_count) then
       call fail(error, code_value, name//": duplicates: no such code")
+    else if (size(block_index, 1, int64) > huge(0_int32) - 1) then
+      call fail(error, code_value, name//": block_index has too many slots")
     end if
+    call check_offset(name, q_offset, error)
     if (allocated(error)) return
     pattern%block = int(block_size)
     pattern%causal = causal
@@ -71,14 +76,15 @@ contains
 
     call start(pattern, name, n_query_heads, n_heads, d_k, d_v, error)
     if (allocated(error)) return
-    if (block < 1 .or. stride < 1) then
-      call fail(error, code_value, name//": block and stride must be at least 1")
-      return
-    end if
+    if (block < 1 .or. stride < 1) &
+      & call fail(error, code_value, name//": block and stride must be at least 1")
+    call check_offset(name, q_offset, error)
+    if (allocated(error)) return
     pattern%block = dense_block
     pattern%causal = causal
-    pattern%shift = q_offset - block + 1
-    pattern%stride = stride
+    ! from there on, no query sees the first token, or the second
+    pattern%shift = q_offset - min(block, n_queries + max_offset + 1) + 1
+    pattern%stride = min(stride, n_queries + max_offset + 1)
     call finish(pattern, name, n_queries, n_keys, error, cu_q, cu_k)
   end subroutine compressed_pattern
 
@@ -95,22 +101,24 @@ contains
     logical, intent(in) :: causal
     integer(int64), intent(in) :: q_offset
     type(error_type), allocatable, intent(out) :: error
+    integer(int64) :: reach
 
     call start(pattern, name, n_query_heads, n_heads, d_k, d_v, error)
     if (allocated(error)) return
-    if (window < 0) then
-      call fail(error, code_value, name//": window must be at least 1")
-      return
-    end if
+    if (window < 0) call fail(error, code_value, name//": window must be at least 1")
+    call check_offset(name, q_offset, error)
+    if (allocated(error)) return
+    ! from there on, it is no limit
+    reach = min(window, max(n_queries, n_keys) + max_offset + 1)
     pattern%block = dense_block
     pattern%causal = causal
     pattern%shift = q_offset
     if (causal) then
-      pattern%window = window
+      pattern%window = reach
       call finish(pattern, name, n_queries, n_keys, error, cu_q, cu_k)
     else
-      if (window > 0) pattern%block = int(min(window, int(dense_block, int64)))
-      call finish(pattern, name, n_queries, n_keys, error, cu_q, cu_k, window)
+      if (window > 0) pattern%block = int(min(reach, int(dense_block, int64)))
+      call finish(pattern, name, n_queries, n_keys, error, cu_q, cu_k, reach)
     end if
   end subroutine window_pattern
 
@@ -124,6 +132,8 @@ contains
     if (n_heads < 1 .or. mod(n_query_heads, max(n_heads, 1_int64)) /= 0 .or. n_query_heads < 1) then
       call fail(error, code_value, name//": the number of query heads must be a multiple of "// &
         & "the number of key/value heads")
+    else if (n_query_heads > max_heads) then
+      call fail(error, code_value, name//": there may be 1048576 heads at most")
     else if (min(d_k, d_v) < 1 .or. max(d_k, d_v) > max_features) then
       call fail(error, code_value, name//": head dimensions must lie between 1 and 256")
     end if
@@ -131,6 +141,16 @@ contains
     pattern%n_heads = int(n_heads)
     pattern%group = int(n_query_heads/n_heads)
   end subroutine start
+
+  !> An earlier error stays.
+  subroutine check_offset(name, q_offset, error)
+    character(len=*), intent(in) :: name
+    integer(int64), intent(in) :: q_offset
+    type(error_type), allocatable, intent(inout) :: error
+
+    if (allocated(error) .or. (q_offset >= -max_offset .and. q_offset <= max_offset)) return
+    call fail(error, code_value, name//": q_offset must lie between -2^31 and 2^31")
+  end subroutine check_offset
 
   !> Sequences, cut into balls if there are any.
   subroutine finish(pattern, name, n_queries, n_keys, error, cu_q, cu_k, ball, block_index, &
@@ -158,7 +178,12 @@ contains
     if (present(ball)) then
       if (ball > 0) call cut_into_balls(ball, first_q, first_k)
     end if
-    call pattern%build(first_q, first_k, error, block_index, query_block, duplicates)
+    if (present(query_block)) then
+      call pattern%build(first_q, first_k, error, block_index, &
+        & min(query_block, max(n_queries, 1_int64)), duplicates)
+    else
+      call pattern%build(first_q, first_k, error)
+    end if
   end subroutine finish
 
   !> Borders of sequences, which rise from 0 to the number of tokens.

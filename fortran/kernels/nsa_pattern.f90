@@ -16,6 +16,7 @@
 !>
 !> Memory: n_slots + O(1) integers for every query and key/value head.
 module gnograd_kernels_nsa_pattern
+  use gnograd_core_arithmetic, only: check_arithmetic
   use gnograd_core_error, only: error_type, fail, check_allocation, code_value, code_index
   use gnograd_core_kinds, only: int32, int64
   use gnograd_core_threads, only: n_threads, this_thread
@@ -93,6 +94,8 @@ contains
     integer(int64) :: s, p, length, n, n_starts, n_sequences
     integer :: stat
 
+    call check_arithmetic(error)
+    if (allocated(error)) return
     n_sequences = size(cu_q, kind=int64) - 1
     self%n_queries = cu_q(n_sequences)
     self%n_keys = cu_k(n_sequences)
@@ -145,7 +148,8 @@ contains
     length = min(length, (self%n_queries*self%n_heads)/wanted_tasks)
     length = max(length, min_queries, (n_q + max_parts - 1)/max_parts)
     ! entries are numbered in int32
-    if (selected) length = min(length, huge(0_int32)/max(self%n_slots, 1) - 1_int64)
+    if (selected) length = min(length, &
+      & int(max(huge(0_int32)/max(self%n_slots, 1) - 1, 1), int64))
   end function part_length
 
   !> Invert the selection: for every part, head and block the queries that selected it.

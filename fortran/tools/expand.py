@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 # fpm links the system's OpenBLAS (libopenblas-dev)
-DEFINES = ["-SBLAS_NAME=openblas", "-SBLAS_PREFIX=", "-DBLAS_IS_OPENBLAS=True"]
+DEFINES = ["-SBLAS_NAME=openblas", "-SBLAS_PREFIX="]
 
 root = Path(__file__).resolve().parents[1]
 target = root / "fpm_src"

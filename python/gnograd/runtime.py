@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from importlib.metadata import version
@@ -32,13 +33,23 @@ def set_num_threads(n: int) -> None:
     Parameters
     ----------
     n : int
-        Number of threads; 0 leaves it to OpenMP (``OMP_NUM_THREADS``, or all cores).
+        Number of threads; 0 leaves it to OpenMP (``OMP_NUM_THREADS``, or all cores). There may be
+        four for every processor, or 64 if that is more, within ``OMP_THREAD_LIMIT``.
+
+    Raises
+    ------
+    TypeError
+        `n` is not an integer.
+    ValueError
+        `n` is negative, or more than there may be.
+    RuntimeError
+        More than one thread in a process that was forked.
 
     Notes
     -----
-    After a fork the child computes with one thread, because the other threads exist in the
-    parent only, and waiting for them would never end. Start processes with ``spawn`` where the
-    child shall use several.
+    After a fork the child computes with one thread, whatever 0 would mean otherwise, because the
+    other threads exist in the parent only, and waiting for them would never end. Start processes
+    with ``spawn`` where the child shall use several.
 
     Examples
     --------
@@ -48,9 +59,23 @@ def set_num_threads(n: int) -> None:
     1
     >>> gg.set_num_threads(0)
     """
-    if n < 0:
-        raise ValueError(f"set_num_threads: n is {n}, needs a number that is not negative")
-    _core.gnograd_set_num_threads(n)
+    try:
+        number = operator.index(n)
+    except TypeError:
+        number = None
+    if number is None or isinstance(n, (bool, np.bool_)):
+        raise TypeError(f"set_num_threads: n is {n!r}, needs an integer")
+    most = _core.gnograd_most_threads()
+    if not 0 <= number <= most:
+        raise ValueError(f"set_num_threads: n is {number}, needs a number from 0 to {most}")
+    if _forked:
+        if number > 1:
+            raise RuntimeError(
+                f"set_num_threads: n is {number}, but a forked process has one thread; "
+                "start it with spawn"
+            )
+        number = 1
+    _core.gnograd_set_num_threads(number)
 
 
 def get_num_threads() -> int:
@@ -177,5 +202,14 @@ def _cpu_level(options: str) -> str:
     return built[1] if built else "the compiler's default"
 
 
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = True
+    _core.gnograd_set_num_threads(1)
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _core.gnograd_set_num_threads(1))
+    os.register_at_fork(after_in_child=_after_fork)
