@@ -63,6 +63,10 @@ OPERATIONS = {
     "cube": (lambda a: a**3, lambda a: a**3, [smooth(4)]),
     "power -2": (lambda a: a**-2, lambda a: a**-2.0, [positive(4)]),
     "power 1.5": (lambda a: a**1.5, lambda a: a**1.5, [positive(4)]),
+    "power 0.5": (lambda a: a**0.5, np.sqrt, [positive(4)]),
+    "power -0.5": (lambda a: a**-0.5, lambda a: 1 / np.sqrt(a), [positive(4)]),
+    "power -1": (lambda a: a**-1, lambda a: 1 / a, [positive(4)]),
+    "power 7": (lambda a: a**7, lambda a: a**7, [positive(4) / 2]),
     "power 1": (lambda a: a**1 + a**0, lambda a: a + 1, [smooth(4)]),
     "array left": (lambda a: np.full(4, 2, a.dtype) - a, lambda a: 2 - a, [smooth(4)]),
     "negative": (lambda a: -a, np.negative, [smooth(3, 2)]),
@@ -77,6 +81,7 @@ OPERATIONS = {
     "silu": (ad.silu, lambda x: x * sigmoid(x), [smooth(3, 5)]),
     "sigmoid": (ad.sigmoid, sigmoid, [smooth(3, 5)]),
     "softmax": (ad.softmax, softmax, [smooth(3, 4)]),
+    "softmax middle": (lambda x: ad.softmax(x, 1), lambda x: softmax(x, 1), [smooth(2, 4, 5)]),
     "softmax first": (lambda x: ad.softmax(x, 0), lambda x: softmax(x, 0), [smooth(3, 4, 2)]),
     "matmul": (ad.matmul, np.matmul, [smooth(3, 4), smooth(4, 2)]),
     "matrix vector": (lambda a, b: a @ b, np.matmul, [smooth(3, 4), smooth(4)]),
@@ -278,6 +283,113 @@ def test_large_arrays_agree_with_numpy_and_for_any_number_of_threads(rng, thread
         + np.linalg.norm(expected, axis=1).sum()
         + softmax(expected.T, 0)[3].sum(),
     )
+
+
+def test_moving_numbers_is_exact_for_any_number_of_threads(rng, threads):
+    x = rng.normal(size=(3, 50, 70, 40))
+    rows = rng.integers(0, 500, 7000)
+    table = x.reshape(-1, 60)[:500]
+    weight = rng.normal(size=(7000, 60))
+    scattered = np.zeros_like(table)
+    np.add.at(scattered, rows, weight)
+    orders = [(3, 2, 1, 0), (0, 1, 3, 2), (0, 3, 1, 2), (1, 3, 0, 2), (2, 1, 0, 3)]
+    for n in (1, 2, 3):
+        threads(n)
+        tape = ad.Tape("float64")
+        X, T = tape.parameter(x), tape.parameter(table)
+        for order in orders:
+            np.testing.assert_array_equal(ad.transpose(X, order).value, x.transpose(order))
+        y = X[::-1, 3:, ::3, 1:]
+        np.testing.assert_array_equal(y.value, x[::-1, 3:, ::3, 1:])
+        (g,) = ad.grad(ad.sum(y * y), [X])
+        expected = np.zeros_like(x)
+        expected[::-1, 3:, ::3, 1:] = 2 * x[::-1, 3:, ::3, 1:]
+        np.testing.assert_array_equal(g.value, expected)
+        line = X.reshape(-1)
+        np.testing.assert_array_equal(line[5:].value, x.ravel()[5:])
+        np.testing.assert_array_equal(line[::-3].value, x.ravel()[::-3])
+        (g,) = ad.grad(ad.sum(T[rows] * weight), [T])
+        np.testing.assert_array_equal(g.value, scattered)  # the same order of sums
+
+
+@pytest.mark.parametrize("shape", [(600, 40, 500), (1500, 30, 700), (90_000, 5, 3)])
+def test_products_do_not_depend_on_the_number_of_threads(rng, threads, shape):
+    m, k, n = shape
+    a, b = rng.normal(size=(m, k)), rng.normal(size=(k, n))
+    results = []
+    for count in (1, 2, 3):
+        threads(count)
+        tape = ad.Tape("float64")
+        A, B = tape.parameter(a), tape.parameter(b)
+        y = A @ B
+        ad.sum(y * y).backward()
+        results.append([y.value, (B.T @ A.T).value.T, A.grad, B.grad])
+    for other in results[1:]:
+        for first, second in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(first, second)
+    for found in results[0][:2]:
+        np.testing.assert_allclose(found, a @ b, rtol=1e-12, atol=1e-12)
+
+
+def test_optimizers_do_not_depend_on_the_number_of_threads(rng, threads):
+    x = rng.normal(size=100_000).astype(np.float32)
+    for method in (ad.Adam, ad.SGD):
+        results = []
+        for count in (1, 2, 3):
+            threads(count)
+            tape = ad.Tape()
+            p = tape.parameter(x)
+            optimizer = method([p], lr=0.01)
+            for _ in range(3):
+                with tape.step():
+                    ad.sum(ad.sin(p) * p).backward()
+                    optimizer.step()
+            results.append(p.value)
+        np.testing.assert_array_equal(results[0], results[1])
+        np.testing.assert_array_equal(results[0], results[2])
+
+
+SPECIAL = [-np.inf, -1.0, -0.0, 0.0, 1.0, np.inf, np.nan]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "cos"])
+def test_elementary_functions_of_anything(rng, name, dtype):
+    """As accurate as NumPy's, and NaN and infinity where they belong."""
+    tiny, large = np.finfo(dtype).tiny, np.log(np.finfo(dtype).max)
+    wide = {
+        "exp": rng.uniform(-1.04 * large, 1.01 * large, 3000),
+        "log": np.exp(rng.uniform(np.log(tiny), large, 3000)),
+        "sqrt": np.exp(rng.uniform(np.log(tiny), large, 3000)),
+    }.get(name, rng.uniform(-1000, 1000, 3000))
+    x = np.concatenate([np.tile(SPECIAL, 9), wide, rng.normal(size=1500)]).astype(dtype)
+    with np.errstate(all="ignore"):
+        exact = getattr(np, name)(x.astype(np.longdouble))
+        expected = exact.astype(dtype)
+        found = getattr(ad, name)(ad.Tape(dtype).constant(x)).value
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(found[~finite], expected[~finite])
+    ulp = np.spacing(np.abs(expected[finite]))
+    assert np.max(np.abs(found[finite] - exact[finite]) / ulp) < 4
+
+
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 1, -1, 2, 3, -2, 7, 1.5])
+def test_powers_of_anything(exponent):
+    x = np.tile([-1.0, 0.0, 1.0, 3.0, np.inf, np.nan], 9).astype(np.float32)
+    with np.errstate(all="ignore"):
+        expected = x**exponent
+    np.testing.assert_allclose((ad.Tape().constant(x) ** exponent).value, expected, rtol=3e-7)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_softmax_of_anything(axis):
+    x = np.random.default_rng(0).normal(size=(30, 7, 70)).astype(np.float32)
+    x[3, :, 9], x[5, 1], x[7, 2, 3], x[8, 2, 3] = -np.inf, 200, np.nan, np.inf
+    x[:, 6, 69] = x[9] = x[:, 5, :] = -np.inf
+    with np.errstate(all="ignore"):
+        expected = softmax(x.astype(np.float64), axis)
+    found = ad.softmax(ad.Tape().constant(x), axis).value
+    np.testing.assert_allclose(found, expected, rtol=3e-6, atol=1e-37)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, 2])

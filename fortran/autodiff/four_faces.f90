@@ -9,11 +9,11 @@ module gnograd_autodiff_four_faces
   use gnograd_core_kinds, only: int64
   use gnograd_core_error, only: error_type, code_memory, code_unsupported
   use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, resolve, &
-    & emplace, emplace_constant, fail, max_rank, kind_r32
+    & emplace, emplace_result, emplace_constant, fail, max_rank, kind_r32
   use gnograd_autodiff_shape, only: reshape_to, slice
   implicit none
   private
-  public :: four_face_operation, apply
+  public :: four_face_operation, apply, apply_moved
 
   !> An operator with its static arguments; families extend it by their kernels.
   type, abstract, extends(operation_type) :: four_face_operation
@@ -22,12 +22,14 @@ module gnograd_autodiff_four_faces
   contains
     procedure(evaluate_interface), deferred :: evaluate
     procedure(reverse_interface), deferred :: reverse
+    !> Numbers that evaluate leaves in output%saved for reverse
+    procedure :: count_saved => save_nothing
     procedure :: pullback => four_face_pullback
   end type four_face_operation
 
   abstract interface
     !> The output of the inputs (forward), or with tangents its tangent (jvp). Null pointers are
-    !> absent inputs and tangents that are zero.
+    !> absent inputs and tangents that are zero. Where output%saved has memory it is filled, too.
     subroutine evaluate_interface(self, inputs, output, error, tangents)
       import :: four_face_operation, node_ref, node_type, error_type
       class(four_face_operation), intent(in) :: self
@@ -38,8 +40,8 @@ module gnograd_autodiff_four_faces
     end subroutine evaluate_interface
 
     !> Gradients to the inputs (vjp), or with tangents their tangents (hvp). Null pointers are also
-    !> gradients that nobody wants.
-    subroutine reverse_interface(self, cotangent, inputs, gradients, error, tangents)
+    !> gradients that nobody wants. Where output is there, evaluate has filled it.
+    subroutine reverse_interface(self, cotangent, inputs, gradients, error, tangents, output)
       import :: four_face_operation, node_ref, node_type, error_type
       class(four_face_operation), intent(in) :: self
       type(node_type), intent(in), target :: cotangent
@@ -47,6 +49,7 @@ module gnograd_autodiff_four_faces
       type(node_ref), intent(in) :: gradients(:)
       type(error_type), allocatable, intent(out) :: error
       type(node_ref), intent(in), optional :: tangents(:)
+      type(node_type), intent(in), target, optional :: output
     end subroutine reverse_interface
   end interface
 
@@ -79,22 +82,64 @@ contains
     integer, intent(in) :: rank
     integer(int64), intent(in) :: shape(max_rank)
     type(array_type) :: y
+    class(four_face_operation), allocatable :: copy
+    integer :: status
+
+    allocate (copy, source=operator, stat=status)
+    if (status /= 0) then
+      call fail(inputs(findloc(inputs%id > 0, .true., dim=1))%store, code_memory, &
+        & trim(operator%name)//": not enough memory")
+      return
+    end if
+    y = apply_moved(copy, inputs, absent, rank, shape)
+  end function apply
+
+  !> The same for operators with large static arrays: the operator is moved to the tape, not copied.
+  function apply_moved(operator, inputs, absent, rank, shape) result(y)
+    class(four_face_operation), allocatable, intent(inout) :: operator
+    type(array_type), intent(in) :: inputs(:)
+    logical, intent(in) :: absent(:)
+    integer, intent(in) :: rank
+    integer(int64), intent(in) :: shape(max_rank)
+    type(array_type) :: y
     type(node_ref) :: x(size(inputs))
     type(node_type), pointer :: z
     type(error_type), allocatable :: error
+    integer(int64) :: n
+    integer :: first, kind
     logical :: ok
-    integer :: first
 
     call resolve(trim(operator%name), inputs, x, ok, absent)
     if (.not. ok) return
     first = findloc(inputs%id > 0, .true., dim=1)
-    call emplace(inputs(first)%store, x(first)%node%kind, rank, shape, inputs, operator, y, z)
-    if (.not. associated(z)) return
-    call operator%evaluate(x, z, error)
-    if (.not. allocated(error)) return
-    call fail(inputs(first)%store, error%code, error%message)
+    associate (store => inputs(first)%store)
+      call emplace_result(store, x(first)%node%kind, rank, shape, inputs, y, z)
+      if (.not. associated(z)) return
+      if (z%requires_grad) then
+        call operator%count_saved(z, kind, n)
+        if (n > 0) call store%pool%take(kind, n, z%saved, ok)
+      end if
+      if (ok) then
+        call operator%evaluate(x, z, error)
+        if (z%requires_grad) call move_alloc(operator, z%operation)
+        if (.not. allocated(error)) return
+        call fail(store, error%code, error%message)
+      else
+        call fail(store, code_memory, trim(operator%name)//": not enough memory")
+      end if
+    end associate
     y = array_type()
-  end function apply
+  end function apply_moved
+
+  subroutine save_nothing(self, output, kind, n)
+    class(four_face_operation), intent(in) :: self
+    type(node_type), intent(in) :: output
+    integer, intent(out) :: kind
+    integer(int64), intent(out) :: n
+
+    kind = output%kind
+    n = 0
+  end subroutine save_nothing
 
   subroutine four_face_pullback(self, operands, output, cotangent, wanted, gradients)
     class(four_face_operation), intent(in) :: self
@@ -102,16 +147,16 @@ contains
     logical, intent(in) :: wanted(:)
     type(array_type), intent(inout) :: gradients(:)
     type(node_ref) :: x(size(operands)), grad(size(operands))
-    type(node_type), pointer :: c
+    type(node_type), pointer :: c, y
     type(error_type), allocatable :: error
     logical :: ok
     integer :: k
 
     if (output%store%recording) then
-      call record_vjp(self, operands, cotangent, wanted, gradients)
+      call record_vjp(self, operands, output, cotangent, wanted, gradients)
       return
     end if
-    call resolve(trim(self%name), cotangent, c)
+    call resolve(trim(self%name), cotangent, output, c, y)
     call resolve(trim(self%name), operands, x, ok, operands%id == 0)
     if (.not. (ok .and. associated(c))) return
     do k = 1, size(operands)
@@ -120,19 +165,19 @@ contains
         & grad(k)%node)
       if (.not. associated(grad(k)%node)) return
     end do
-    call self%reverse(c, x, grad, error)
+    call self%reverse(c, x, grad, error, output=y)
     if (allocated(error)) call fail(output%store, error%code, error%message)
   end subroutine four_face_pullback
 
   !> The gradients as an operation that can be pulled back in its turn.
-  subroutine record_vjp(self, operands, cotangent, wanted, gradients)
+  subroutine record_vjp(self, operands, output, cotangent, wanted, gradients)
     class(four_face_operation), intent(in) :: self
-    type(array_type), intent(in) :: operands(:), cotangent
+    type(array_type), intent(in) :: operands(:), output, cotangent
     logical, intent(in) :: wanted(:)
     type(array_type), intent(inout) :: gradients(:)
     type(node_ref) :: x(size(operands)), grad(size(operands))
     type(node_type), target :: part(size(operands))
-    type(node_type), pointer :: c, z
+    type(node_type), pointer :: c, y, z
     type(array_type) :: packed
     type(vjp_operation) :: operation
     type(error_type), allocatable :: error
@@ -140,7 +185,7 @@ contains
     integer :: k, status
     logical :: ok
 
-    call resolve(trim(self%name), cotangent, c)
+    call resolve(trim(self%name), cotangent, output, c, y)
     call resolve(trim(self%name), operands, x, ok, operands%id == 0)
     if (.not. (ok .and. associated(c))) return
     shape = [0_int64, 1_int64, 1_int64, 1_int64]
@@ -172,7 +217,7 @@ contains
       grad(k)%node => part(k)
       at = at + part(k)%size
     end do
-    call self%reverse(c, x, grad, error)
+    call self%reverse(c, x, grad, error, output=y)
     if (allocated(error)) then
       call fail(cotangent%store, error%code, error%message)
       return

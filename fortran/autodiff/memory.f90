@@ -7,6 +7,7 @@
 module gnograd_autodiff_memory
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
   use gnograd_core_kinds, only: sp, dp, int64
+  use gnograd_core_threads, only: n_threads
   implicit none
   private
   public :: pool_type, values_type, kind_r32, kind_r64
@@ -40,6 +41,9 @@ module gnograd_autodiff_memory
   !> More than any machine has
   integer, parameter :: last_power = 50
   integer, parameter :: last_shelf = sizes*(last_power - first_power)
+
+  !> Doubles of a page, and of blocks that are touched by all threads
+  integer(int64), parameter :: page_size = 512, touch_size = 2_int64**17
 
   type :: pool_type
     private
@@ -83,6 +87,7 @@ contains
         allocate (values%memory(capacity), stat=status)
         ok = status == 0
         if (.not. ok) return
+        if (capacity > touch_size) call touch(values%memory)
       end if
     end associate
     if (kind == kind_r32) then
@@ -91,6 +96,19 @@ contains
       values%r64 => values%memory(:n)
     end if
   end subroutine take
+
+  !> Write to every page by the thread that is likely to use it: on machines with several memories
+  !> a page comes to the one that is near.
+  subroutine touch(memory)
+    real(dp), intent(inout), contiguous :: memory(:)
+    integer(int64) :: i
+
+    !$omp parallel do default(none) num_threads(n_threads()) schedule(static) private(i) &
+    !$omp& shared(memory)
+    do i = 1, size(memory, kind=int64), page_size
+      memory(i) = 0
+    end do
+  end subroutine touch
 
   !> Values without memory are left alone; with a view of other memory, the view ends.
   subroutine give(self, values)
