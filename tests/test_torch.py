@@ -920,7 +920,7 @@ def test_layer_errors():
         ValueError, match=r"edge_attr has shape \(7, 3\), needs one row for each of"
     ):
         gt.GATConv(6, 4, edge_dim=3)(x, edge_index(), torch.ones(7, 3))
-    with pytest.raises(ValueError, match="GNO: activation is 'mish', needs one of 'relu', 'gelu'"):
+    with pytest.raises(ValueError, match="gno: activation is 'mish', needs one of 'relu', 'gelu'"):
         gt.GNO(3, 4, coord_dim=2, activation="mish")
     with pytest.raises(ValueError, match="WeightedAggregation: aggr is 'median', needs one of"):
         gt.WeightedAggregation("median")
