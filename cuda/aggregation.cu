@@ -385,7 +385,8 @@ struct Family {
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     cut_rows(rows, cut, stream);
-    if (sizes.node) aggregate(node_part(out), cut, split, out, location, node_degree);
+    if (sizes.node || node_degree)
+      aggregate(node_part(out), cut, split, out, location, node_degree);
     if (sizes.edge) aggregate(edge_part(out), cut, split, out, location, nullptr);
     launch_threads(graph.n_dst * sizes.own, stream, copy_columns<T>,
                    ScalarTraits<S>::dual ? in.own.d : in.own.v, sizes.own, out + sizes.aggregated(),
@@ -429,7 +430,9 @@ struct Family {
                              nullptr,
                              graph.by_dst.offsets};
     };
-    if (grad.x || grad.w) {
+    if (!sizes.node) {  // no block has weights
+      zero(grad.w, graph.n_edges);
+    } else if (grad.x || grad.w) {
       const auto part = node_part(g, grad.x);
       auto nodes = cotangent(part);
       const bool weighted_mean = mean && in.w;

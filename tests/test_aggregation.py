@@ -118,6 +118,26 @@ def test_saved_degree(rng):
     np.testing.assert_allclose(saved[2], np.bincount(edges.dst, w, minlength=10))
 
 
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("x", [None, np.ones((3, 0))], ids=["absent", "no features"])
+def test_weights_of_no_features(x, aggregation):
+    """Their sums are saved, and their gradients are 0, even where the sums are."""
+    graph = Edges([0, 1, 1], [0, 0, 1], 3, 3).graph
+    w, own, g = np.array([1.0, -1.0, 2.0]), np.ones((3, 2)), np.ones((3, 2))
+    inputs, arguments = (x, w, None, own), {"graph": graph, "aggregation": aggregation}
+    memory = (None, np.full(3, np.nan)) if aggregation == "mean" else None
+    out, saved = gg.agg_concat.forward(*inputs, return_saved=True, out=memory, **arguments)
+    assert_array_equal(out, own)
+    if aggregation == "mean":
+        assert_array_equal(saved[2], [0, 2, 0])
+    for kept in None, saved:
+        gradients = gg.agg_concat.vjp(g, inputs, saved=kept, **arguments)
+        assert_array_equal(gradients[1], np.zeros(3))
+        assert_array_equal(gradients[3], g)
+    tangents = gg.agg_concat.hvp(g, inputs, (None, w, None, None), **arguments)
+    assert_array_equal(tangents[1], np.zeros(3))
+
+
 # ---- vjp ----
 
 

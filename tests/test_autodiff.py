@@ -745,6 +745,8 @@ def test_c_refuses_counts_and_steps_out_of_range():
 
 # ---- errors ----
 
+MASKED = np.ma.array(np.ones((2, 3), np.float32), mask=True)
+
 
 @pytest.mark.parametrize(
     ("attempt", "error", "message"),
@@ -771,6 +773,21 @@ def test_c_refuses_counts_and_steps_out_of_range():
         (lambda x, y: x * np.ones(3, ">f4"), TypeError, "numbers, got >f4"),
         (lambda x, y: x + ad.Tape().constant(1.0), ValueError, "different tapes"),
         (lambda x, y: ad.Tape("int32"), TypeError, "needs float32 or float64"),
+        (lambda x, y: ad.softmax(x, (0,)), TypeError, r"softmax: axis is \(0,\), needs an integer"),
+        (lambda x, y: ad.softmax(x, 2**31), ValueError, "softmax: axis is 2147483648, needs at mo"),
+        (lambda x, y: ad.concatenate([x], (0,)), TypeError, "concatenate: axis is .* an integer"),
+        (lambda x, y: ad.concatenate([x], -(2**63)), ValueError, "concatenate: axis is .* at leas"),
+        (lambda x, y: ad.norm(x, "0"), TypeError, "norm: axis is '0', needs an integer"),
+        (lambda x, y: ad.mean(x, 2**63), ValueError, "mean: axis is .*, needs at most"),
+        (lambda x, y: ad.sum(x, (0, 1.0)), TypeError, "sum: axis is 1.0, needs an integer"),
+        (lambda x, y: x.reshape(2, 2.7), TypeError, "reshape: shape is 2.7, needs an integer"),
+        (lambda x, y: ad.reshape(x, "text"), TypeError, "reshape: shape is 'text', needs an int"),
+        (lambda x, y: ad.transpose(x, (0, 3)), ValueError, "transpose: the order of axes"),
+        (lambda x, y: ad.transpose(ad.sum(x), (0,)), ValueError, "1 axes for an array with 0"),
+        (lambda x, y: x.tape.constant(MASKED), TypeError, "tape: the array is a masked array"),
+        (lambda x, y: x + MASKED, TypeError, "tape: the array is a masked array"),
+        (lambda x, y: setattr(x, "value", MASKED), TypeError, "value: the array is a masked array"),
+        (lambda x, y: x[np.ma.array([0], mask=True)], TypeError, "gather: .* is a masked array"),
     ],
 )
 def test_errors(attempt, error, message):

@@ -304,6 +304,12 @@ WRONG = {
     "no array": ({"edge_weight": [1.0] * 40}, TypeError, "edge_weight is of type list"),
     "read-only": ({"output": read_only(np.ones((12, D)))}, ValueError, "output is read-only"),
     "strided": ({"output": np.ones((12, 2 * D))[:, ::2]}, ValueError, "output is not contiguous"),
+    "masked": (
+        {"edge_weight": np.ma.array(np.ones(40), mask=True)}, TypeError, "edge_weight is a masked"
+    ),
+    "masked, and not used": (
+        {"node_degree": np.ma.array(np.ones(12), mask=True)}, TypeError, "node_degree is a masked"
+    ),
     "no graph": ({"graph": None}, TypeError, "graph is of type NoneType"),
     "no such aggregation": (
         {"aggregation_operation": 7}, ValueError, "aggregation_operation is 7, needs one of AggOp"
@@ -801,6 +807,8 @@ def test_dimenet_errors(rng):
           out, t.vector, t.rbf[:, :36].copy(), *ok[2:], *by_dst)  # fmt: skip
     fails(ValueError, "dst_offsets and dst_edge_index do not fit coo_idx",
           out, *ok, g.coo_idx, g.src_offsets, np.arange(n), NO_MMA)  # fmt: skip
+    fails(TypeError, "dst_edge_index is float64, needs integers",
+          out, *ok, g.coo_idx, g.dst_offsets, g.dst_edge_index.astype(float), NO_MMA)  # fmt: skip
     fails(ValueError, "coo_idx has shape", out, *ok, g.coo_idx[:, 1:], *by_dst[1:])
     fails(ValueError, "dst_offsets is missing", out, *ok, g.coo_idx, None, *by_dst[2:])
     fails(ValueError, "mma_operation is 5", out, *ok, *by_dst[:3], 5)

@@ -586,6 +586,22 @@ def test_nan_in_graph_attention(case, input, rng):
     assert_array_equal(np.isnan(tangent).any(axis=1), ill)
 
 
+@pytest.mark.parametrize("x", [None, np.ones((3, 0))], ids=["absent", "no features"])
+def test_weights_of_no_features(x):
+    """Their sums are saved, and their gradients are 0, even where the sums are."""
+    static = {"graph": Edges([0, 1, 1], [0, 0, 1], 3, 3).graph, "aggregation": "mean"}
+    w, own = np.array([1.0, -1.0, 2.0]), np.ones((3, 2))
+    inputs, g, memory = to_device((x, w, None, own)), to_device(own), to_device(np.full(3, np.nan))
+    out, saved = gg.agg_concat.forward(*inputs, return_saved=True, out=(None, memory), **static)
+    assert_array_equal(out.get(), own)
+    assert_array_equal(saved[2].get(), [0, 2, 0])
+    for kept in None, saved:
+        gradients = gg.agg_concat.vjp(g, inputs, saved=kept, **static)
+        assert_array_equal(gradients[1].get(), np.zeros(3))
+    tangents = gg.agg_concat.hvp(g, inputs, (None, inputs[1], None, None), **static)
+    assert_array_equal(tangents[1].get(), np.zeros(3))
+
+
 @pytest.mark.parametrize("case", test_aggregation.FEW, ids=str)
 def test_nan_in_aggregation(case, rng):
     """It wins over numbers, and the first over those that come later."""

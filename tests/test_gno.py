@@ -446,6 +446,10 @@ def test_pack_and_unpack(kernel, rng):
             gg.gno_unpack(wrong, d=2, n_hidden=5, kernel_shape=kernel)
     with pytest.raises(TypeError, match="gno_unpack: params is of type NoneType, needs a NumPy"):
         gg.gno_unpack(None, d=2, n_hidden=5, kernel_shape=kernel)
+    sizes = {"d": 2, "n_hidden": 5, "kernel_shape": kernel}
+    for name, wrong in [("d", -1), ("n_hidden", 2**64), ("n_hidden", 2.5), ("kernel_shape", 4)]:
+        with pytest.raises((TypeError, ValueError), match=f"^gno_unpack: {name} is"):
+            gg.gno_unpack(params, **{**sizes, name: wrong})
     tape = ad.Tape("float64")
     with pytest.raises(
         TypeError, match="gno_pack: b_v is of type Array, needs a NumPy array; torch"

@@ -424,6 +424,10 @@ def test_pack_and_unpack(rng):
     for wrong in (packed[1:], np.repeat(packed, 2)[::2]):
         with pytest.raises(ValueError, match="gno_unpack_layers: packed"):
             gg.gno_unpack_layers(wrong, 2, [5, 3])
+    with pytest.raises(TypeError, match=r"^gno_unpack_layers: n_in is 2\.0, needs an integer"):
+        gg.gno_unpack_layers(packed, 2.0, [5, 3])
+    with pytest.raises(ValueError, match=r"^gno_unpack_layers: widths\[1\] is -3, needs"):
+        gg.gno_unpack_layers(packed, 2, [5, -3])
 
 
 class Tensor:

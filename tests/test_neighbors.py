@@ -118,3 +118,15 @@ def test_refused(arguments, message):
     given = {"sources": np.zeros((4, 2)), "radius": 1.0, "destinations": np.zeros((4, 2))}
     with pytest.raises(ValueError, match=message):
         gg.neighbors(**{**given, **arguments})
+
+
+@pytest.mark.parametrize("name", ["sources", "destinations", "radius", "period"])
+def test_masked(name):
+    given = {"sources": np.zeros((4, 2)), "radius": 1.0, "destinations": np.zeros((4, 2))}
+    shape = np.shape(given.get(name, [1.0, 1.0]))
+    masked = np.ma.masked_array(np.ones(shape), np.ones(shape, bool))
+    for find in gg.neighbors, gg.Graph.radius:
+        with pytest.raises(TypeError, match=f"{name} is .*[mM]asked"):
+            find(**{**given, name: masked})
+    with pytest.raises(TypeError, match="period is a masked array"):
+        gg.neighbors(**given, period=np.ma.masked)

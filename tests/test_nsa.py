@@ -624,6 +624,11 @@ def test_more_keys_than_32_bits_count(rng):
         ({"q": np.ones((7, 3, 3))}, ValueError, "query heads must be a multiple of"),
         ({"v": np.ones((10, 2, 2))}, ValueError, r"v has shape \(10, 2, 2\)"),
         ({"v": np.ones((11, 2, 257))}, ValueError, "head dimensions must lie between 1 and 256"),
+        (
+            {"q": np.ones((7, 4, 0)), "k": np.ones((11, 2, 0))},
+            ValueError,
+            "head dimensions must lie between 1 and 256",
+        ),
         ({"block_size": 0}, ValueError, "block_size is 0, needs 1 to 256"),
         ({"block_size": 257}, ValueError, "block_size is 257, needs 1 to 256"),
         ({"query_block": 2}, ValueError, "block_index has shape"),
@@ -660,6 +665,10 @@ def test_refused_windows(rng):
             gg.window_attention(q, q, q, window=window)
     with pytest.raises(ValueError, match=r"^compressed_attention: stride is 0, needs at least 1"):
         gg.compressed_attention(q, q, q, block=2, stride=0)
+    empty, more = q[:, :, :0], {"block": 2, "stride": 1}
+    for attention, static in (gg.window_attention, {}), (gg.compressed_attention, more):
+        with pytest.raises(ValueError, match=f"^{attention.name}: head dimensions must lie"):
+            attention(empty, empty, q, **static)
 
 
 # ---- determinism ----

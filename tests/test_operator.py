@@ -369,6 +369,11 @@ def test_refused_derivatives(kernels, graph, inputs):
         attend.vjp(cotangent[0], inputs, **static)
     with pytest.raises(ValueError, match="wrt names 'w', which is none of x, a, e"):
         attend.vjp(cotangent, inputs, wrt="w", **static)
+    for wrong in 3, 2.5, object():
+        with pytest.raises(TypeError, match=r"^attend: wrt is of type .*, needs names of inputs"):
+            attend.vjp(cotangent, inputs, wrt=wrong, **static)
+    with pytest.raises(ValueError, match=r"^attend: wrt names 3, which is none of x, a, e"):
+        attend.hvp(cotangent, inputs, inputs, wrt=[3], **static)
     with pytest.raises(TypeError, match="saved where is float64, needs int64"):
         attend.vjp(cotangent, inputs, saved=(cotangent[0], None, np.ones(2)), **static)
     with pytest.raises(ValueError, match=r"tangent of a has shape \(3, 8\)"):

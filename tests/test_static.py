@@ -194,6 +194,9 @@ def test_converters():
         (integer, object(), (), TypeError, "f: n is of type object, needs an integer"),
         (number, 10**400, (), ValueError, "f: n is an integer of 1329 bits, which is too large"),
         (number, "1", (), TypeError, "f: n is '1', needs a number"),
+        (number, np.ma.masked, (), TypeError, "f: n is of type MaskedConstant, needs a number"),
+        (integer, np.ma.array(3, mask=True), (), TypeError, "f: n is of type Masked.*, needs an"),
+        (boolean, np.ma.array(True, mask=True), (), TypeError, "f: n is of type MaskedArray"),
         (boolean, None, (), TypeError, "f: n is None, needs True or False"),
         (integers, [1, 2.5], (), TypeError, r"f: n\[1\] is 2.5, needs an integer"),
     ]

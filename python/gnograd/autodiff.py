@@ -44,6 +44,7 @@ from gnograd import _core
 from gnograd.backends.cpu import address, check_status, refuse_mask
 from gnograd.graph import Graph
 from gnograd.operator import Function
+from gnograd.static import integer
 
 __all__ = [
     "SGD",
@@ -187,6 +188,7 @@ class Tape(_Handle):
         return f"Tape({self.dtype.name!r}, {len(self)} arrays)"
 
     def _leaf(self, values: ArrayLike, requires_grad: bool) -> Array:
+        refuse_mask("tape", "the array", values)
         array = np.asarray(values)
         kind = _KINDS.get(array.dtype)
         given = isinstance(values, np.ndarray | np.generic)
@@ -287,6 +289,7 @@ class Array(_Handle):
     @value.setter
     def value(self, values: ArrayLike) -> None:
         dtype, _, shape = self._info()
+        refuse_mask("value", "the array", values)
         array = np.asarray(values)
         if array.shape != shape:
             raise ValueError(f"value: the array has shape {shape}, the values {array.shape}")
@@ -406,8 +409,7 @@ class Array(_Handle):
 
     def reshape(self, *shape: int | Sequence[int]) -> Array:
         """As the function `reshape`."""
-        first = shape[0]
-        return reshape(self, shape if isinstance(first, int) else first)  # type: ignore[arg-type]
+        return reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[arg-type]
 
     def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
         """As the function `sum`."""
@@ -422,6 +424,7 @@ class Array(_Handle):
 
     def __getitem__(self, key: Any) -> Array:
         if isinstance(key, list | np.ndarray):
+            refuse_mask("gather", "the array of rows", key)
             return self._rows(np.asarray(key))
         keys = key if isinstance(key, tuple) else (key,)
         shape = self.shape
@@ -572,12 +575,14 @@ def sum(x: Array, axis: int | Sequence[int] | None = None, keepdims: bool = Fals
     keepdims : bool, optional
         Keep the summed axes, with extent 1.
     """
-    return _reduce(_core.gnograd_array_sum, _core.gnograd_array_sum_axis, x, axis, keepdims)
+    return _reduce("sum", _core.gnograd_array_sum, _core.gnograd_array_sum_axis, x, axis, keepdims)
 
 
 def mean(x: Array, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
     """Mean of all elements, or along axes; arguments as for `sum`."""
-    return _reduce(_core.gnograd_array_mean, _core.gnograd_array_mean_axis, x, axis, keepdims)
+    return _reduce(
+        "mean", _core.gnograd_array_mean, _core.gnograd_array_mean_axis, x, axis, keepdims
+    )
 
 
 def norm(x: Array, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
@@ -585,10 +590,13 @@ def norm(x: Array, axis: int | Sequence[int] | None = None, keepdims: bool = Fal
 
     Where it is 0 its gradient is taken as 0. Arguments as for `sum`.
     """
-    return _reduce(_core.gnograd_array_norm, _core.gnograd_array_norm_axis, x, axis, keepdims)
+    return _reduce(
+        "norm", _core.gnograd_array_norm, _core.gnograd_array_norm_axis, x, axis, keepdims
+    )
 
 
 def _reduce(
+    name: str,
     everything: Callable[[int, int], int],
     along: Callable[[int, int, int, int], int],
     x: Array,
@@ -597,10 +605,7 @@ def _reduce(
 ) -> Array:
     if axis is None and not keepdims:
         return _unary(everything, x)
-    if isinstance(axis, int | np.integer):
-        axes: Sequence[int] = (int(axis),)
-    else:
-        axes = range(x.ndim) if axis is None else axis
+    axes = [*range(x.ndim)] if axis is None else _whole(f"{name}: axis", axis)
     if len(axes) > 1:
         rank = x.ndim
         axes = sorted({k % rank if -rank <= k < rank else k for k in axes}, reverse=True)
@@ -610,9 +615,17 @@ def _reduce(
     return x
 
 
+def _whole(label: str, values: int | Sequence[int]) -> list[int]:
+    """One integer or several, exactly."""
+    if isinstance(values, list | tuple | range) or (type(values) is not int and np.ndim(values)):
+        return [integer(label, value) for value in values]  # type: ignore[union-attr]
+    return [integer(label, values)]
+
+
 def softmax(x: Array, axis: int = -1) -> Array:
     """``exp(x) / sum(exp(x))`` along an axis."""
-    return x.tape._wrap(_core.gnograd_array_softmax(x.tape._handle, x._handle, axis))
+    along = integer("softmax: axis", axis)
+    return x.tape._wrap(_core.gnograd_array_softmax(x.tape._handle, x._handle, along))
 
 
 def reshape(x: Array, shape: int | Sequence[int]) -> Array:
@@ -625,7 +638,7 @@ def reshape(x: Array, shape: int | Sequence[int]) -> Array:
     >>> ad.reshape(x, (3, -1)).shape
     (3, 2)
     """
-    extents = [shape] if isinstance(shape, int) else [int(extent) for extent in shape]
+    extents = _whole("reshape: shape", shape)
     if extents.count(-1) == 1:
         known = -math.prod(extents)
         extents[extents.index(-1)] = x.size // known if known else 0
@@ -638,9 +651,10 @@ def reshape(x: Array, shape: int | Sequence[int]) -> Array:
 def transpose(x: Array, axes: Sequence[int] | None = None) -> Array:
     """Axes in another order: axis k of the result is ``axes[k]`` of `x`; left out: reversed."""
     rank = x.ndim
-    order = range(rank)[::-1] if axes is None else [k % rank for k in axes]
+    order = [*range(rank)[::-1]] if axes is None else _whole("transpose: axes", axes)
     if len(order) != rank:
         raise ValueError(f"transpose: {len(order)} axes for an array with {rank}")
+    order = [k + rank if k < 0 else k for k in order]
     where = x.tape._integers(order)
     return x.tape._wrap(_core.gnograd_array_transpose(x.tape._handle, x._handle, rank, where))
 
@@ -650,9 +664,10 @@ def concatenate(arrays: Sequence[Operand], axis: int = 0) -> Array:
     like = next((array for array in arrays if isinstance(array, Array)), None)
     if like is None:
         raise TypeError("concatenate: needs an Array")
+    along = integer("concatenate: axis", axis)
     handles = np.array([_operand(like, array) for array in arrays], np.int64)
     return like.tape._wrap(
-        _core.gnograd_array_concatenate(like.tape._handle, handles.size, address(handles), axis)
+        _core.gnograd_array_concatenate(like.tape._handle, handles.size, address(handles), along)
     )
 
 

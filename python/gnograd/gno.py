@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from gnograd.backends.cpu import refuse_mask
 from gnograd.graph import Graph
 from gnograd.operator import Array, Signature, operator
+from gnograd.static import AT_LEAST_0, integer, integers
 
 __all__ = ["gno", "gno_aggregate", "gno_contract", "gno_kernel", "gno_pack", "gno_unpack"]
 
@@ -361,6 +364,8 @@ def gno_unpack(
 
     Raises
     ------
+    TypeError
+        Sizes that are no integers.
     ValueError
         A vector of another length, or one that is not contiguous.
 
@@ -375,9 +380,12 @@ def gno_unpack(
     >>> bool((gg.gno_pack(U, b_u, V, b_v) == params).all())
     True
     """
-    shapes = (d, n_hidden), (n_hidden,), (n_hidden, *kernel_shape), kernel_shape
-    ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes])
-    check_vector("gno_unpack", "params", params, int(ends[-1]))
+    d = integer("gno_unpack: d", d, AT_LEAST_0)
+    H = integer("gno_unpack: n_hidden", n_hidden, AT_LEAST_0)
+    kernel = integers("gno_unpack: kernel_shape", kernel_shape, AT_LEAST_0)
+    shapes = (d, H), (H,), (H, *kernel), kernel
+    ends = [*itertools.accumulate(map(math.prod, shapes))]
+    check_vector("gno_unpack", "params", params, ends[-1])
     parts = np.split(params, ends[:-1])
     U, b_u, V, b_v = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
     return U, b_u, V, b_v

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS, check_vector, packed
 from gnograd.graph import Graph
 from gnograd.operator import Array, Operator, Signature, operator
-from gnograd.static import AT_LEAST_1
+from gnograd.static import AT_LEAST_0, AT_LEAST_1, integer, integers
 
 __all__ = [
     "gno_pack_layers",
@@ -326,6 +326,8 @@ def gno_unpack_layers(
 
     Raises
     ------
+    TypeError
+        Sizes that are no integers.
     ValueError
         A vector of another length, or one that is not contiguous.
 
@@ -339,7 +341,8 @@ def gno_unpack_layers(
     >>> bool((gg.gno_pack_layers(layers) == np.arange(13.0)).all())
     True
     """
-    before = [n_in, *widths[:-1]]
+    widths = integers("gno_unpack_layers: widths", widths, AT_LEAST_0)
+    before = [integer("gno_unpack_layers: n_in", n_in, AT_LEAST_0), *widths[:-1]]
     n = sum((m + 1) * width for m, width in zip(before, widths, strict=True))
     check_vector("gno_unpack_layers", "packed", packed, n)
     layers, start = [], 0

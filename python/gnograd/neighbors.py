@@ -103,7 +103,7 @@ def neighbors(
     find: Callable[..., Neighbors] = _on_gpu if on_gpu[0] else _on_cpu
     points = [sources, destinations]
     if find is _on_cpu:
-        points = [_coordinates("sources", sources), _coordinates("destinations", destinations)]
+        points = [_real("sources", sources), _real("destinations", destinations)]
     shapes = [shape_of(x) for x in points]
     for name, shape in zip(("sources", "destinations"), shapes, strict=True):
         if len(shape) != 2:
@@ -180,13 +180,9 @@ def _entries(label: str, items: Any) -> list[int]:
     return [integer(f"{label}[{k}]", entry) for k, entry in enumerate(entries)]
 
 
-def _coordinates(name: str, points: Any) -> NDArray[np.float64]:
-    cpu.refuse_mask("neighbors", name, points)
-    return _real(name, points)
-
-
 def _real(name: str, values: Any) -> NDArray[np.float64]:
     """An array of float64; text is not parsed, and complex numbers keep both their parts."""
+    cpu.refuse_mask("neighbors", name, values)
     array = np.asarray(values)
     if array.dtype.kind not in "biuf" and array.size:
         raise TypeError(f"neighbors: {name} is {array.dtype}, needs real numbers")

@@ -23,6 +23,8 @@ __all__ = [
 
 DUPLICATES = {"ignore": 0, "error": 1, "count": 2}
 _OFFSET, _WINDOW = Limits(endless=True), Limits(1, endless=True)
+_SCALE = "max(Dk,1)**-0.5"
+"""Of logits; keys without features are refused by the kernels that need some."""
 _COMPRESSED = {"block": AT_LEAST_1, "stride": AT_LEAST_1}
 _FAULTS = (
     (IndexError, "block_index names a block that the sequence of query {} does not have"),
@@ -33,7 +35,7 @@ _FAULTS = (
 def _attention(static: Mapping[str, Any], arguments: str, outputs: str = "out") -> Signature:
     """Signature of the three branches; `arguments` are those that come after the sizes."""
     shapes = {"out": "Tq Hq Dv", "lse": "real Tq Hq"}
-    scale = "Dk**-0.5" if static["scale"] is None else "scale"
+    scale = _SCALE if static["scale"] is None else "scale"
     arguments = arguments.replace("scale", scale).replace("n_sequences", _sequences(static))
     return Signature(
         inputs={"q": "Tq Hq Dk", "k": "Tk Hk Dk", "v": "Tk Hk Dv"},
@@ -370,7 +372,7 @@ def compressed_offsets(cu: ArrayLike, block: int, stride: int) -> NDArray[np.int
 
 
 def _select(static: Mapping[str, Any]) -> Signature:
-    scale = "Dk**-0.5" if static["scale"] is None else "scale"
+    scale = _SCALE if static["scale"] is None else "scale"
     n_keys, sizes = "Tq", {}
     if static["n_keys"] is not None:
         n_keys = "n_keys"

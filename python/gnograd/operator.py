@@ -482,9 +482,11 @@ class Operator(Function[P]):
     def _wanted(self, wrt: Collection[str] | None) -> Collection[str]:
         if wrt is None:
             return self.inputs
-        names = {wrt} if isinstance(wrt, str) else wrt
+        if not isinstance(wrt, Iterable):
+            raise TypeError(f"{self.name}: wrt is {_kind(wrt)}, needs names of inputs")
+        names = {wrt} if isinstance(wrt, str) else tuple(wrt)
         for name in names:
-            if name not in self.inputs:
+            if not isinstance(name, str) or name not in self.inputs:
                 raise ValueError(
                     f"{self.name}: wrt names {name!r}, which is none of {', '.join(self.inputs)}"
                 )

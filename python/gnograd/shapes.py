@@ -116,7 +116,7 @@ def number(expression: str, sizes: Mapping[str, int]) -> Any:
     >>> number("D**-0.5", {"D": 4})
     0.5
     """
-    return eval(_compiled(expression), {"__builtins__": {}}, sizes)
+    return eval(_compiled(expression), {"__builtins__": {"max": max}}, sizes)
 
 
 def readable(spec: str, sizes: Mapping[str, int]) -> str:

@@ -164,4 +164,5 @@ def shown(value: Any) -> str:
 
 
 def _is_numpy(value: Any) -> bool:
-    return isinstance(value, np.ndarray | np.generic)
+    """Whether it is NumPy's; what is masked has no value."""
+    return isinstance(value, np.ndarray | np.generic) and not hasattr(value, "mask")

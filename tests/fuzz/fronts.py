@@ -148,7 +148,6 @@ def threads(trial):
     result = trial.attempt("set_num_threads", gg.set_num_threads, wrong, names=ANY)
     if type(wrong) is not int or not 0 <= wrong < 10**5:
         trial.require(isinstance(result, Exception), f"took {wrong!r} threads")
-    trial.require(type(wrong) is not int or wrong < 10**5, "took that many threads")
     trial.expect(same(gg.agg_simple(x, graph=graph), expected), "other bits for other threads")
     gg.set_num_threads(1)
 

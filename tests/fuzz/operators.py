@@ -95,7 +95,7 @@ def make(trial, name, style="normal", forced=(), dense=False):
     sizes["Hq"] = sizes["Hk"] * trial.pick(1, 1, 2, 3)
     tokens(trial, operator, static, sizes, dense)
     signature = operator.signature(**static)
-    sizes.update(getattr(signature, "sizes", {}))
+    sizes.update(signature.sizes)
     known, specs = set(sizes), signature.inputs | signature.arrays
     present = {}
     for label, spec in specs.items():

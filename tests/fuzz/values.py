@@ -162,6 +162,8 @@ def same(a, b):
         return len(a) == len(b) and all(map(same, a, b))
     a, b = np.asarray(a), np.asarray(b)
     kinds = a.dtype == b.dtype and a.shape == b.shape
+    if a.dtype.kind == "O":  # the same objects, of which a NaN is none that equals itself
+        return kinds and a.tolist() == b.tolist()
     return kinds and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 

@@ -112,6 +112,8 @@ class Call:
         self._read: list[tuple[str, Array]] = []
         self._written: list[tuple[str, Array]] = []
         self._staged: list[tuple[Array, Array, bool]] = []
+        for label, value in arguments.items():
+            cpu.refuse_mask(name, label, value)
         if "graph" in arguments:
             graph = arguments["graph"]
             if not isinstance(graph, Csc):
@@ -218,8 +220,6 @@ class Call:
             raise TypeError(
                 f"{self.name}: {label} is of type {type(value).__name__}, needs an array"
             )
-        if backend is cpu:
-            cpu.refuse_mask(self.name, label, array)
         shape, actual = backend.describe(array)
         self._check_kind(label, backend, actual, dtype)
         shapes.match(f"{self.name}: {label}", shape, spec, self.sizes)

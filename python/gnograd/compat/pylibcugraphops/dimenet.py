@@ -189,6 +189,8 @@ def _graph(call: Call) -> Graph:
 
 def _integers(call: Call, label: str, shape: tuple[int, ...] | None) -> NDArray[Any]:
     array = on_host(call.name, label, call.get(label))
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{call.name}: {label} is {array.dtype}, needs integers")
     if shape is not None and array.shape != shape:
         raise ValueError(f"{call.name}: {label} has shape {array.shape}, needs {shape}")
     return array
