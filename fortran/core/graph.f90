@@ -9,6 +9,7 @@
 !> graphs on the heap (hold, share, release), each with the number of its holders: what was computed
 !> with a graph does not notice when the variable is built anew or goes out of scope.
 module gnograd_core_graph
+  use gnograd_core_arithmetic, only: check_arithmetic
   use gnograd_core_kinds, only: int32, int64
   use gnograd_core_error, only: error_type, fail, check_allocation, code_value, code_index, &
     & code_memory
@@ -125,6 +126,9 @@ contains
     type(graph_type) :: graph
     integer :: status
 
+    ! here, for every operator on edges has a graph
+    call check_arithmetic(error)
+    if (allocated(error)) return
     call check(base, offsets, indices, n_src, error)
     if (allocated(error)) return
     graph%n_src = n_src

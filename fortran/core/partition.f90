@@ -6,7 +6,6 @@
 !> a piece. The cuts depend on the graph alone, never on the number of threads: sums over pieces
 !> come out the same whoever computes them.
 module gnograd_core_partition
-  use gnograd_core_arithmetic, only: check_arithmetic
   use gnograd_core_kinds, only: int64
   use gnograd_core_error, only: error_type, check_allocation
   implicit none
@@ -44,13 +43,11 @@ contains
     class(work_type), intent(out) :: self
     !> First edge of every row, 0-based, [n_rows+1]
     integer(int64), intent(in) :: offsets(0:)
-    !> Allocated if there is no memory, or no arithmetic to rely on
+    !> Allocated if there is no memory
     type(error_type), allocatable, intent(out) :: error
     integer(int64) :: n_rows, total, limit, row, stop_row, n_max, n_segments, k
     integer :: stat
 
-    call check_arithmetic(error)
-    if (allocated(error)) return
     n_rows = size(offsets, kind=int64) - 1
     total = offsets(n_rows) + n_rows
     limit = max(grain, total/max_pieces)
