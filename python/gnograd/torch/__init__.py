@@ -11,6 +11,7 @@ from gnograd.torch.attention import (
     ball_tree_order,
 )
 from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
+from gnograd.torch.edges import graph_from_edge_index, with_self_loops
 from gnograd.torch.functional import (
     agg_concat,
     agg_edge_to_edge,
@@ -33,16 +34,8 @@ from gnograd.torch.functional import (
     selected_attention,
     window_attention,
 )
-from gnograd.torch.layers import (
-    GNO,
-    GATConv,
-    GATv2Conv,
-    TransformerConv,
-    WeightedAggregation,
-    gno_pack_layers,
-    graph_from_edge_index,
-    with_self_loops,
-)
+from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
+from gnograd.torch.layers import GNO, WeightedAggregation, gno_pack_layers
 from gnograd.torch.neighbors import NeighborSearch, neighbor_search
 from gnograd.torch.neuralop import (
     GNOBlock,
