@@ -55,7 +55,7 @@ fuzz-asan: $(VENV)/installed build/sanitize/build.ninja ## The same with bounds,
 	LD_LIBRARY_PATH=$(abspath build/sanitize/fortran) \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096 \
-	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:suppressions=$(abspath tests/fuzz/ubsan.supp) \
 	$(BIN)/python tests/fuzz $(FUZZ)
 
 fpm: $(VENV)/tools ## Write the plain Fortran sources, build them with fpm, run the example
