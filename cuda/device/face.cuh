@@ -5,7 +5,7 @@
 // between sizes and workspace. A face returns the last error of its thread: one that others have
 // left there is not its own.
 #pragma once
-#include "../gnograd_cuda.h"
+#include "gnograd_cuda.h"
 #include "workspace.cuh"
 
 #define DEFINE_FACE(name, type, SIZES, faces, count, call, ...)                           \

@@ -7,7 +7,7 @@
 // begins and another ends leaves a partial result in each, and a second kernel adds these in the
 // order of the units. The cut depends on sizes alone, so results are the same bits in every run.
 #pragma once
-#include "../gnograd_cuda.h"
+#include "gnograd_cuda.h"
 #include "lanes.cuh"
 #include "workspace.cuh"
 

@@ -14,8 +14,8 @@ target = root / "fpm_src"
 if target.exists():
     shutil.rmtree(target)
 sources = [root / "gnograd.f90"]
-for folder in ("core", "kernels", "autodiff", "capi"):
-    sources += sorted(p for p in (root / folder).iterdir() if p.suffix in (".f90", ".fypp", ".c"))
+for folder in ("core", "primitives", "kernels", "autodiff", "capi"):
+    sources += sorted(p for p in (root / folder).rglob("*") if p.suffix in (".f90", ".fypp", ".c"))
 for source in sources:
     output = target / source.relative_to(root)
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: MIT
+// The graph neural operator with derivatives by the positions of the destinations.
+//
+//     out_i = s_i sum over e = (j -> i) of w_e h_j . kappa(c_e),     c_e = x_i - y_j or [x_i, y_j]
+//
+// together with its gradient and Laplacian (or Hessian) by x_i. Every edge carries the jet of its
+// hidden features through the network (jets.cuh), and each channel of the jet is summed as the
+// value is. With W = [V; b_v], f_e = [hid_e; 1] and channels c,
+//
+//     out_i^c = Z_i^c W,   Z_i^c = s_i sum_e (w_e f_e)^c (x) h_j
+//
+// and on the way back, by source, with the cotangents g_i^c,
+//
+//     P_j = sum_(e,c) (w_e f_e)^c (x) s_i g_i^c:   d_h_j = P_j W,   d_W = sum_j P_j (x) h_j
+//     Q_j = h_j W:                                 d_(w_e f_e)^c = s_i Q_j g_i^c
+//
+// A diagonal kernel has kappa_e^c = (w_e f_e)^c W instead, one number a feature.
+//
+// Edges go in slices. Rows whose edges lie in several slices, or segments of one, are added up in
+// order.
+#include "device/face.cuh"
+#include "gno/gno_network.cuh"
+#include "jet_network.cuh"
+
+namespace gnograd {
+namespace {
+
+// ---- sums with a diagonal kernel ----
+
+// out[s, c, f] = sum over the edges of a segment of x_f kappa^c_f
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    diagonal_messages(Segments segments, int64_t channels, int64_t width, Planes<S> x,
+                      Planes<S> kappa, R* out) {
+  const int64_t i = thread_number(), f = i % width, c = i / width % channels;
+  const int64_t s = i / width / channels;
+  if (s >= *segments.count) return;
+  S sum = 0;
+  for (int64_t q = segments.begin[s]; q < segments.begin[s + 1]; ++q)
+    sum += x[q * width + f] * kappa[(q * channels + c) * width + f];
+  out[i] = result(sum);
+}
+
+// out[s, f] = sum over the edges and channels of a segment of g^c_f kappa^c_f
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    diagonal_messages_back(Segments segments, int64_t channels, int64_t width, const R* g,
+                           Planes<S> kappa, R* out) {
+  const int64_t i = thread_number(), f = i % width, s = i / width;
+  if (s >= *segments.count) return;
+  S sum = 0;
+  for (int64_t p = segments.begin[s] * channels; p < segments.begin[s + 1] * channels; ++p)
+    sum += g[p * width + f] * kappa[p * width + f];
+  out[i] = result(sum);
+}
+
+// to_kappa[q, c, f] = g^c_f x_f
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    diagonal_kappa_gradient(int64_t n, int64_t channels, int64_t width, const R* g, Planes<S> x,
+                            Planes<S> to_kappa) {
+  const int64_t i = thread_number(), f = i % width, q = i / width / channels;
+  if (q < n) to_kappa.set(i, g[i] * x[q * width + f]);
+}
+
+// ---- slices ----
+
+// Null where not wanted.
+template <class R>
+struct JetsGradients {
+  R *h, *x, *y, *layers, *v, *b_v, *weight, *weight_derivatives;
+};
+
+// What both directions have of every slice.
+template <class R, class S>
+struct JetSlices {
+  const JetsProblem<R, S>& problem;
+  Csc graph;
+  bool reverse;
+  cudaStream_t stream;
+  int64_t length;
+  int32_t *rows, *begin;
+  int64_t* count;
+  Planes<S> layer, panels, x;  // W; sums or kappa; features
+  JetNetwork<R, S> network;
+
+  int64_t features() const { return problem.columns(problem.n_layers); }
+  bool full() const { return problem.kernel == kernel_full; }
+  // W for sums over neighbours of F_in features or, on the way back, of F_out; or a diagonal one
+  LayerOrder order() const {
+    if (!full()) return {1, problem.f_out, 0, 1};
+    return reverse ? LayerOrder{problem.f_out, problem.f_in, 1, problem.f_out}
+                   : LayerOrder{problem.f_in, problem.f_out, problem.f_out, 1};
+  }
+  // Numbers of an edge or, at most, a segment
+  int64_t panel() const {
+    if (!full()) return problem.channels() * problem.f_out;
+    return features() * (reverse ? problem.f_out : problem.channels() * problem.f_in);
+  }
+  // As many edges as their arrays may take room, but enough for a product
+  int64_t longest() const {
+    const int64_t numbers = JetNetwork<R, S>::numbers(problem, reverse) + panel() + problem.f_in +
+                            (problem.channels() + 1) * problem.f_out;
+    const int64_t fit = int64_t(slice_bytes / sizeof(S)) / numbers;
+    return std::max<int64_t>(1, std::min(graph.n_edges, std::clamp<int64_t>(fit, 32, 65536)));
+  }
+
+  JetSlices(const JetsProblem<R, S>& problem, bool reverse, Workspace& workspace,
+            cudaStream_t stream)
+      : problem(problem),
+        graph(reverse ? by_src(problem.graph) : by_dst(problem.graph)),
+        reverse(reverse),
+        stream(stream),
+        length(longest()),
+        rows(workspace.take<int32_t>(length)),
+        begin(workspace.take<int32_t>(length + 1)),
+        count(workspace.take<int64_t>(2)),
+        layer(order().kappa() * features(), workspace),
+        panels(length * panel(), workspace),
+        x(length * problem.f_in, workspace),
+        network(problem, length, reverse, workspace, stream) {}
+
+  void pack_last_layer() const {
+    pack_layer(order(), problem.n_hidden(), problem.v, problem.b_v, layer, stream);
+  }
+  // f(slice) for each, with its rows and segments found and its jets loaded
+  template <class F>
+  void each(F f) const {
+    for (int64_t first = 0; first < graph.n_edges; first += length) {
+      const int64_t n = std::min(length, graph.n_edges - first);
+      find_rows(graph, first, n, rows, stream);
+      const EdgeSlice slice{graph, !reverse, first, n, rows};
+      launch(find_segments, dim3(1), dim3(scan_threads), scan_bytes, stream, slice,
+             problem.jet.channels(), begin, count);
+      network.load(slice);
+      f(slice);
+    }
+  }
+  Segments segments(const EdgeSlice& slice, int64_t rows_each) const {
+    return {begin, count, slice.n, int(rows_each)};
+  }
+  template <class Target>
+  void add(const EdgeSlice& slice, int64_t width, const R* of_segments, Target target) const {
+    launch_threads(slice.n * width, stream, add_segments<R, Target>, slice, segments(slice, 1),
+                   width, of_segments, target);
+  }
+};
+
+// ---- the sums of a slice: from its jets to `of_segments`, and back ----
+
+template <class R, class S>
+class FullForward {
+  const JetSlices<R, S>& all;
+  const JetsProblem<R, S>& problem = all.problem;
+  int64_t channels = problem.channels(), features = all.features();
+  int64_t inner = problem.f_in * features;
+  Product<R> to_outputs;
+
+ public:
+  FullForward(const JetSlices<R, S>& all, Workspace& workspace)
+      : all(all), to_outputs({all.length * channels, problem.f_out, inner}, workspace) {}
+
+  void operator()(const EdgeSlice& slice, const Planes<S>& jets, R* of_segments) const {
+    const Input<R, S> x{all.x.v, all.x.d};
+    launch_threads(slice.n * problem.f_in, all.stream, gather_sources<R, S>, slice, problem.h,
+                   problem.f_in, all.x);
+    sum_segments(all.segments(slice, 1), x, problem.f_in, jets, channels * features, features,
+                 all.panels, all.stream);
+    to_outputs(ScalarTraits<S>::dual, {slice.n * channels, problem.f_out, inner, all.count + 1},
+               all.panels.rows(inner), all.layer.rows(problem.f_out), of_segments, false,
+               all.stream);
+  }
+};
+
+template <class R, class S>
+class FullReverse {
+  const JetSlices<R, S>& all;
+  const JetsProblem<R, S>& problem = all.problem;
+  int64_t f_in = problem.f_in, f_out = problem.f_out, features = all.features();
+  int64_t inner = f_out * features;
+  Product<R> to_h, to_layer, to_panels;
+
+ public:
+  FullReverse(const JetSlices<R, S>& all, Workspace& workspace)
+      : all(all),
+        to_h({all.length, f_in, inner}, workspace),
+        to_layer({inner, f_in, all.length}, workspace),
+        to_panels({all.length, inner, f_in}, workspace) {}
+
+  // Gradients to h of segments, to W (added to) and, if wanted, to the jets.
+  void operator()(const EdgeSlice& slice, const R* g, R* of_segments, R* grad_layer,
+                  bool want_jets) const {
+    constexpr bool dual = ScalarTraits<S>::dual;
+    const Planes<S>&panels = all.panels, &x = all.x;
+    const Segments by_jet = all.segments(slice, problem.channels());
+    const auto w = all.layer.rows(f_in);
+    launch_threads(slice.n * f_in, all.stream, gather_rows<R, S>, slice, all.segments(slice, 1),
+                   problem.h, f_in, x);
+    if (of_segments || grad_layer)
+      sum_segments(by_jet, Input<R, S>{g, nullptr}, f_out, all.network.features(slice), features,
+                   features, panels, all.stream);
+    if (of_segments)
+      to_h(dual, {slice.n, f_in, inner, all.count}, panels.rows(inner), w, of_segments, false,
+           all.stream);
+    if (grad_layer)
+      to_layer(dual, {inner, f_in, slice.n, nullptr, all.count}, panels.rows(inner).transposed(),
+               x.rows(f_in), grad_layer, true, all.stream);
+    if (!want_jets) return;
+    const Shape shape{slice.n, inner, f_in, all.count};
+    multiply_planes(to_panels, shape, x.rows(f_in), w.transposed(), panels, all.stream);
+    multiply_segments(by_jet, g, f_out, panels, features, all.network.grad, all.stream);
+  }
+};
+
+// kappa of every edge and channel
+template <class R, class S>
+void load_kappa(const JetSlices<R, S>& all, const EdgeSlice& slice, const Product<R>& product,
+                const Planes<S>& jets) {
+  const Shape shape{slice.n * all.problem.channels(), all.problem.f_out, all.features()};
+  const auto a = jets.rows(all.features()), b = all.layer.rows(all.problem.f_out);
+  multiply_planes(product, shape, a, b, all.panels, all.stream);
+}
+
+template <class R, class S>
+class DiagonalForward {
+  const JetSlices<R, S>& all;
+  const JetsProblem<R, S>& problem = all.problem;
+  int64_t channels = problem.channels(), width = problem.f_out;
+  Product<R> to_kappa;
+
+ public:
+  DiagonalForward(const JetSlices<R, S>& all, Workspace& workspace)
+      : all(all), to_kappa({all.length * channels, width, all.features()}, workspace) {}
+
+  void operator()(const EdgeSlice& slice, const Planes<S>& jets, R* of_segments) const {
+    launch_threads(slice.n * width, all.stream, gather_sources<R, S>, slice, problem.h, width,
+                   all.x);
+    load_kappa(all, slice, to_kappa, jets);
+    launch_threads(slice.n * channels * width, all.stream, diagonal_messages<R, S>,
+                   all.segments(slice, 1), channels, width, all.x, all.panels, of_segments);
+  }
+};
+
+template <class R, class S>
+class DiagonalReverse {
+  const JetSlices<R, S>& all;
+  const JetsProblem<R, S>& problem = all.problem;
+  int64_t channels = problem.channels(), width = problem.f_out, features = all.features();
+  Product<R> to_kappa, to_layer, to_jets;
+
+ public:
+  DiagonalReverse(const JetSlices<R, S>& all, Workspace& workspace)
+      : all(all),
+        to_kappa({all.length * channels, width, features}, workspace),
+        to_layer({features, width, all.length * channels}, workspace),
+        to_jets({all.length * channels, features, width}, workspace) {}
+
+  // Gradients to h of segments, to W (added to) and, if wanted, to the jets.
+  void operator()(const EdgeSlice& slice, const R* g, R* of_segments, R* grad_layer,
+                  bool want_jets) const {
+    const int64_t jets = slice.n * channels;
+    const Planes<S> weighted = all.network.features(slice), &panels = all.panels;
+    if (of_segments) {
+      load_kappa(all, slice, to_kappa, weighted);
+      launch_threads(slice.n * width, all.stream, diagonal_messages_back<R, S>,
+                     all.segments(slice, 1), channels, width, g, panels, of_segments);
+    }
+    if (!grad_layer && !want_jets) return;
+    launch_threads(slice.n * width, all.stream, gather_sources<R, S>, slice, problem.h, width,
+                   all.x);
+    launch_threads(jets * width, all.stream, diagonal_kappa_gradient<R, S>, slice.n, channels,
+                   width, g, all.x, panels);
+    if (grad_layer)
+      to_layer(ScalarTraits<S>::dual, {features, width, jets}, weighted.rows(features).transposed(),
+               panels.rows(width), grad_layer, true, all.stream);
+    if (!want_jets) return;
+    const Shape shape{jets, features, width};
+    const auto back = all.layer.rows(width).transposed();
+    multiply_planes(to_jets, shape, panels.rows(width), back, all.network.grad, all.stream);
+  }
+};
+
+// ---- all slices ----
+
+template <template <class, class> class Forward, class R, class S>
+int evaluate(const JetsProblem<R, S>& problem, const JetOutputs<R*>& outputs, Workspace& workspace,
+             cudaStream_t stream) {
+  const JetSlices<R, S> slices(problem, false, workspace, stream);
+  const int64_t width = problem.channels() * problem.f_out;
+  R* of_segments = workspace.take<R>(slices.length * width);
+  const Forward<R, S> sum(slices, workspace);
+  if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+
+  const int64_t n = problem.graph.n_dst * problem.f_out, d = problem.jet.d;
+  const int64_t n_second = problem.jet.order == order_hessian ? d * d : 1;
+  set_zero(outputs.out, n, stream);
+  set_zero(outputs.gradient, n * d, stream);
+  if (outputs.second) set_zero(outputs.second, n * n_second, stream);
+  slices.pack_last_layer();
+  slices.each([&](const EdgeSlice& slice) {
+    sum(slice, slices.network.features(slice), of_segments);
+    slices.add(slice, width, of_segments,
+               AddToOutputs<R>{problem.jet, outputs, problem.f_out, problem.degrees()});
+  });
+  return cudaGetLastError();
+}
+
+template <template <class, class> class Reverse, class R, class S>
+int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& cotangents,
+                  const JetsGradients<R>& grad, Workspace& workspace, cudaStream_t stream) {
+  JetSlices<R, S> slices(problem, true, workspace, stream);
+  const int64_t f_in = problem.f_in, f_out = problem.f_out, channels = problem.channels();
+  const int64_t seen = problem.width(0), layer = slices.order().kappa() * slices.features();
+  R* g = workspace.take<R>(slices.length * channels * f_out);
+  R* of_segments = workspace.take<R>(slices.length * f_in);
+  R* of_coords = workspace.take<R>(slices.length * seen);
+  R* of_edges = workspace.take<R>(problem.graph.n_edges * seen);
+  R* grad_layer = workspace.take<R>(layer);
+  const Reverse<R, S> reverse(slices, workspace);
+  if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+
+  const bool want_last = grad.v || grad.b_v, want_coords = grad.x || grad.y;
+  const bool want_jets = want_coords || grad.layers || grad.weight || grad.weight_derivatives;
+  if (grad.h) set_zero(grad.h, problem.graph.n_src * f_in, stream);
+  if (want_last) set_zero(grad_layer, layer, stream);
+  if (grad.layers)
+    set_zero(grad.layers, problem.start(problem.n_layers + 1), stream);
+  slices.pack_last_layer();
+  slices.each([&](const EdgeSlice& slice) {
+    launch_threads(slice.n * channels * f_out, stream, gather_cotangents<R>, problem.jet, slice,
+                   cotangents, f_out, problem.degrees(), g);
+    reverse(slice, g, grad.h ? of_segments : nullptr, want_last ? grad_layer : nullptr, want_jets);
+    if (grad.h) slices.add(slice, f_in, of_segments, AddToRows<R>{grad.h, f_in});
+    if (!want_jets) return;
+    slices.network.reverse(slice, grad.weight, grad.weight_derivatives, grad.layers,
+                           want_coords ? of_coords : nullptr);
+    if (want_coords)
+      launch_threads(slice.n * seen, stream, scatter_edges<R>, slice, seen, of_coords, of_edges);
+  });
+
+  if (want_last)
+    unpack_layer(slices.order(), problem.n_hidden(), grad_layer, grad.v, grad.b_v, stream);
+  const auto sum = [&](const Csc& graph, int64_t shift, R scale, R* sums) {
+    const int64_t d = problem.jet.d;
+    launch_threads(graph.n_rows * d * warp_lanes, stream, sum_edges<R>, graph, of_edges, seen,
+                   shift, d, scale, sums);
+  };
+  const bool pair = problem.geometry == geometry_pair;
+  if (grad.x) sum(by_dst(problem.graph), 0, R(1), grad.x);
+  if (grad.y) sum(by_src(problem.graph), pair ? problem.jet.d : 0, R(pair ? 1 : -1), grad.y);
+  return cudaGetLastError();
+}
+
+// ---- the four faces ----
+
+// The inputs of one call as they cross the C ABI, or their tangents.
+struct Arrays {
+  const void *h = nullptr, *x = nullptr, *y = nullptr, *layers = nullptr, *v = nullptr,
+             *b_v = nullptr, *weight = nullptr, *weight_derivatives = nullptr;
+};
+
+template <class R>
+JetOutputs<R*> outputs(void* out, void* gradient, void* second = nullptr) {
+  return {static_cast<R*>(out), static_cast<R*>(gradient), static_cast<R*>(second)};
+}
+template <class R>
+JetOutputs<const R*> cotangents(const void* out, const void* gradient,
+                                const void* second = nullptr) {
+  return {static_cast<const R*>(out), static_cast<const R*>(gradient),
+          static_cast<const R*>(second)};
+}
+template <class R>
+JetsGradients<R> gradients(void* h, void* x, void* y, void* layers, void* v, void* b_v,
+                           void* weight, void* weight_derivatives) {
+  return {static_cast<R*>(h),      static_cast<R*>(x),
+          static_cast<R*>(y),      static_cast<R*>(layers),
+          static_cast<R*>(v),      static_cast<R*>(b_v),
+          static_cast<R*>(weight), static_cast<R*>(weight_derivatives)};
+}
+
+template <class R>
+struct Faces {
+  int order;
+  const gnograd_cuda_graph* graph;
+  int64_t d, f_in, f_out, n_layers;
+  const int64_t* widths;
+  int geometry, activation, reduction, kernel;
+  Workspace workspace = {};
+  cudaStream_t stream = nullptr;
+
+  template <class S>
+  JetsProblem<R, S> problem(const Arrays& values, const Arrays& tangents = {}) const {
+    const auto input = make_input<R, S>;
+    return {*graph,
+            {order, int(d)},
+            f_in,
+            f_out,
+            n_layers,
+            widths,
+            geometry,
+            activation,
+            reduction,
+            kernel,
+            input(values.h, tangents.h),
+            input(values.x, tangents.x),
+            input(values.y, tangents.y),
+            input(values.layers, tangents.layers),
+            input(values.v, tangents.v),
+            input(values.b_v, tangents.b_v),
+            input(values.weight, tangents.weight),
+            input(values.weight_derivatives, tangents.weight_derivatives)};
+  }
+
+  template <class S>
+  int value(const JetsProblem<R, S>& problem, const JetOutputs<R*>& out) {
+    if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
+    return kernel == kernel_full ? evaluate<FullForward>(problem, out, workspace, stream)
+                                 : evaluate<DiagonalForward>(problem, out, workspace, stream);
+  }
+  template <class S>
+  int gradient(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& c,
+               const JetsGradients<R>& grad) {
+    if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
+    return kernel == kernel_full ? differentiate<FullReverse>(problem, c, grad, workspace, stream)
+                                 : differentiate<DiagonalReverse>(problem, c, grad, workspace,
+                                                                  stream);
+  }
+
+  int forward(const Arrays& in, const JetOutputs<R*>& out) { return value(problem<R>(in), out); }
+  int vjp(const JetOutputs<const R*>& c, const Arrays& in, const JetsGradients<R>& grad) {
+    return gradient(problem<R>(in), c, grad);
+  }
+  int jvp(const Arrays& in, const Arrays& along, const JetOutputs<R*>& out) {
+    return value(problem<Dual<R>>(in, along), out);
+  }
+  int hvp(const JetOutputs<const R*>& c, const Arrays& in, const Arrays& along,
+          const JetsGradients<R>& grad) {
+    return gradient(problem<Dual<R>>(in, along), c, grad);
+  }
+
+  // A face that has no memory to work in only counts what it needs.
+  size_t forward_bytes() { return forward({}, {}), workspace.bytes(); }
+  size_t vjp_bytes() { return vjp({}, {}, {}), workspace.bytes(); }
+  size_t jvp_bytes() { return jvp({}, {}, {}), workspace.bytes(); }
+  size_t hvp_bytes() { return hvp({}, {}, {}, {}), workspace.bytes(); }
+};
+
+}  // namespace
+}  // namespace gnograd
+
+using namespace gnograd;
+
+#define FACE(name, order, face, type, R, ...)                                                    \
+  DEFINE_FACE(                                                                                   \
+      name##_##face, type, GNOGRAD_CUDA_GNO_JETS,                                                \
+      (Faces<R>{order, graph, d, f_in, f_out, n_layers, widths, geometry, activation, reduction, \
+                kernel}),                                                                        \
+      face##_bytes, __VA_ARGS__)
+
+#define IN {h, x, y, layers, v, b_v, edge_weight, weight_derivatives}
+#define ALONG                                                   \
+  {h_tangent, x_tangent,   y_tangent,           layers_tangent, \
+   v_tangent, b_v_tangent, edge_weight_tangent, weight_derivatives_tangent}
+#define GRAD(R)                                                                         \
+  gradients<R>(grad_h, grad_x, grad_y, grad_layers, grad_v, grad_b_v, grad_edge_weight, \
+               grad_weight_derivatives)
+
+#define FOUR_FACES(name, order, ORDER, type, R, OUT, OUT_TANGENT, COTANGENT)               \
+  FACE(name, order, forward, type, R, forward(IN, outputs<R> OUT),                         \
+       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUTS)    \
+  FACE(name, order, vjp, type, R,                                                          \
+       vjp(cotangents<R> COTANGENT, IN, GRAD(R)),                                          \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS, \
+       GNOGRAD_CUDA_JETS_GRADIENTS)                                                        \
+  FACE(name, order, jvp, type, R, jvp(IN, ALONG, outputs<R> OUT_TANGENT),                  \
+       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_TANGENTS,                               \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUT_TANGENTS)                      \
+  FACE(name, order, hvp, type, R,                                                          \
+       hvp(cotangents<R> COTANGENT, IN, ALONG, GRAD(R)),                                   \
+       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS, \
+       GNOGRAD_CUDA_JETS_TANGENTS, GNOGRAD_CUDA_JETS_GRADIENTS)
+#define FIRST(name, order, type, R)                                                         \
+  FOUR_FACES(name, order, FIRST, type, R, (out, gradient), (out_tangent, gradient_tangent), \
+             (c_out, c_gradient))
+#define SECOND(name, order, type, R)                                \
+  FOUR_FACES(name, order, SECOND, type, R, (out, gradient, second), \
+             (out_tangent, gradient_tangent, second_tangent), (c_out, c_gradient, c_second))
+#define JETS(type, R)                                  \
+  FIRST(gno_with_gradient, order_gradient, type, R)    \
+  SECOND(gno_with_laplacian, order_laplacian, type, R) \
+  SECOND(gno_with_hessian, order_hessian, type, R)
+JETS(f32, float)
+JETS(f64, double)

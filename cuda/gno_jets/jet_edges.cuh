@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+// What nodes and edges bring to jets and take from them, for slices of edges: positions, features,
+// weights, cotangents and outputs of all channels.
+#pragma once
+#include "device/rows.cuh"
+#include "device/scan.cuh"
+#include "device/segments.cuh"
+#include "gno/gno_sum.cuh"
+#include "jets.cuh"
+
+namespace gnograd {
+
+// Edges first .. first + n - 1, ordered by one end.
+struct EdgeSlice {
+  Csc graph;
+  bool rows_are_dst;
+  int64_t first, n;
+  const int32_t* rows;  // [n]
+
+  __device__ int64_t other(int64_t q) const { return graph.indices[first + q]; }
+  __device__ int64_t dst(int64_t q) const { return rows_are_dst ? rows[q] : other(q); }
+  __device__ int64_t src(int64_t q) const { return rows_are_dst ? other(q) : rows[q]; }
+  __device__ int64_t edge(int64_t q) const { return graph.edge_of(first + q); }
+};
+
+// ---- rows within a slice ----
+
+// A longer row is several segments, so that no block of threads has much more to do than others.
+constexpr int64_t segment_length = 256;
+
+// count = {segments, segments times channels}
+static __global__ void __launch_bounds__(scan_threads)
+    find_segments(EdgeSlice slice, int channels, int32_t* begin, int64_t* count) {
+  const auto starts = [&](int64_t q) {
+    return q % segment_length == 0 || slice.rows[q] != slice.rows[q - 1];
+  };
+  scan(slice.n, starts, [&](int64_t q, int64_t before) {
+    if (q == slice.n) {
+      begin[before] = int32_t(q);
+      count[0] = before;
+      count[1] = before * channels;
+    } else if (starts(q)) {
+      begin[before] = int32_t(q);
+    }
+  });
+}
+
+// target(row, column, sum over the segments of a row of `width` numbers each): the first one does
+// it.
+template <class R, class Target>
+__global__ void __launch_bounds__(block_threads)
+    add_segments(EdgeSlice slice, Segments segments, int64_t width, const R* of_segments,
+                 Target target) {
+  const int64_t s = thread_number() / width, column = thread_number() % width;
+  const int64_t count = *segments.count;
+  if (s >= count) return;
+  const int32_t row = slice.rows[segments.begin[s]];
+  if (s > 0 && slice.rows[segments.begin[s - 1]] == row) return;
+  R sum = 0;
+  for (int64_t t = s; t < count && slice.rows[segments.begin[t]] == row; ++t)
+    sum += of_segments[t * width + column];
+  target(row, column, sum);
+}
+
+template <class R>
+struct AddToRows {
+  R* x;  // [n_rows, width]
+  int64_t width;
+  __device__ void operator()(int64_t row, int64_t column, R sum) const {
+    x[row * width + column] += sum;
+  }
+};
+
+// ---- outputs of all channels ----
+
+// Outputs, or cotangents, of which any may be null: [n_dst, F], [n_dst, d, F], and [n_dst, F] for
+// the Laplacian, [n_dst, d, d, F] for the Hessian.
+template <class P>
+struct JetOutputs {
+  P out, gradient, second;
+
+  // f(array, row of F numbers in it) for all that channel c of destination i stands for
+  template <class F>
+  __device__ void each(const Jet& jet, int64_t i, int c, F f) const {
+    const int d = jet.d;
+    if (c == 0) return f(out, i);
+    if (c <= d) return f(gradient, i * d + c - 1);
+    if (jet.order == order_laplacian) return f(second, i);
+    jet.for_pairs([&](int a, int b, int s) {
+      if (s != c) return;
+      f(second, (i * d + a - 1) * d + b - 1);
+      if (a != b) f(second, (i * d + b - 1) * d + a - 1);
+    });
+  }
+};
+
+template <class R>
+struct AddToOutputs {
+  Jet jet;
+  JetOutputs<R*> outputs;
+  int64_t width;
+  const int64_t* degrees;  // offsets of destinations for a mean, else null
+
+  __device__ void operator()(int64_t i, int64_t column, R sum) const {
+    const R scaled = scale_of<R>(degrees, i) * sum;
+    outputs.each(jet, i, int(column / width),
+                 [&](R* x, int64_t row) { x[row * width + column % width] += scaled; });
+  }
+};
+
+// g [n, channels, F] = the cotangents of every edge's destination, over its degree for a mean.
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    gather_cotangents(Jet jet, EdgeSlice slice, JetOutputs<const R*> cotangents, int64_t width,
+                      const int64_t* degrees, R* g) {
+  const int64_t i = thread_number(), f = i % width, q = i / width / jet.channels();
+  if (q >= slice.n) return;
+  R sum = 0;
+  cotangents.each(jet, slice.dst(q), int(i / width % jet.channels()), [&](const R* x, int64_t row) {
+    if (x) sum += x[row * width + f];
+  });
+  g[i] = scale_of<R>(degrees, slice.dst(q)) * sum;
+}
+
+// ---- features ----
+
+// x [n, F] = the features of every edge's source; null: 1.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    gather_sources(EdgeSlice slice, Input<R, S> h, int64_t width, Planes<S> x) {
+  const int64_t i = thread_number(), q = i / width;
+  if (q < slice.n) x.set(i, h ? h[slice.src(q) * width + i % width] : S(R(1)));
+}
+
+// x [segments, F] = the features of every segment's row.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    gather_rows(EdgeSlice slice, Segments segments, Input<R, S> h, int64_t width, Planes<S> x) {
+  const int64_t i = thread_number(), s = i / width;
+  if (s < *segments.count) x.set(i, h[slice.rows[segments.begin[s]] * width + i % width]);
+}
+
+// ---- positions ----
+
+template <class R, class S>
+struct Positions {
+  Input<R, S> x, y;  // [n_dst, d], [n_src, d]
+  bool pair;
+  int d;
+
+  __host__ __device__ int seen() const { return pair ? 2 * d : d; }
+  // What the network sees of an edge: x_i - y_j, or [x_i, y_j].
+  __device__ S operator()(const EdgeSlice& slice, int64_t q, int64_t a) const {
+    if (a >= d) return y[slice.src(q) * d + a - d];
+    const S at = x[slice.dst(q) * d + a];
+    return pair ? at : at - y[slice.src(q) * d + a];
+  }
+};
+
+// Jets of [c_e; 1]: the first d entries have derivative 1 by themselves, all other derivatives are
+// 0.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    seed_jets(Jet jet, EdgeSlice slice, Positions<R, S> positions, Planes<S> jets) {
+  const int64_t i = thread_number(), width = positions.seen() + 1, a = i % width;
+  const int64_t c = i / width % jet.channels(), q = i / width / jet.channels();
+  if (q >= slice.n) return;
+  if (c > 0) jets.set(i, S(R(c <= jet.d && a == c - 1)));
+  else jets.set(i, a == width - 1 ? S(R(1)) : positions(slice, q, a));
+}
+
+// to_edges [n_edges, width] by the edge table
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    scatter_edges(EdgeSlice slice, int64_t width, const R* x, R* to_edges) {
+  const int64_t i = thread_number(), q = i / width;
+  if (q < slice.n) to_edges[slice.edge(q) * width + i % width] = x[i];
+}
+
+// sums [n_rows, d] = scale times the sums over edges of columns shift .. shift + d - 1; a warp
+// each.
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    sum_edges(Csc graph, const R* of_edges, int64_t width, int64_t shift, int64_t d, R scale,
+              R* sums) {
+  const Group warp = this_group(warp_lanes);
+  const int64_t row = warp.number / d, a = warp.number % d;
+  if (row >= graph.n_rows) return;
+  R sum = 0;
+  for (int64_t k = graph.offsets[row] + warp.lane; k < graph.offsets[row + 1]; k += warp_lanes)
+    sum += of_edges[graph.edge_of(k) * width + shift + a];
+  sum = group_sum(sum, warp);
+  if (warp.lane == 0) sums[row * d + a] = scale * sum;
+}
+
+// ---- weights ----
+
+template <class R, class S>
+struct Weights {
+  Input<R, S> value, derivatives;  // [n_edges], [n_edges, channels - 1] or null: 0
+  int n_derivatives;
+
+  __device__ S operator()(int64_t e, int c) const {
+    if (c == 0) return value[e];
+    return derivatives ? derivatives[e * n_derivatives + c - 1] : S(R(0));
+  }
+};
+
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    weigh(Jet jet, EdgeSlice slice, Weights<R, S> weights, int64_t width, Planes<S> jets,
+          Planes<S> weighted) {
+  const int64_t q = thread_number() / width, k = thread_number() % width;
+  if (q >= slice.n) return;
+  const int64_t e = slice.edge(q);
+  jet_multiply(
+      jet, [&](int c) { return weights(e, c); }, JetIn<S>(jet, jets, width, q, k),
+      JetIn<S>(jet, weighted, width, q, k));
+}
+
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    weigh_reverse(Jet jet, EdgeSlice slice, Weights<R, S> weights, int64_t width,
+                  Planes<S> grad_weighted, Planes<S> grad) {
+  const int64_t q = thread_number() / width, k = thread_number() % width;
+  if (q >= slice.n) return;
+  const int64_t e = slice.edge(q);
+  jet_multiply_reverse(
+      jet, [&](int c) { return weights(e, c); }, JetIn<S>(jet, grad_weighted, width, q, k),
+      JetIn<S>(jet, grad, width, q, k));
+}
+
+// A warp an edge and channel.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    weight_gradients(Jet jet, EdgeSlice slice, int64_t width, Planes<S> jets,
+                     Planes<S> grad_weighted, R* grad_value, R* grad_derivatives) {
+  const Group warp = this_group(warp_lanes);
+  const int64_t q = warp.number / jet.channels();
+  const int c = int(warp.number % jet.channels());
+  if (q >= slice.n) return;
+  S sum = 0;
+  for (int64_t k = warp.lane; k < width; k += warp_lanes)
+    sum += jet_multiply_weight(jet, c, JetIn<S>(jet, jets, width, q, k),
+                               JetIn<S>(jet, grad_weighted, width, q, k));
+  sum = group_sum(sum, warp);
+  if (warp.lane != 0) return;
+  const int64_t e = slice.edge(q);
+  if (c == 0 && grad_value) grad_value[e] = result(sum);
+  if (c > 0 && grad_derivatives) grad_derivatives[e * (jet.channels() - 1) + c - 1] = result(sum);
+}
+
+}  // namespace gnograd
