@@ -18,24 +18,19 @@ from gnograd import _core
 from gnograd.backends.cpu import address
 from gnograd.backends.memory import check_results
 from gnograd.graph import Graph
-from gnograd.operator import Array, Signature, operator
+from gnograd.operator import Array, operator
 
 
 @operator(
-    lambda static: Signature(
-        inputs={
-            "x": "n_src heads*C",
-            "a": "2*heads*C",
-            "e": "n_edges D or None",
-        },
-        outputs={"y": "n_dst heads*C" if static["concat"] else "n_dst C", "z": "n_edges"},
-        arguments="graph heads C kind slope",
-        saved={
-            "y": "n_dst heads*C" if static["concat"] else "n_dst C",
-            "most": "n_dst heads" if static["kind"] == "hard" else "None",
-            "where": "int64 n_dst",
-        },
-    ),
+    inputs={
+        "x": "n_src heads*C",
+        "a": "2*heads*C",
+        "e": "n_edges D or None",
+    },
+    outputs={"y": "n_dst heads*C", "z": "n_edges"},
+    arguments="graph heads C kind slope",
+    saved={"y": "n_dst heads*C", "most": "n_dst heads", "where": "int64 n_dst"},
+    when={"concat=False": {"y": "n_dst C"}, "kind=soft": {"most": "None"}},
     choices={"kind": {"soft": 0, "hard": 5}},
 )
 def attend(

@@ -3,39 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from gnograd.graph import Graph
-from gnograd.operator import Array, Signature, operator
+from gnograd.operator import Array, operator
 
 __all__ = ["agg_concat", "agg_simple", "agg_weighted"]
 
 AGGREGATIONS = {"sum": 0, "mean": 1, "min": 2, "max": 3}
 
 
-def _saved(static: Mapping[str, Any], width: str) -> dict[str, str]:
-    """Position of the edge that won, for min and max."""
-    extreme = static["aggregation"] in ("min", "max")
-    return {"location": f"int64 n_dst {width}" if extreme else "None"}
+_SAVED = {
+    "aggregation=sum|mean": {"location": "None"},
+    "aggregation=sum|min|max": {"degree": "None"},
+}
 
 
-def _weighted_saved(static: Mapping[str, Any], out: str, width: str) -> dict[str, str]:
-    """The output, what `_saved` gives, and for the mean the sums of the weights."""
-    mean = static["aggregation"] == "mean"
-    return {"out": out, **_saved(static, width), "degree": "real n_dst" if mean else "None"}
-
-
-def _agg_weighted_signature(static: Mapping[str, Any]) -> Signature:
-    return Signature(
-        inputs={"x": "n_src D", "w": "n_edges"},
-        outputs={"out": "n_dst D"},
-        arguments="graph D aggregation",
-        saved=_weighted_saved(static, "n_dst D", "D"),
-    )
-
-
-@operator(_agg_weighted_signature, choices={"aggregation": AGGREGATIONS})
+@operator(
+    inputs={"x": "n_src D", "w": "n_edges"},
+    outputs={"out": "n_dst D"},
+    arguments="graph D aggregation",
+    saved={"out": "n_dst D", "location": "int64 n_dst D", "degree": "real n_dst"},
+    when=_SAVED,
+    choices={"aggregation": AGGREGATIONS},
+)
 def agg_weighted(x: Array, w: Array, *, graph: Graph, aggregation: str = "sum") -> Array:
     """Aggregation of neighbours with a weight an edge.
 
@@ -81,16 +70,14 @@ def agg_weighted(x: Array, w: Array, *, graph: Graph, aggregation: str = "sum") 
     """
 
 
-def _agg_simple_signature(static: Mapping[str, Any]) -> Signature:
-    return Signature(
-        inputs={"x": "n_src D or None", "e": "n_edges De or None"},
-        outputs={"out": "n_dst D+De"},
-        arguments="graph D De aggregation",
-        saved=_saved(static, "D+De"),
-    )
-
-
-@operator(_agg_simple_signature, choices={"aggregation": AGGREGATIONS})
+@operator(
+    inputs={"x": "n_src D or None", "e": "n_edges De or None"},
+    outputs={"out": "n_dst D+De"},
+    arguments="graph D De aggregation",
+    saved={"location": "int64 n_dst D+De"},
+    when=_SAVED,
+    choices={"aggregation": AGGREGATIONS},
+)
 def agg_simple(
     x: Array | None, e: Array | None = None, *, graph: Graph, aggregation: str = "sum"
 ) -> Array:
@@ -135,23 +122,20 @@ def agg_simple(
     """
 
 
-def _agg_concat_signature(static: Mapping[str, Any]) -> Signature:
-    out = "n_dst D+De+Do"
-    return Signature(
-        inputs={
-            "x": "n_src D or None",
-            "w": "n_edges or None",
-            "e": "n_edges De or None",
-            "own": "n_dst Do or None",
-        },
-        outputs={"out": out},
-        arguments="graph D De Do aggregation",
-        saved=_weighted_saved(static, out, "D+De"),
-        summed=("x", "own"),
-    )
-
-
-@operator(_agg_concat_signature, choices={"aggregation": AGGREGATIONS})
+@operator(
+    inputs={
+        "x": "n_src D or None",
+        "w": "n_edges or None",
+        "e": "n_edges De or None",
+        "own": "n_dst Do or None",
+    },
+    outputs={"out": "n_dst D+De+Do"},
+    arguments="graph D De Do aggregation",
+    saved={"out": "n_dst D+De+Do", "location": "int64 n_dst D+De", "degree": "real n_dst"},
+    when=_SAVED,
+    summed=("x", "own"),
+    choices={"aggregation": AGGREGATIONS},
+)
 def agg_concat(
     x: Array | None,
     w: Array | None = None,

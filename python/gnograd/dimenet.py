@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ParamSpec
 
 from numpy.typing import ArrayLike
 
 from gnograd.graph import Graph
-from gnograd.operator import Array, Operator, Signature, operator
+from gnograd.operator import Array, Operator, operator
 from gnograd.static import AT_LEAST_0, Limits, integer, shown
 
 __all__ = ["agg_edge_to_edge", "radial_basis"]
@@ -20,11 +20,9 @@ P = ParamSpec("P")
 
 
 @operator(
-    Signature(
-        inputs={"x": "n_edges 1", "w": "n_radial"},
-        outputs={"rbf": "n_edges n_radial", "sbf": "n_edges n_spherical*n_radial"},
-        arguments="n_edges n_spherical n_radial exponent",
-    ),
+    inputs={"x": "n_edges 1", "w": "n_radial"},
+    outputs={"rbf": "n_edges n_radial", "sbf": "n_edges n_spherical*n_radial"},
+    arguments="n_edges n_spherical n_radial exponent",
     limits=LIMITS,
 )
 def radial_basis(  # type: ignore[empty-body]
@@ -103,24 +101,18 @@ class _OnEdges(Operator[P]):
         return super().complete(static)
 
 
-def _on_edges(
-    signature: Signature, choices: Mapping[str, Mapping[str, int]]
-) -> Callable[[Callable[P, Array]], _OnEdges[P]]:
-    return lambda declaration: _OnEdges(declaration, signature, choices, LIMITS)
-
-
-@_on_edges(
-    Signature(
-        inputs={
-            "vector": "n_edges 3",
-            "rbf": "n_edges n_spherical*n_radial",
-            "embedding": "n_edges n_emb",
-            "weights": "n_spherical*n_radial+n_emb n_mid",
-        },
-        outputs={"out": "n_edges n_emb"},
-        arguments="graph n_spherical n_radial n_mid n_emb exclude",
-    ),
+@operator(
+    inputs={
+        "vector": "n_edges 3",
+        "rbf": "n_edges n_spherical*n_radial",
+        "embedding": "n_edges n_emb",
+        "weights": "n_spherical*n_radial+n_emb n_mid",
+    },
+    outputs={"out": "n_edges n_emb"},
+    arguments="graph n_spherical n_radial n_mid n_emb exclude",
     choices={"exclude": EXCLUSIONS},
+    limits=LIMITS,
+    kind=_OnEdges,
 )
 def agg_edge_to_edge(
     vector: Array,

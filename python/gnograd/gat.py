@@ -3,12 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
-
 from gnograd.graph import Graph
-from gnograd.operator import Array, Signature, operator
+from gnograd.operator import Array, operator
 from gnograd.static import AT_LEAST_1
 
 __all__ = ["mha_gat", "mha_gat_v2", "mha_simple"]
@@ -19,36 +15,29 @@ ACTIVATIONS = {
 LIMITS = {"num_heads": AT_LEAST_1}
 
 
-def _signature(
-    static: Mapping[str, Any],
-    inputs: dict[str, str],
-    arguments: str,
-    saved: Mapping[str, str] = MappingProxyType({}),
-) -> Signature:
-    """What the operators have in common. The scores of every edge could be saved, but are large."""
-    out = "n_dst num_heads*C" if static["concat_heads"] else "n_dst C"
-    return Signature(
-        inputs=inputs,
-        outputs={"out": out},
-        arguments=f"graph num_heads C {arguments}",
-        saved={"out": out, "lse": "real n_dst num_heads", "softmax_scores": "None", **saved},
-    )
+_SAVED = {
+    "out": "n_dst num_heads*C",
+    "lse": "real n_dst num_heads",
+    "softmax_scores": "real 2 num_heads n_edges",
+}
+_MEAN_OF_HEADS = {"concat_heads=False": {"out": "n_dst C"}}
 
 
-def _mha_gat_signature(static: Mapping[str, Any]) -> Signature:
-    return _signature(
-        static,
-        {
-            "x_src": "n_src num_heads*C",
-            "x_dst": "n_dst num_heads*C",
-            "a": "num_heads*(2*C+Ce)",
-            "e": "n_edges num_heads*Ce or None",
-        },
-        "Ce concat_heads activation negative_slope",
-    )
-
-
-@operator(_mha_gat_signature, choices={"activation": ACTIVATIONS}, limits=LIMITS)
+@operator(
+    inputs={
+        "x_src": "n_src num_heads*C",
+        "x_dst": "n_dst num_heads*C",
+        "a": "num_heads*(2*C+Ce)",
+        "e": "n_edges num_heads*Ce or None",
+    },
+    outputs={"out": "n_dst num_heads*C"},
+    arguments="graph num_heads C Ce concat_heads activation negative_slope",
+    saved=_SAVED,
+    offered=("softmax_scores",),
+    when=_MEAN_OF_HEADS,
+    choices={"activation": ACTIVATIONS},
+    limits=LIMITS,
+)
 def mha_gat(
     x_src: Array,
     x_dst: Array,
@@ -121,21 +110,21 @@ def mha_gat(
     """
 
 
-def _mha_gat_v2_signature(static: Mapping[str, Any]) -> Signature:
-    return _signature(
-        static,
-        {
-            "x_src": "n_src num_heads*C",
-            "x_dst": "n_dst num_heads*C",
-            "a": "num_heads*C",
-            "e": "n_edges num_heads*C or None",
-        },
-        "concat_heads activation negative_slope",
-        {"activation_scores": "None"},
-    )
-
-
-@operator(_mha_gat_v2_signature, choices={"activation": ACTIVATIONS}, limits=LIMITS)
+@operator(
+    inputs={
+        "x_src": "n_src num_heads*C",
+        "x_dst": "n_dst num_heads*C",
+        "a": "num_heads*C",
+        "e": "n_edges num_heads*C or None",
+    },
+    outputs={"out": "n_dst num_heads*C"},
+    arguments="graph num_heads C concat_heads activation negative_slope",
+    saved={**_SAVED, "activation_scores": "n_edges num_heads*C"},
+    offered=("softmax_scores", "activation_scores"),
+    when=_MEAN_OF_HEADS,
+    choices={"activation": ACTIVATIONS},
+    limits=LIMITS,
+)
 def mha_gat_v2(
     x_src: Array,
     x_dst: Array,
@@ -206,20 +195,20 @@ def mha_gat_v2(
     """
 
 
-def _mha_simple_signature(static: Mapping[str, Any]) -> Signature:
-    return _signature(
-        static,
-        {
-            "q": "n_dst num_heads*C",
-            "k": "n_src num_heads*C",
-            "v": "n_src num_heads*C",
-            "e": "n_edges num_heads*C or None",
-        },
-        "concat_heads norm_by_dim",
-    )
-
-
-@operator(_mha_simple_signature, limits=LIMITS)
+@operator(
+    inputs={
+        "q": "n_dst num_heads*C",
+        "k": "n_src num_heads*C",
+        "v": "n_src num_heads*C",
+        "e": "n_edges num_heads*C or None",
+    },
+    outputs={"out": "n_dst num_heads*C"},
+    arguments="graph num_heads C concat_heads norm_by_dim",
+    saved=_SAVED,
+    offered=("softmax_scores",),
+    when=_MEAN_OF_HEADS,
+    limits=LIMITS,
+)
 def mha_simple(
     q: Array,
     k: Array,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gnograd.backends.cpu import refuse_mask
 from gnograd.graph import Graph
-from gnograd.operator import Array, Signature, operator
+from gnograd.operator import Array, operator
 from gnograd.static import AT_LEAST_0, integer, integers
 
 __all__ = ["gno", "gno_aggregate", "gno_contract", "gno_kernel", "gno_pack", "gno_unpack"]
@@ -21,20 +21,24 @@ __all__ = ["gno", "gno_aggregate", "gno_contract", "gno_kernel", "gno_pack", "gn
 ACTIVATIONS = {"relu": 0, "gelu": 1, "silu": 2, "tanh": 3, "sin": 4, "identity": 5}
 REDUCTIONS = {"sum": 0, "mean": 1}
 KERNEL_FORMS = {"full": 0, "diagonal": 1}
+DIAGONAL = {
+    "kernel=diagonal": {
+        "F_out": "F_in", "h": "n_src F_in or None", "V": "H F_in", "b_v": "F_in"
+    }
+}  # fmt: skip
+"""A diagonal kernel has one width, and can do without source features."""
 
 
 @operator(
-    Signature(
-        inputs={
-            "coords": "n_edges d",
-            "U": "d H",
-            "b_u": "H",
-            "V": "H F_in F_out",
-            "b_v": "F_in F_out",
-        },
-        outputs={"kappa": "n_edges F_in F_out"},
-        arguments="n_edges d H F_in F_out activation",
-    ),
+    inputs={
+        "coords": "n_edges d",
+        "U": "d H",
+        "b_u": "H",
+        "V": "H F_in F_out",
+        "b_v": "F_in F_out",
+    },
+    outputs={"kappa": "n_edges F_in F_out"},
+    arguments="n_edges d H F_in F_out activation",
     choices={"activation": ACTIVATIONS},
 )
 def gno_kernel(
@@ -89,11 +93,9 @@ def gno_kernel(
 
 
 @operator(
-    Signature(
-        inputs={"h": "n_src F_in", "kappa": "n_edges F_in F_out"},
-        outputs={"out": "n_dst F_out"},
-        arguments="graph F_in F_out reduction",
-    ),
+    inputs={"h": "n_src F_in", "kappa": "n_edges F_in F_out"},
+    outputs={"out": "n_dst F_out"},
+    arguments="graph F_in F_out reduction",
     choices={"reduction": REDUCTIONS},
 )
 def gno_aggregate(h: Array, kappa: Array, *, graph: Graph, reduction: str = "sum") -> Array:
@@ -131,32 +133,19 @@ def gno_aggregate(h: Array, kappa: Array, *, graph: Graph, reduction: str = "sum
     """
 
 
-def _shapes(static: Mapping[str, Any]) -> tuple[str, str]:
-    """Kernel matrix and output width; a diagonal kernel has one width."""
-    return ("F_in F_out", "F_out") if static["kernel"] == "full" else ("F_in", "F_in")
-
-
-def _features(static: Mapping[str, Any]) -> str:
-    """Source features, which a diagonal kernel can do without."""
-    return "n_src F_in" if static["kernel"] == "full" else "n_src F_in or None"
-
-
-def _contract_signature(static: Mapping[str, Any]) -> Signature:
-    kernel, width = _shapes(static)
-    return Signature(
-        inputs={
-            "h": _features(static),
-            "hid": "n_edges H",
-            "V": f"H {kernel}",
-            "b_v": kernel,
-            "edge_weight": "n_edges or None",
-        },
-        outputs={"out": f"n_dst {width}"},
-        arguments=f"graph H F_in {width} reduction kernel",
-    )
-
-
-@operator(_contract_signature, choices={"reduction": REDUCTIONS, "kernel": KERNEL_FORMS})
+@operator(
+    inputs={
+        "h": "n_src F_in",
+        "hid": "n_edges H",
+        "V": "H F_in F_out",
+        "b_v": "F_in F_out",
+        "edge_weight": "n_edges or None",
+    },
+    outputs={"out": "n_dst F_out"},
+    arguments="graph H F_in F_out reduction kernel",
+    when=DIAGONAL,
+    choices={"reduction": REDUCTIONS, "kernel": KERNEL_FORMS},
+)
 def gno_contract(
     h: Array | None,
     hid: Array,
@@ -211,25 +200,19 @@ def gno_contract(
     """
 
 
-def _gno_signature(static: Mapping[str, Any]) -> Signature:
-    kernel, width = _shapes(static)
-    return Signature(
-        inputs={
-            "h": _features(static),
-            "coords": "n_edges d",
-            "U": "d H",
-            "b_u": "H",
-            "V": f"H {kernel}",
-            "b_v": kernel,
-            "edge_weight": "n_edges or None",
-        },
-        outputs={"out": f"n_dst {width}"},
-        arguments=f"graph d H F_in {width} activation reduction kernel",
-    )
-
-
 @operator(
-    _gno_signature,
+    inputs={
+        "h": "n_src F_in",
+        "coords": "n_edges d",
+        "U": "d H",
+        "b_u": "H",
+        "V": "H F_in F_out",
+        "b_v": "F_in F_out",
+        "edge_weight": "n_edges or None",
+    },
+    outputs={"out": "n_dst F_out"},
+    arguments="graph d H F_in F_out activation reduction kernel",
+    when=DIAGONAL,
     choices={"activation": ACTIVATIONS, "reduction": REDUCTIONS, "kernel": KERNEL_FORMS},
 )
 def gno(

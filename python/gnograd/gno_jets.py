@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ParamSpec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS, check_vector, packed
 from gnograd.graph import Graph
-from gnograd.operator import Array, Operator, Signature, operator
+from gnograd.operator import Array, operator
 from gnograd.static import AT_LEAST_0, AT_LEAST_1, integer, integers
 
 __all__ = [
@@ -31,46 +30,48 @@ CHOICES = {
     "reduction": REDUCTIONS,
     "kernel": KERNEL_FORMS,
 }
-P = ParamSpec("P")
 
 
-def _signature(second: Mapping[str, str], n_second: str, static: Mapping[str, Any]) -> Signature:
-    """Shapes, with those of the second derivatives and their number for a weight."""
-    full, widths = static["kernel"] == "full", static["widths"]
-    kernel, out = ("F_in F_out", "F_out") if full else ("F_in", "F_in")
-    seen = "2*d" if static["geometry"] == "pair" else "d"
-    return Signature(
-        inputs={
-            "h": "n_src F_in" if full else "n_src F_in or None",
-            "x": "n_dst d",
-            "y": "n_src d",
-            "layers": f"({seen}+1)*first_width+deeper_layers",
-            "V": f"last_width {kernel}",
-            "b_v": kernel,
-            "edge_weight": "n_edges or None",
-            "weight_derivatives": f"n_edges {n_second} or None",
-        },
-        outputs={
-            "out": f"n_dst {out}",
-            "gradient": f"n_dst d {out}",
-            **{name: f"{shape} {out}" for name, shape in second.items()},
-        },
-        arguments=f"graph d F_in {out} n_widths widths geometry activation reduction kernel",
-        sizes={
-            "first_width": widths[0],
-            "last_width": widths[-1],
-            "deeper_layers": sum((before + 1) * width for before, width in pairwise(widths)),
-            "n_widths": len(widths),
-        },
-    )
+_INPUTS = {
+    "h": "n_src F_in",
+    "x": "n_dst d",
+    "y": "n_src d",
+    "layers": "(d+1)*first_width+deeper_layers",
+    "V": "last_width F_in F_out",
+    "b_v": "F_in F_out",
+    "edge_weight": "n_edges or None",
+}
+_OUTPUTS = {"out": "n_dst F_out", "gradient": "n_dst d F_out"}
+_ARGUMENTS = "graph d F_in F_out n_layers widths geometry activation reduction kernel"
+_WHEN = {
+    "kernel=diagonal": {
+        "F_out": "F_in", "h": "n_src F_in or None", "V": "last_width F_in", "b_v": "F_in"
+    },
+    "geometry=pair": {"layers": "(2*d+1)*first_width+deeper_layers"},
+}  # fmt: skip
+_LIMITS = {"widths": AT_LEAST_1}
 
 
-def _operator(n_derivatives: str, **second: str) -> Callable[[Callable[P, Array]], Operator[P]]:
-    signature = partial(_signature, second, n_derivatives)
-    return operator(signature, choices=CHOICES, limits={"widths": AT_LEAST_1})
+def _sizes(static: Mapping[str, Any]) -> dict[str, int]:
+    """What the widths of the hidden layers say of the packed layers."""
+    widths = static["widths"]
+    return {
+        "first_width": widths[0],
+        "last_width": widths[-1],
+        "deeper_layers": sum((before + 1) * width for before, width in pairwise(widths)),
+        "n_layers": len(widths),
+    }
 
 
-@_operator("d+1", laplacian="n_dst")
+@operator(
+    inputs={**_INPUTS, "weight_derivatives": "n_edges d+1 or None"},
+    outputs={**_OUTPUTS, "laplacian": "n_dst F_out"},
+    arguments=_ARGUMENTS,
+    when=_WHEN,
+    sizes=_sizes,
+    choices=CHOICES,
+    limits=_LIMITS,
+)
 def gno_with_laplacian(  # type: ignore[empty-body]
     h: Array | None,
     x: Array,
@@ -177,7 +178,15 @@ def gno_with_laplacian(  # type: ignore[empty-body]
     """
 
 
-@_operator("d")
+@operator(
+    inputs={**_INPUTS, "weight_derivatives": "n_edges d or None"},
+    outputs=_OUTPUTS,
+    arguments=_ARGUMENTS,
+    when=_WHEN,
+    sizes=_sizes,
+    choices=CHOICES,
+    limits=_LIMITS,
+)
 def gno_with_gradient(  # type: ignore[empty-body]
     h: Array | None,
     x: Array,
@@ -230,7 +239,15 @@ def gno_with_gradient(  # type: ignore[empty-body]
     """
 
 
-@_operator("d+d*(d+1)//2", hessian="n_dst d d")
+@operator(
+    inputs={**_INPUTS, "weight_derivatives": "n_edges d+d*(d+1)//2 or None"},
+    outputs={**_OUTPUTS, "hessian": "n_dst d d F_out"},
+    arguments=_ARGUMENTS,
+    when=_WHEN,
+    sizes=_sizes,
+    choices=CHOICES,
+    limits=_LIMITS,
+)
 def gno_with_hessian(  # type: ignore[empty-body]
     h: Array | None,
     x: Array,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnograd.operator import Array, Signature, function, operator
+from gnograd.operator import Array, function, operator
 from gnograd.static import AT_LEAST_0, AT_LEAST_1, Limits, integer, shown
 
 __all__ = [
@@ -23,8 +23,11 @@ __all__ = [
 
 DUPLICATES = {"ignore": 0, "error": 1, "count": 2}
 _OFFSET, _WINDOW = Limits(endless=True), Limits(1, endless=True)
-_SCALE = "max(Dk,1)**-0.5"
-"""Of logits; keys without features are refused by the kernels that need some."""
+_INPUTS = {"q": "Tq Hq Dk", "k": "Tk Hk Dk", "v": "Tk Hk Dv"}
+_OUTPUTS = {"out": "Tq Hq Dv", "lse": "real Tq Hq"}
+_SEQUENCES = {"cu_q": "int64 n_sequences+1 or None", "cu_k": "int64 n_sequences+1 or None"}
+_ABSENT = {"n_sequences": "1", "scale": "max(Dk,1)**-0.5"}
+"""One sequence; keys without features are refused by the kernels that need some."""
 _COMPRESSED = {"block": AT_LEAST_1, "stride": AT_LEAST_1}
 _FAULTS = (
     (IndexError, "block_index names a block that the sequence of query {} does not have"),
@@ -32,46 +35,16 @@ _FAULTS = (
 )
 
 
-def _attention(static: Mapping[str, Any], arguments: str, outputs: str = "out") -> Signature:
-    """Signature of the three branches; `arguments` are those that come after the sizes."""
-    shapes = {"out": "Tq Hq Dv", "lse": "real Tq Hq"}
-    scale = _SCALE if static["scale"] is None else "scale"
-    arguments = arguments.replace("scale", scale).replace("n_sequences", _sequences(static))
-    return Signature(
-        inputs={"q": "Tq Hq Dk", "k": "Tk Hk Dk", "v": "Tk Hk Dv"},
-        outputs={name: shapes[name] for name in outputs.split()},
-        arguments=f"Tq Tk Hq Hk Dk Dv {arguments}",
-        saved=shapes,
-        arrays={"cu_q": "int64 n_sequences+1 or None", "cu_k": "int64 n_sequences+1 or None"},
-    )
-
-
-def _sequences(static: Mapping[str, Any]) -> str:
-    """Number of sequences: those of `cu_q` and `cu_k`, or one."""
-    return "1" if static["cu_q"] is None and static["cu_k"] is None else "n_sequences"
-
-
-def _selected(static: Mapping[str, Any]) -> Signature:
-    signature = _attention(
-        static,
-        "n n_sequences block_index cu_q cu_k block_size scale causal q_offset query_block "
-        "duplicates",
-    )
-    return signature._replace(
-        inputs={**signature.inputs, "slot_gate": "Tq Hk n or None"},
-        arrays={"block_index": "int32 (Tq+query_block-1)//query_block Hk n", **signature.arrays},
-        faults=_FAULTS if static["duplicates"] == "error" else (),
-        not_negative=("slot_gate",),
-    )
-
-
-def _window(static: Mapping[str, Any]) -> Signature:
-    window = "0" if static["window"] is None else "window"
-    return _attention(static, f"n_sequences cu_q cu_k {window} scale causal q_offset")
-
-
 @operator(
-    _selected,
+    inputs={**_INPUTS, "slot_gate": "Tq Hk n or None"},
+    outputs={"out": "Tq Hq Dv"},
+    arguments="Tq Tk Hq Hk Dk Dv n n_sequences block_index cu_q cu_k block_size scale causal "
+    "q_offset query_block duplicates",
+    saved=_OUTPUTS,
+    arrays={"block_index": "int32 (Tq+query_block-1)//query_block Hk n", **_SEQUENCES},
+    absent=_ABSENT,
+    not_negative=("slot_gate",),
+    faults={"duplicates=error": _FAULTS},
     choices={"duplicates": DUPLICATES},
     limits={"block_size": Limits(1, 256), "q_offset": _OFFSET, "query_block": _WINDOW},
 )
@@ -169,9 +142,12 @@ def selected_attention(
 
 
 @operator(
-    lambda static: _attention(
-        static, "n_sequences cu_q cu_k block stride scale causal q_offset", "out lse"
-    ),
+    inputs=_INPUTS,
+    outputs=_OUTPUTS,
+    arguments="Tq Tk Hq Hk Dk Dv n_sequences cu_q cu_k block stride scale causal q_offset",
+    saved=_OUTPUTS,
+    arrays=_SEQUENCES,
+    absent=_ABSENT,
     limits={**_COMPRESSED, "q_offset": _OFFSET},
 )
 def compressed_attention(  # type: ignore[empty-body]
@@ -222,7 +198,15 @@ def compressed_attention(  # type: ignore[empty-body]
     """
 
 
-@operator(_window, limits={"window": _WINDOW, "q_offset": _OFFSET})
+@operator(
+    inputs=_INPUTS,
+    outputs={"out": "Tq Hq Dv"},
+    arguments="Tq Tk Hq Hk Dk Dv n_sequences cu_q cu_k window scale causal q_offset",
+    saved=_OUTPUTS,
+    arrays=_SEQUENCES,
+    absent={**_ABSENT, "window": "0"},
+    limits={"window": _WINDOW, "q_offset": _OFFSET},
+)
 def window_attention(
     q: Array,
     k: Array,
@@ -273,23 +257,24 @@ def window_attention(
     """
 
 
-def _compress(static: Mapping[str, Any]) -> Signature:
-    cu, n, sizes = static["cu"], "(T>=block)*((T-block+stride)//stride)", {}
-    if static["n_compressed"] is not None:
-        n = "n_compressed"
-    elif cu is not None:
-        n = "Tc"
-        sizes[n] = int(compressed_offsets(_borders(cu), static["block"], static["stride"])[-1])
-    return Signature(
-        inputs={"x": "T H D", "w": "block H"},
-        outputs={"out": f"{n} H D"},
-        arguments=f"T H D {'1' if cu is None else 'n_sequences'} cu block stride {n}",
-        arrays={"cu": "int64 n_sequences+1 or None"},
-        sizes=sizes,
-    )
+def _compressed(static: Mapping[str, Any]) -> dict[str, int]:
+    """Compressed tokens, where they are given, or have to be counted in each sequence."""
+    n = static["n_compressed"]
+    if n is None and static["cu"] is not None:
+        cu = _borders(static["cu"])
+        n = int(compressed_offsets(cu, static["block"], static["stride"])[-1])
+    return {} if n is None else {"Tc": n}
 
 
-@operator(_compress, limits={**_COMPRESSED, "n_compressed": AT_LEAST_0})
+@operator(
+    inputs={"x": "T Hk D", "w": "block Hk"},
+    outputs={"out": "Tc Hk D"},
+    arguments="T Hk D n_sequences cu block stride Tc",
+    arrays={"cu": "int64 n_sequences+1 or None"},
+    absent={"n_sequences": "1", "Tc": "(T>=block)*((T-block+stride)//stride)"},
+    sizes=_compressed,
+    limits={**_COMPRESSED, "n_compressed": AT_LEAST_0},
+)
 def compress(
     x: Array,
     w: Array,
@@ -306,9 +291,9 @@ def compress(
 
     Parameters
     ----------
-    x : array, (T, H, D)
+    x : array, (T, Hk, D)
         Keys or values.
-    w : array, (block, H)
+    w : array, (block, Hk)
         Weights of the tokens in a block.
     block, stride : int
         Tokens behind a compressed one, and from one to the next.
@@ -320,7 +305,7 @@ def compress(
 
     Returns
     -------
-    out : array, (Tc, H, D)
+    out : array, (Tc, Hk, D)
         ``Tc = (T - block) // stride + 1``, 0 if ``T < block``, summed over the sequences; where
         those begin says `compressed_offsets`.
 
@@ -371,22 +356,11 @@ def compressed_offsets(cu: ArrayLike, block: int, stride: int) -> NDArray[np.int
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _select(static: Mapping[str, Any]) -> Signature:
-    scale = _SCALE if static["scale"] is None else "scale"
-    n_keys, sizes = "Tq", {}
+def _tokens(static: Mapping[str, Any]) -> dict[str, int]:
+    """Tokens before compression, where they are given, or the sequences tell."""
     if static["n_keys"] is not None:
-        n_keys = "n_keys"
-    elif static["cu_k"] is not None:
-        n_keys = "Tk"
-        sizes[n_keys] = int(_borders(static["cu_k"])[-1])
-    return Signature(
-        inputs={"q": "Tq Hq Dk", "k": "Tc Hk Dk", "lse": "real Tq Hq"},
-        outputs={"block_index": "int32 (Tq+query_block-1)//query_block Hk n_blocks"},
-        arguments=f"Tq Tc {n_keys} Hq Hk Dk n_blocks {_sequences(static)} cu_q cu_k block stride "
-        f"block_size {scale} causal q_offset query_block first_blocks local_blocks exclude_own",
-        arrays={"cu_q": "int64 n_sequences+1 or None", "cu_k": "int64 n_sequences+1 or None"},
-        sizes=sizes,
-    )
+        return {"Tk": static["n_keys"]}
+    return {} if static["cu_k"] is None else {"Tk": int(_borders(static["cu_k"])[-1])}
 
 
 def _borders(cu: Array) -> NDArray[Any]:
@@ -397,7 +371,13 @@ def _borders(cu: Array) -> NDArray[Any]:
 
 
 @function(
-    _select,
+    inputs={"q": "Tq Hq Dk", "k": "Tc Hk Dk", "lse": "real Tq Hq"},
+    outputs={"block_index": "int32 (Tq+query_block-1)//query_block Hk n_blocks"},
+    arguments="Tq Tc Tk Hq Hk Dk n_blocks n_sequences cu_q cu_k block stride block_size scale "
+    "causal q_offset query_block first_blocks local_blocks exclude_own",
+    arrays=_SEQUENCES,
+    absent={**_ABSENT, "Tk": "Tq"},
+    sizes=_tokens,
     limits={
         **_COMPRESSED,
         "block_size": AT_LEAST_1,

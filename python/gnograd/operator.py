@@ -3,7 +3,7 @@
 
 A `Function` has the forward face alone, an `Operator` all four. Either is declared by a function
 without a body, whose positional arguments are the (differentiable) inputs and whose keyword
-arguments are static, and by a `Signature` that says what the kernels take. Everything else is
+arguments are static, and by a `Declaration` of what the kernels take. Everything else is
 written once, here: checks of type, dtype, device and shape, memory for the results, and the order
 of arguments, which is the same for all kernels. Static arguments are converted by the types they
 are declared with (`gnograd.static`)::
@@ -20,12 +20,13 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType, ModuleType
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias, cast
+from typing import Any, Generic, ParamSpec, TypeAlias, cast
 
 import numpy as np
 
 from gnograd import shapes
 from gnograd.backends import backend_of, cpu, memory
+from gnograd.declaration import Declaration, Signature
 from gnograd.graph import Graph
 from gnograd.shapes import Shape
 from gnograd.static import Limits, converter
@@ -37,78 +38,38 @@ Array: TypeAlias = Any
 P = ParamSpec("P")
 
 
-class Signature(NamedTuple):
-    """Shapes of an operator, and what its kernels take besides arrays.
-
-    Shapes are written in the notation of `gnograd.shapes`: ``"n_edges H"``. There ``n_src``,
-    ``n_dst`` and ``n_edges`` are those of the graph, static integers are known by their names,
-    and all other sizes are read off the inputs, in their order. A size that has to be computed goes
-    into `sizes` and is named, too: what users give never becomes part of a text.
-    """
-
-    inputs: Mapping[str, str]
-    """Shapes of the inputs, in order."""
-    outputs: Mapping[str, str]
-    """Shapes of the outputs, in order."""
-    arguments: str
-    """Static arguments and sizes that the kernels take before the arrays, in order; numbers and
-    expressions of sizes where a static argument is left to its default."""
-    saved: Mapping[str, str] = MappingProxyType({})
-    """Shapes of what the forward face keeps for the vjp, in order. One with the name of an output
-    is that output; "None" is one that these static arguments do not need."""
-    arrays: Mapping[str, str] = MappingProxyType({})
-    """Shapes of static arguments that are arrays, each with its dtype."""
-    sizes: Mapping[str, int] = MappingProxyType({})
-    """Sizes that follow from static arguments, besides these themselves."""
-    not_negative: Collection[str] = ()
-    """Inputs that must not be negative; on a GPU, where the host would have to wait, it is not
-    looked for."""
-    summed: Collection[str] = ()
-    """Inputs whose gradients may be written to one array, which gets their sum."""
-
-    @property
-    def needed(self) -> list[bool]:
-        """Which of `saved` these static arguments need."""
-        return [spec != "None" for spec in self.saved.values()]
-
-    def kept(self, results: Sequence[Any]) -> list[Any]:
-        """What is saved, as far as it is needed, of all that `Function.results` tells of."""
-        names = [name for name, needed in zip(self.saved, self.needed, strict=True) if needed]
-        own = [name for name in names if name not in self.outputs]
-        by_name = dict(zip([*self.outputs, *own], results, strict=True))
-        return [by_name[name] for name in names]
-
-    faults: Sequence[tuple[type[Exception], str]] = ()
-    """What is looked for in these arrays before kernels run that cannot refuse it themselves: the
-    errors, and their messages for the item at fault."""
-
-
 def operator(
-    signature: Signature | Callable[[Mapping[str, Any]], Signature],
+    *,
     choices: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     limits: Mapping[str, Limits] = MappingProxyType({}),
+    kind: type[Operator[Any]] | None = None,
+    **shapes: Any,
 ) -> Callable[[Callable[P, Array]], Operator[P]]:
     """Make an operator of a function without a body.
 
     Parameters
     ----------
-    signature : Signature or callable
-        A callable gets the static arguments by name, where shapes depend on them.
     choices : dict of dict
         Static arguments that are chosen by name, and the codes of their choices.
     limits : dict of Limits
         What static integers may be.
+    kind : type, optional
+        `Operator`, or what extends it.
+    **shapes
+        Those of `Declaration`.
     """
-    return lambda declaration: Operator(declaration, signature, choices, limits)
+    made = Operator if kind is None else kind
+    return lambda function: made(function, Declaration(**shapes), choices, limits)
 
 
 def function(
-    signature: Signature | Callable[[Mapping[str, Any]], Signature],
+    *,
     choices: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     limits: Mapping[str, Limits] = MappingProxyType({}),
+    **shapes: Any,
 ) -> Callable[[Callable[P, Array]], Function[P]]:
     """Make a function that has no derivatives; arguments as for `operator`."""
-    return lambda declaration: Function(declaration, signature, choices, limits)
+    return lambda function: Function(function, Declaration(**shapes), choices, limits)
 
 
 class Function(Generic[P]):
@@ -147,14 +108,15 @@ class Function(Generic[P]):
 
     def __init__(
         self,
-        declaration: Callable[P, Array],
-        signature: Signature | Callable[[Mapping[str, Any]], Signature],
+        function: Callable[P, Array],
+        declaration: Declaration,
         choices: Mapping[str, Mapping[str, int]],
         limits: Mapping[str, Limits],
     ) -> None:
-        functools.update_wrapper(self, declaration)
-        self.name = declaration.__name__
-        declared = inspect.signature(declaration)
+        functools.update_wrapper(self, function)
+        self.name = function.__name__
+        self.declaration = declaration
+        declared = inspect.signature(function)
         parameters = declared.parameters.values()
         self.inputs = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
         self.static = {
@@ -168,7 +130,6 @@ class Function(Generic[P]):
             if str(declared.parameters[name].annotation).startswith("Array")
         )
         self.n_outputs = str(declared.return_annotation).count("Array")
-        self._signature = signature
         self._choices = choices
         self._converters = {
             name: self._converter(name, str(declared.parameters[name].annotation), limits)
@@ -226,7 +187,7 @@ class Function(Generic[P]):
 
     def signature(self, **static: Any) -> Signature:
         """Shapes and kernel arguments under these static arguments."""
-        return self._signature_for(self.complete(static))
+        return self.declaration.signature(self.complete(static))
 
     def results(
         self, inputs: Sequence[tuple[Shape, str] | None], **static: Any
@@ -253,7 +214,7 @@ class Function(Generic[P]):
         {'kappa': ((10, 3, 4), 'float64')}
         """
         values = self.complete(static)
-        signature = self._signature_for(values)
+        signature = self.declaration.signature(values)
         sizes = _known_sizes(values, signature)
         first = of_first = ""
         for (name, spec), given in zip(signature.inputs.items(), inputs, strict=True):
@@ -361,12 +322,10 @@ class Function(Generic[P]):
         rest = {name: value for name, value in arguments.items() if name not in self.inputs}
         return inputs + named, rest
 
-    def _signature_for(self, static: Mapping[str, Any]) -> Signature:
-        return self._signature(static) if callable(self._signature) else self._signature
-
     def _call(self, inputs: Sequence[Array], static: Mapping[str, Any]) -> _Call:
         values = self.complete(static)
-        return _Call(self.name, self._signature_for(values), inputs, values, self.codes(values))
+        signature = self.declaration.signature(values)
+        return _Call(self.name, signature, inputs, values, self.codes(values))
 
 
 class Operator(Function[P]):

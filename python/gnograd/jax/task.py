@@ -22,9 +22,10 @@ import numpy as np
 
 from gnograd import shapes
 from gnograd.backends import cpu
+from gnograd.declaration import Signature
 from gnograd.graph import Graph, graph_by_number
 from gnograd.jax import xla
-from gnograd.operator import Function, Signature, spread
+from gnograd.operator import Function, spread
 from gnograd.shapes import Shape
 
 __all__ = ["TARGET", "GraphKey", "Parts", "Problem", "Task", "number_of"]

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""The one statement of an operator: shapes, and what its kernels take besides arrays.
+
+It stands before a function without a body, in the module of the operator's family; that function's
+arguments, types, defaults and documentation belong to it. From both come the Python operator when
+the package is imported, and when it is built (by ``tools/interface``, which imports none of it) the
+C interface, its Fortran and CUDA entry points, and the operation on the tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+__all__ = ["Declaration", "Signature"]
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Signature(NamedTuple):
+    """What an operator takes and gives under certain static arguments; see `Declaration`."""
+
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    arguments: str
+    saved: Mapping[str, str] = _NOTHING
+    """"None" is one that is not kept under these static arguments."""
+    arrays: Mapping[str, str] = _NOTHING
+    sizes: Mapping[str, int] = _NOTHING
+    not_negative: Collection[str] = ()
+    summed: Collection[str] = ()
+    faults: Sequence[tuple[type[Exception], str]] = ()
+
+    @property
+    def needed(self) -> list[bool]:
+        """Which of `saved` these static arguments need."""
+        return [spec != "None" for spec in self.saved.values()]
+
+    def kept(self, results: Sequence[Any]) -> list[Any]:
+        """What is saved, as far as it is needed, of all that `Function.results` tells of."""
+        names = [name for name, needed in zip(self.saved, self.needed, strict=True) if needed]
+        own = [name for name in names if name not in self.outputs]
+        by_name = dict(zip([*self.outputs, *own], results, strict=True))
+        return [by_name[name] for name in names]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """Shapes of an operator, and what its kernels take besides arrays.
+
+    Shapes are written in the notation of `gnograd.shapes`: ``"n_edges H"``. There ``n_src``,
+    ``n_dst`` and ``n_edges`` are those of the graph, static integers are known by their names,
+    and all other sizes are read off the inputs, in their order.
+
+    A condition is ``"kernel=diagonal"``, or ``"aggregation=sum|mean"`` for several values.
+    """
+
+    inputs: Mapping[str, str]
+    """Shapes of the inputs, in order."""
+    outputs: Mapping[str, str]
+    """Shapes of the outputs, in order."""
+    arguments: str
+    """Sizes and static arguments that the kernels take before the arrays, in order."""
+    saved: Mapping[str, str] = field(default_factory=dict)
+    """Shapes of what the forward face keeps for the vjp, in order. One with the name of an output
+    is that output."""
+    offered: Collection[str] = ()
+    """Those of `saved` that kernels write and read for callers in C, and that are not kept here."""
+    arrays: Mapping[str, str] = field(default_factory=dict)
+    """Shapes of static arguments that are arrays, each with its dtype."""
+    when: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By condition, what then stands in place of the shapes of arrays; of a size, what stands in
+    place of it everywhere. "None" is an array that is not saved."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """What stands in place of a static argument that is None, and of a size that the static arrays
+    tell where they are left out: expressions of sizes."""
+    sizes: Callable[[Mapping[str, Any]], Mapping[str, int]] | None = None
+    """Sizes that have to be computed from static arguments; these win over `absent`. The Fortran
+    tape calls ``<operator>_sizes``."""
+    not_negative: Collection[str] = ()
+    """Inputs that must not be negative; on a GPU, where the host would have to wait, it is not
+    looked for."""
+    summed: Collection[str] = ()
+    """Inputs whose gradients may be written to one array, which gets their sum."""
+    faults: Mapping[str, Sequence[tuple[type[Exception], str]]] = field(default_factory=dict)
+    """By condition, what is looked for in static arrays before kernels run that cannot refuse it
+    themselves: the errors, and their messages for the item at fault."""
+
+    def signature(self, static: Mapping[str, Any]) -> Signature:
+        """Shapes and arguments under static arguments, which are complete and converted."""
+        sizes = {} if self.sizes is None else self.sizes(static)
+        changes: dict[str, str] = {}
+        for condition, replaced in self.when.items():
+            if _holds(condition, static):
+                changes.update(replaced)
+        for name, expression in self.absent.items():
+            if self._is_absent(name, static) and name not in sizes:
+                changes[name] = expression
+
+        def shape(name: str, spec: str) -> str:
+            words = changes.get(name, spec).split()
+            return " ".join(changes.get(word, word) for word in words)
+
+        def shapes(specs: Mapping[str, str]) -> dict[str, str]:
+            return {name: shape(name, spec) for name, spec in specs.items()}
+
+        return Signature(
+            inputs=shapes(self.inputs),
+            outputs=shapes(self.outputs),
+            arguments=shape("", self.arguments),
+            saved=shapes(self.saved) | dict.fromkeys(self.offered, "None"),
+            arrays=self.arrays,
+            sizes=sizes,
+            not_negative=self.not_negative,
+            summed=self.summed,
+            faults=[
+                fault
+                for condition, faults in self.faults.items()
+                if _holds(condition, static)
+                for fault in faults
+            ],
+        )
+
+    def _is_absent(self, name: str, static: Mapping[str, Any]) -> bool:
+        if name in static:
+            return static[name] is None
+        telling = [array for array, spec in self.arrays.items() if name in spec]
+        return all(static[array] is None for array in telling)
+
+
+def _holds(condition: str, static: Mapping[str, Any]) -> bool:
+    """Whether a static argument has one of the values."""
+    name, _, values = condition.partition("=")
+    return str(static[name]) in values.split("|")
