@@ -8,7 +8,7 @@ module gnograd_capi_autodiff_nsa
   use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_nsa, only: selected_attention, compressed_attention, window_attention, &
     & compress
-  use gnograd_capi_arrays, only: view
+  use gnograd_entries_arrays, only: view
   use gnograd_capi_autodiff, only: array, handle_of
   implicit none
   private

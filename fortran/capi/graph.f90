@@ -6,7 +6,7 @@ module gnograd_capi_graph
     & c_f_pointer, c_associated
   use gnograd_core_error, only: error_type, check_allocation
   use gnograd_core_graph, only: graph_type, share, release
-  use gnograd_capi_status, only: status_of
+  use gnograd_entries_status, only: status_of
   implicit none
   private
   public :: graph_from_handle

@@ -9,8 +9,15 @@
  * were, except after GNOGRAD_MEMORY, when what they hold means nothing. A handle (graph, tape,
  * optimizer) that could not be made is null. All functions may be called from several threads.
  *
- * The Python binding is generated from this file: one declaration a function, one type and one
- * name an argument.
+ * vjp: gradients to the inputs for cotangents of the outputs; jvp: tangents of the outputs for
+ * tangents t_ of the inputs; hvp: tangents of the gradients of vjp, cotangents held fixed. In jvp and
+ * hvp t_ arrays may be null (zero), in vjp and hvp grad_ arrays (not computed), of several
+ * cotangents some (zero), and what forward saves for vjp everywhere. Those for real64 (_r64) have
+ * double where those for real32 (_r32) have float.
+ *
+ * Written by tools/interface from gnograd.h.in and the operators that python/gnograd declares. The
+ * Python binding is made from this file: one declaration a function, one type and one name an
+ * argument.
  */
 #ifndef GNOGRAD_H
 #define GNOGRAD_H
@@ -93,189 +100,129 @@ enum gnograd_aggregation {
 
 int gnograd_agg_weighted_forward_r32(
     const gnograd_graph *graph, int64_t n_features, int aggregation,
-    const float *x,       /* [n_src, D] */
-    const float *w,       /* [n_edges] */
-    float *out,           /* [n_dst, D] */
-    int64_t *location,  /* [n_dst, D] or null; minimum and maximum */
-    float *degree);       /* [n_dst] or null */
+    const float *x,    /* [n_src, n_features] */
+    const float *w,    /* [n_edges] */
+    float *out,        /* [n_dst, n_features] */
+    int64_t *location, /* [n_dst, n_features] or null */
+    float *degree);    /* [n_dst] or null */
 int gnograd_agg_weighted_vjp_r32(
     const gnograd_graph *graph, int64_t n_features, int aggregation,
-    const float *cotangent,     /* [n_dst, D] */
-    const float *x, const float *w,
-    const float *out,           /* saved, or null */
-    const int64_t *location,  /* saved, or null */
-    const float *degree,        /* saved, or null */
-    float *grad_x,              /* [n_src, D] or null */
-    float *grad_w);             /* [n_edges] or null */
+    const float *cotangent, /* [n_dst, n_features] */
+    const float *x, const float *w, const float *out, const int64_t *location, const float *degree,
+    float *grad_x,          /* [n_src, n_features] or null */
+    float *grad_w);         /* [n_edges] or null */
 int gnograd_agg_weighted_jvp_r32(
-    const gnograd_graph *graph, int64_t n_features, int aggregation,
-    const float *x, const float *w,
-    const float *x_tangent,     /* [n_src, D] or null */
-    const float *w_tangent,     /* [n_edges] or null */
-    float *out_tangent);        /* [n_dst, D] */
+    const gnograd_graph *graph, int64_t n_features, int aggregation, const float *x, const float *w,
+    const float *t_x, /* [n_src, n_features] or null */
+    const float *t_w, /* [n_edges] or null */
+    float *t_out);    /* [n_dst, n_features] */
 int gnograd_agg_weighted_hvp_r32(
-    const gnograd_graph *graph, int64_t n_features, int aggregation,
-    const float *cotangent,     /* [n_dst, D] */
-    const float *x, const float *w,
-    const float *x_tangent, const float *w_tangent,  /* or null */
-    float *grad_x_tangent, float *grad_w_tangent);   /* or null */
+    const gnograd_graph *graph, int64_t n_features, int aggregation, const float *cotangent,
+    const float *x, const float *w, const float *t_x, const float *t_w, float *grad_x,
+    float *grad_w);
+int gnograd_agg_weighted_forward_r64(
+    const gnograd_graph *graph, int64_t n_features, int aggregation, const double *x,
+    const double *w, double *out, int64_t *location, double *degree);
+int gnograd_agg_weighted_vjp_r64(
+    const gnograd_graph *graph, int64_t n_features, int aggregation, const double *cotangent,
+    const double *x, const double *w, const double *out, const int64_t *location,
+    const double *degree, double *grad_x, double *grad_w);
+int gnograd_agg_weighted_jvp_r64(
+    const gnograd_graph *graph, int64_t n_features, int aggregation, const double *x,
+    const double *w, const double *t_x, const double *t_w, double *t_out);
+int gnograd_agg_weighted_hvp_r64(
+    const gnograd_graph *graph, int64_t n_features, int aggregation, const double *cotangent,
+    const double *x, const double *w, const double *t_x, const double *t_w, double *grad_x,
+    double *grad_w);
 
 int gnograd_agg_simple_forward_r32(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
-    const float *x,       /* [n_src, D] or null */
-    const float *e,       /* [n_edges, De] or null */
-    float *out,           /* [n_dst, D + De] */
-    int64_t *location); /* [n_dst, D + De] or null; minimum and maximum */
+    const float *x,     /* [n_src, n_features] or null */
+    const float *e,     /* [n_edges, n_edge_features] or null */
+    float *out,         /* [n_dst, n_features+n_edge_features] */
+    int64_t *location); /* [n_dst, n_features+n_edge_features] or null */
 int gnograd_agg_simple_vjp_r32(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
-    const float *cotangent,     /* [n_dst, D + De] */
-    const float *x, const float *e,
-    const int64_t *location,  /* saved, or null */
-    float *grad_x,              /* [n_src, D] or null */
-    float *grad_e);             /* [n_edges, De] or null */
+    const float *cotangent, /* [n_dst, n_features+n_edge_features] */
+    const float *x, const float *e, const int64_t *location,
+    float *grad_x,          /* [n_src, n_features] or null */
+    float *grad_e);         /* [n_edges, n_edge_features] or null */
 int gnograd_agg_simple_jvp_r32(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
     const float *x, const float *e,
-    const float *x_tangent, const float *e_tangent,  /* or null */
-    float *out_tangent);        /* [n_dst, D + De] */
+    const float *t_x, /* [n_src, n_features] or null */
+    const float *t_e, /* [n_edges, n_edge_features] or null */
+    float *t_out);    /* [n_dst, n_features+n_edge_features] */
 int gnograd_agg_simple_hvp_r32(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
-    const float *cotangent,     /* [n_dst, D + De] */
-    const float *x, const float *e,
-    const float *x_tangent, const float *e_tangent,  /* or null */
-    float *grad_x_tangent, float *grad_e_tangent);   /* or null; all zeros */
-
-int gnograd_agg_concat_forward_r32(
-    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
-    int64_t n_own_features, int aggregation,
-    const float *x,       /* [n_src, D] or null */
-    const float *w,       /* [n_edges] or null: all 1 */
-    const float *e,       /* [n_edges, De] or null */
-    const float *own,     /* [n_dst, Do] or null */
-    float *out,           /* [n_dst, D_out] */
-    int64_t *location,  /* [n_dst, D + De] or null; minimum and maximum */
-    float *degree);       /* [n_dst] or null */
-int gnograd_agg_concat_vjp_r32(
-    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
-    int64_t n_own_features, int aggregation,
-    const float *cotangent,     /* [n_dst, D_out] */
-    const float *x, const float *w, const float *e, const float *own,
-    const float *out,           /* saved, or null */
-    const int64_t *location,  /* saved, or null */
-    const float *degree,        /* saved, or null */
-    float *grad_x,              /* [n_src, D] or null */
-    float *grad_w,              /* [n_edges] or null */
-    float *grad_e,              /* [n_edges, De] or null */
-    float *grad_own);           /* [n_dst, Do] or null */
-int gnograd_agg_concat_jvp_r32(
-    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
-    int64_t n_own_features, int aggregation,
-    const float *x, const float *w, const float *e, const float *own,
-    const float *x_tangent, const float *w_tangent,    /* or null */
-    const float *e_tangent, const float *own_tangent,  /* or null */
-    float *out_tangent);        /* [n_dst, D_out] */
-int gnograd_agg_concat_hvp_r32(
-    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
-    int64_t n_own_features, int aggregation,
-    const float *cotangent,     /* [n_dst, D_out] */
-    const float *x, const float *w, const float *e, const float *own,
-    const float *x_tangent, const float *w_tangent,       /* or null */
-    const float *e_tangent, const float *own_tangent,     /* or null */
-    float *grad_x_tangent, float *grad_w_tangent,         /* or null */
-    float *grad_e_tangent, float *grad_own_tangent);      /* or null; all zeros */
-
-int gnograd_agg_weighted_forward_r64(
-    const gnograd_graph *graph, int64_t n_features, int aggregation,
-    const double *x,       /* [n_src, D] */
-    const double *w,       /* [n_edges] */
-    double *out,           /* [n_dst, D] */
-    int64_t *location,  /* [n_dst, D] or null; minimum and maximum */
-    double *degree);       /* [n_dst] or null */
-int gnograd_agg_weighted_vjp_r64(
-    const gnograd_graph *graph, int64_t n_features, int aggregation,
-    const double *cotangent,     /* [n_dst, D] */
-    const double *x, const double *w,
-    const double *out,           /* saved, or null */
-    const int64_t *location,  /* saved, or null */
-    const double *degree,        /* saved, or null */
-    double *grad_x,              /* [n_src, D] or null */
-    double *grad_w);             /* [n_edges] or null */
-int gnograd_agg_weighted_jvp_r64(
-    const gnograd_graph *graph, int64_t n_features, int aggregation,
-    const double *x, const double *w,
-    const double *x_tangent,     /* [n_src, D] or null */
-    const double *w_tangent,     /* [n_edges] or null */
-    double *out_tangent);        /* [n_dst, D] */
-int gnograd_agg_weighted_hvp_r64(
-    const gnograd_graph *graph, int64_t n_features, int aggregation,
-    const double *cotangent,     /* [n_dst, D] */
-    const double *x, const double *w,
-    const double *x_tangent, const double *w_tangent,  /* or null */
-    double *grad_x_tangent, double *grad_w_tangent);   /* or null */
-
+    const float *cotangent, const float *x, const float *e, const float *t_x, const float *t_e,
+    float *grad_x, float *grad_e);
 int gnograd_agg_simple_forward_r64(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
-    const double *x,       /* [n_src, D] or null */
-    const double *e,       /* [n_edges, De] or null */
-    double *out,           /* [n_dst, D + De] */
-    int64_t *location); /* [n_dst, D + De] or null; minimum and maximum */
+    const double *x, const double *e, double *out, int64_t *location);
 int gnograd_agg_simple_vjp_r64(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
-    const double *cotangent,     /* [n_dst, D + De] */
-    const double *x, const double *e,
-    const int64_t *location,  /* saved, or null */
-    double *grad_x,              /* [n_src, D] or null */
-    double *grad_e);             /* [n_edges, De] or null */
+    const double *cotangent, const double *x, const double *e, const int64_t *location,
+    double *grad_x, double *grad_e);
 int gnograd_agg_simple_jvp_r64(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
-    const double *x, const double *e,
-    const double *x_tangent, const double *e_tangent,  /* or null */
-    double *out_tangent);        /* [n_dst, D + De] */
+    const double *x, const double *e, const double *t_x, const double *t_e, double *t_out);
 int gnograd_agg_simple_hvp_r64(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
-    const double *cotangent,     /* [n_dst, D + De] */
-    const double *x, const double *e,
-    const double *x_tangent, const double *e_tangent,  /* or null */
-    double *grad_x_tangent, double *grad_e_tangent);   /* or null; all zeros */
+    const double *cotangent, const double *x, const double *e, const double *t_x, const double *t_e,
+    double *grad_x, double *grad_e);
 
+int gnograd_agg_concat_forward_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int64_t n_own_features,
+    int aggregation,
+    const float *x,    /* [n_src, n_features] or null */
+    const float *w,    /* [n_edges] or null */
+    const float *e,    /* [n_edges, n_edge_features] or null */
+    const float *own,  /* [n_dst, n_own_features] or null */
+    float *out,        /* [n_dst, n_features+n_edge_features+n_own_features] */
+    int64_t *location, /* [n_dst, n_features+n_edge_features] or null */
+    float *degree);    /* [n_dst] or null */
+int gnograd_agg_concat_vjp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int64_t n_own_features,
+    int aggregation,
+    const float *cotangent, /* [n_dst, n_features+n_edge_features+n_own_features] */
+    const float *x, const float *w, const float *e, const float *own, const float *out,
+    const int64_t *location, const float *degree,
+    float *grad_x,          /* [n_src, n_features] or null */
+    float *grad_w,          /* [n_edges] or null */
+    float *grad_e,          /* [n_edges, n_edge_features] or null */
+    float *grad_own);       /* [n_dst, n_own_features] or null */
+int gnograd_agg_concat_jvp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int64_t n_own_features,
+    int aggregation, const float *x, const float *w, const float *e, const float *own,
+    const float *t_x,   /* [n_src, n_features] or null */
+    const float *t_w,   /* [n_edges] or null */
+    const float *t_e,   /* [n_edges, n_edge_features] or null */
+    const float *t_own, /* [n_dst, n_own_features] or null */
+    float *t_out);      /* [n_dst, n_features+n_edge_features+n_own_features] */
+int gnograd_agg_concat_hvp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int64_t n_own_features,
+    int aggregation, const float *cotangent, const float *x, const float *w, const float *e,
+    const float *own, const float *t_x, const float *t_w, const float *t_e, const float *t_own,
+    float *grad_x, float *grad_w, float *grad_e, float *grad_own);
 int gnograd_agg_concat_forward_r64(
-    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
-    int64_t n_own_features, int aggregation,
-    const double *x,       /* [n_src, D] or null */
-    const double *w,       /* [n_edges] or null: all 1 */
-    const double *e,       /* [n_edges, De] or null */
-    const double *own,     /* [n_dst, Do] or null */
-    double *out,           /* [n_dst, D_out] */
-    int64_t *location,  /* [n_dst, D + De] or null; minimum and maximum */
-    double *degree);       /* [n_dst] or null */
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int64_t n_own_features,
+    int aggregation, const double *x, const double *w, const double *e, const double *own,
+    double *out, int64_t *location, double *degree);
 int gnograd_agg_concat_vjp_r64(
-    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
-    int64_t n_own_features, int aggregation,
-    const double *cotangent,     /* [n_dst, D_out] */
-    const double *x, const double *w, const double *e, const double *own,
-    const double *out,           /* saved, or null */
-    const int64_t *location,  /* saved, or null */
-    const double *degree,        /* saved, or null */
-    double *grad_x,              /* [n_src, D] or null */
-    double *grad_w,              /* [n_edges] or null */
-    double *grad_e,              /* [n_edges, De] or null */
-    double *grad_own);           /* [n_dst, Do] or null */
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int64_t n_own_features,
+    int aggregation, const double *cotangent, const double *x, const double *w, const double *e,
+    const double *own, const double *out, const int64_t *location, const double *degree,
+    double *grad_x, double *grad_w, double *grad_e, double *grad_own);
 int gnograd_agg_concat_jvp_r64(
-    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
-    int64_t n_own_features, int aggregation,
-    const double *x, const double *w, const double *e, const double *own,
-    const double *x_tangent, const double *w_tangent,    /* or null */
-    const double *e_tangent, const double *own_tangent,  /* or null */
-    double *out_tangent);        /* [n_dst, D_out] */
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int64_t n_own_features,
+    int aggregation, const double *x, const double *w, const double *e, const double *own,
+    const double *t_x, const double *t_w, const double *t_e, const double *t_own, double *t_out);
 int gnograd_agg_concat_hvp_r64(
-    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features,
-    int64_t n_own_features, int aggregation,
-    const double *cotangent,     /* [n_dst, D_out] */
-    const double *x, const double *w, const double *e, const double *own,
-    const double *x_tangent, const double *w_tangent,       /* or null */
-    const double *e_tangent, const double *own_tangent,     /* or null */
-    double *grad_x_tangent, double *grad_w_tangent,         /* or null */
-    double *grad_e_tangent, double *grad_own_tangent);      /* or null; all zeros */
+    const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int64_t n_own_features,
+    int aggregation, const double *cotangent, const double *x, const double *w, const double *e,
+    const double *own, const double *t_x, const double *t_w, const double *t_e, const double *t_own,
+    double *grad_x, double *grad_w, double *grad_e, double *grad_own);
 
 /* ---- graph attention ----
  *
@@ -310,224 +257,170 @@ enum gnograd_score_activation {
 int gnograd_mha_gat_forward_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
     int concat_heads, int activation, double negative_slope,
-    const float *x_src,     /* [n_src, D] */
-    const float *x_dst,     /* [n_dst, D] */
-    const float *a,         /* [2 D + H Ce] */
-    const float *e,         /* [n_edges, H Ce] or null */
-    float *out,             /* [n_dst, D_out] */
-    float *lse,             /* [n_dst, H] or null */
-    float *softmax_scores); /* [2, H, n_edges] or null */
+    const float *x_src,     /* [n_src, n_heads*n_channels] */
+    const float *x_dst,     /* [n_dst, n_heads*n_channels] */
+    const float *a,         /* [n_heads*(2*n_channels+n_edge_channels)] */
+    const float *e,         /* [n_edges, n_heads*n_edge_channels] or null */
+    float *out,             /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    float *lse,             /* [n_dst, n_heads] or null */
+    float *softmax_scores); /* [2, n_heads, n_edges] or null */
 int gnograd_mha_gat_vjp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
     int concat_heads, int activation, double negative_slope,
-    const float *cotangent,  /* [n_dst, D_out] */
-    const float *x_src, const float *x_dst, const float *a, const float *e,
-    const float *out,             /* saved, or null */
-    const float *lse,             /* saved, or null */
-    const float *softmax_scores,  /* saved, or null */
-    float *grad_x_src, float *grad_x_dst, float *grad_a, float *grad_e);  /* or null */
+    const float *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    const float *x_src, const float *x_dst, const float *a, const float *e, const float *out,
+    const float *lse, const float *softmax_scores,
+    float *grad_x_src,      /* [n_src, n_heads*n_channels] or null */
+    float *grad_x_dst,      /* [n_dst, n_heads*n_channels] or null */
+    float *grad_a,          /* [n_heads*(2*n_channels+n_edge_channels)] or null */
+    float *grad_e);         /* [n_edges, n_heads*n_edge_channels] or null */
 int gnograd_mha_gat_jvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
-    const float *x_src, const float *x_dst, const float *a, const float *e,
-    const float *x_src_tangent, const float *x_dst_tangent,  /* or null */
-    const float *a_tangent, const float *e_tangent,          /* or null */
-    float *out_tangent);  /* [n_dst, D_out] */
+    int concat_heads, int activation, double negative_slope, const float *x_src, const float *x_dst,
+    const float *a, const float *e,
+    const float *t_x_src, /* [n_src, n_heads*n_channels] or null */
+    const float *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
+    const float *t_a,     /* [n_heads*(2*n_channels+n_edge_channels)] or null */
+    const float *t_e,     /* [n_edges, n_heads*n_edge_channels] or null */
+    float *t_out);        /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
 int gnograd_mha_gat_hvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
-    const float *cotangent,  /* [n_dst, D_out] */
-    const float *x_src, const float *x_dst, const float *a, const float *e,
-    const float *x_src_tangent, const float *x_dst_tangent,  /* or null */
-    const float *a_tangent, const float *e_tangent,          /* or null */
-    float *grad_x_src_tangent, float *grad_x_dst_tangent,    /* or null */
-    float *grad_a_tangent, float *grad_e_tangent);           /* or null */
-
+    int concat_heads, int activation, double negative_slope, const float *cotangent,
+    const float *x_src, const float *x_dst, const float *a, const float *e, const float *t_x_src,
+    const float *t_x_dst, const float *t_a, const float *t_e, float *grad_x_src, float *grad_x_dst,
+    float *grad_a, float *grad_e);
 int gnograd_mha_gat_forward_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
-    const double *x_src,     /* [n_src, D] */
-    const double *x_dst,     /* [n_dst, D] */
-    const double *a,         /* [2 D + H Ce] */
-    const double *e,         /* [n_edges, H Ce] or null */
-    double *out,             /* [n_dst, D_out] */
-    double *lse,             /* [n_dst, H] or null */
-    double *softmax_scores); /* [2, H, n_edges] or null */
+    int concat_heads, int activation, double negative_slope, const double *x_src,
+    const double *x_dst, const double *a, const double *e, double *out, double *lse,
+    double *softmax_scores);
 int gnograd_mha_gat_vjp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
-    const double *cotangent,  /* [n_dst, D_out] */
-    const double *x_src, const double *x_dst, const double *a, const double *e,
-    const double *out,             /* saved, or null */
-    const double *lse,             /* saved, or null */
-    const double *softmax_scores,  /* saved, or null */
-    double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);  /* or null */
+    int concat_heads, int activation, double negative_slope, const double *cotangent,
+    const double *x_src, const double *x_dst, const double *a, const double *e, const double *out,
+    const double *lse, const double *softmax_scores, double *grad_x_src, double *grad_x_dst,
+    double *grad_a, double *grad_e);
 int gnograd_mha_gat_jvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
-    const double *x_src, const double *x_dst, const double *a, const double *e,
-    const double *x_src_tangent, const double *x_dst_tangent,  /* or null */
-    const double *a_tangent, const double *e_tangent,          /* or null */
-    double *out_tangent);  /* [n_dst, D_out] */
+    int concat_heads, int activation, double negative_slope, const double *x_src,
+    const double *x_dst, const double *a, const double *e, const double *t_x_src,
+    const double *t_x_dst, const double *t_a, const double *t_e, double *t_out);
 int gnograd_mha_gat_hvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
-    const double *cotangent,  /* [n_dst, D_out] */
+    int concat_heads, int activation, double negative_slope, const double *cotangent,
     const double *x_src, const double *x_dst, const double *a, const double *e,
-    const double *x_src_tangent, const double *x_dst_tangent,  /* or null */
-    const double *a_tangent, const double *e_tangent,          /* or null */
-    double *grad_x_src_tangent, double *grad_x_dst_tangent,    /* or null */
-    double *grad_a_tangent, double *grad_e_tangent);           /* or null */
+    const double *t_x_src, const double *t_x_dst, const double *t_a, const double *t_e,
+    double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);
 
 int gnograd_mha_gat_v2_forward_r32(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int activation, double negative_slope,
-    const float *x_src,     /* [n_src, D] */
-    const float *x_dst,     /* [n_dst, D] */
-    const float *a,         /* [D] */
-    const float *e,         /* [n_edges, D] or null */
-    float *out,             /* [n_dst, D_out] */
-    float *lse,             /* [n_dst, H] or null */
-    float *softmax_scores,  /* [2, H, n_edges] or null */
-    float *activation_scores); /* t = act(x_src[j] + x_dst[i] + e[p]) by position [n_edges, D]
-                              * or null */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope,
+    const float *x_src,        /* [n_src, n_heads*n_channels] */
+    const float *x_dst,        /* [n_dst, n_heads*n_channels] */
+    const float *a,            /* [n_heads*n_channels] */
+    const float *e,            /* [n_edges, n_heads*n_channels] or null */
+    float *out,                /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    float *lse,                /* [n_dst, n_heads] or null */
+    float *softmax_scores,     /* [2, n_heads, n_edges] or null */
+    float *activation_scores); /* [n_edges, n_heads*n_channels] or null */
 int gnograd_mha_gat_v2_vjp_r32(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int activation, double negative_slope,
-    const float *cotangent,  /* [n_dst, D_out] */
-    const float *x_src, const float *x_dst, const float *a, const float *e,
-    const float *out,             /* saved, or null */
-    const float *lse,             /* saved, or null */
-    const float *softmax_scores,  /* saved, or null */
-    const float *activation_scores,  /* saved, or null */
-    float *grad_x_src, float *grad_x_dst, float *grad_a, float *grad_e);  /* or null */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope,
+    const float *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    const float *x_src, const float *x_dst, const float *a, const float *e, const float *out,
+    const float *lse, const float *softmax_scores, const float *activation_scores,
+    float *grad_x_src,      /* [n_src, n_heads*n_channels] or null */
+    float *grad_x_dst,      /* [n_dst, n_heads*n_channels] or null */
+    float *grad_a,          /* [n_heads*n_channels] or null */
+    float *grad_e);         /* [n_edges, n_heads*n_channels] or null */
 int gnograd_mha_gat_v2_jvp_r32(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int activation, double negative_slope,
-    const float *x_src, const float *x_dst, const float *a, const float *e,
-    const float *x_src_tangent, const float *x_dst_tangent,  /* or null */
-    const float *a_tangent, const float *e_tangent,          /* or null */
-    float *out_tangent);  /* [n_dst, D_out] */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const float *x_src, const float *x_dst, const float *a,
+    const float *e,
+    const float *t_x_src, /* [n_src, n_heads*n_channels] or null */
+    const float *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
+    const float *t_a,     /* [n_heads*n_channels] or null */
+    const float *t_e,     /* [n_edges, n_heads*n_channels] or null */
+    float *t_out);        /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
 int gnograd_mha_gat_v2_hvp_r32(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int activation, double negative_slope,
-    const float *cotangent,  /* [n_dst, D_out] */
-    const float *x_src, const float *x_dst, const float *a, const float *e,
-    const float *x_src_tangent, const float *x_dst_tangent,  /* or null */
-    const float *a_tangent, const float *e_tangent,          /* or null */
-    float *grad_x_src_tangent, float *grad_x_dst_tangent,    /* or null */
-    float *grad_a_tangent, float *grad_e_tangent);           /* or null */
-
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const float *cotangent, const float *x_src,
+    const float *x_dst, const float *a, const float *e, const float *t_x_src, const float *t_x_dst,
+    const float *t_a, const float *t_e, float *grad_x_src, float *grad_x_dst, float *grad_a,
+    float *grad_e);
 int gnograd_mha_gat_v2_forward_r64(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int activation, double negative_slope,
-    const double *x_src,     /* [n_src, D] */
-    const double *x_dst,     /* [n_dst, D] */
-    const double *a,         /* [D] */
-    const double *e,         /* [n_edges, D] or null */
-    double *out,             /* [n_dst, D_out] */
-    double *lse,             /* [n_dst, H] or null */
-    double *softmax_scores,  /* [2, H, n_edges] or null */
-    double *activation_scores); /* t = act(x_src[j] + x_dst[i] + e[p]) by position [n_edges, D]
-                              * or null */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const double *x_src, const double *x_dst,
+    const double *a, const double *e, double *out, double *lse, double *softmax_scores,
+    double *activation_scores);
 int gnograd_mha_gat_v2_vjp_r64(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int activation, double negative_slope,
-    const double *cotangent,  /* [n_dst, D_out] */
-    const double *x_src, const double *x_dst, const double *a, const double *e,
-    const double *out,             /* saved, or null */
-    const double *lse,             /* saved, or null */
-    const double *softmax_scores,  /* saved, or null */
-    const double *activation_scores,  /* saved, or null */
-    double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);  /* or null */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const double *cotangent, const double *x_src,
+    const double *x_dst, const double *a, const double *e, const double *out, const double *lse,
+    const double *softmax_scores, const double *activation_scores, double *grad_x_src,
+    double *grad_x_dst, double *grad_a, double *grad_e);
 int gnograd_mha_gat_v2_jvp_r64(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int activation, double negative_slope,
-    const double *x_src, const double *x_dst, const double *a, const double *e,
-    const double *x_src_tangent, const double *x_dst_tangent,  /* or null */
-    const double *a_tangent, const double *e_tangent,          /* or null */
-    double *out_tangent);  /* [n_dst, D_out] */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const double *x_src, const double *x_dst,
+    const double *a, const double *e, const double *t_x_src, const double *t_x_dst,
+    const double *t_a, const double *t_e, double *t_out);
 int gnograd_mha_gat_v2_hvp_r64(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int activation, double negative_slope,
-    const double *cotangent,  /* [n_dst, D_out] */
-    const double *x_src, const double *x_dst, const double *a, const double *e,
-    const double *x_src_tangent, const double *x_dst_tangent,  /* or null */
-    const double *a_tangent, const double *e_tangent,          /* or null */
-    double *grad_x_src_tangent, double *grad_x_dst_tangent,    /* or null */
-    double *grad_a_tangent, double *grad_e_tangent);           /* or null */
-
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const double *cotangent, const double *x_src,
+    const double *x_dst, const double *a, const double *e, const double *t_x_src,
+    const double *t_x_dst, const double *t_a, const double *t_e, double *grad_x_src,
+    double *grad_x_dst, double *grad_a, double *grad_e);
 int gnograd_mha_simple_forward_r32(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int norm_by_dim,
-    const float *q,         /* [n_dst, D] */
-    const float *k,         /* [n_src, D] */
-    const float *v,         /* [n_src, D] */
-    const float *e,         /* [n_edges, D] or null */
-    float *out,             /* [n_dst, D_out] */
-    float *lse,             /* [n_dst, H] or null */
-    float *softmax_scores); /* [2, H, n_edges] or null */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim,
+    const float *q,         /* [n_dst, n_heads*n_channels] */
+    const float *k,         /* [n_src, n_heads*n_channels] */
+    const float *v,         /* [n_src, n_heads*n_channels] */
+    const float *e,         /* [n_edges, n_heads*n_channels] or null */
+    float *out,             /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    float *lse,             /* [n_dst, n_heads] or null */
+    float *softmax_scores); /* [2, n_heads, n_edges] or null */
 int gnograd_mha_simple_vjp_r32(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int norm_by_dim,
-    const float *cotangent,  /* [n_dst, D_out] */
-    const float *q, const float *k, const float *v, const float *e,
-    const float *out,             /* saved, or null */
-    const float *lse,             /* saved, or null */
-    const float *softmax_scores,  /* saved, or null */
-    float *grad_q, float *grad_k, float *grad_v, float *grad_e);  /* or null */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim,
+    const float *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    const float *q, const float *k, const float *v, const float *e, const float *out,
+    const float *lse, const float *softmax_scores,
+    float *grad_q,          /* [n_dst, n_heads*n_channels] or null */
+    float *grad_k,          /* [n_src, n_heads*n_channels] or null */
+    float *grad_v,          /* [n_src, n_heads*n_channels] or null */
+    float *grad_e);         /* [n_edges, n_heads*n_channels] or null */
 int gnograd_mha_simple_jvp_r32(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int norm_by_dim,
-    const float *q, const float *k, const float *v, const float *e,
-    const float *q_tangent, const float *k_tangent,  /* or null */
-    const float *v_tangent, const float *e_tangent,  /* or null */
-    float *out_tangent);  /* [n_dst, D_out] */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const float *q, const float *k, const float *v, const float *e,
+    const float *t_q, /* [n_dst, n_heads*n_channels] or null */
+    const float *t_k, /* [n_src, n_heads*n_channels] or null */
+    const float *t_v, /* [n_src, n_heads*n_channels] or null */
+    const float *t_e, /* [n_edges, n_heads*n_channels] or null */
+    float *t_out);    /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
 int gnograd_mha_simple_hvp_r32(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int norm_by_dim,
-    const float *cotangent,  /* [n_dst, D_out] */
-    const float *q, const float *k, const float *v, const float *e,
-    const float *q_tangent, const float *k_tangent,     /* or null */
-    const float *v_tangent, const float *e_tangent,     /* or null */
-    float *grad_q_tangent, float *grad_k_tangent,       /* or null */
-    float *grad_v_tangent, float *grad_e_tangent);      /* or null */
-
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const float *cotangent, const float *q, const float *k, const float *v,
+    const float *e, const float *t_q, const float *t_k, const float *t_v, const float *t_e,
+    float *grad_q, float *grad_k, float *grad_v, float *grad_e);
 int gnograd_mha_simple_forward_r64(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int norm_by_dim,
-    const double *q,         /* [n_dst, D] */
-    const double *k,         /* [n_src, D] */
-    const double *v,         /* [n_src, D] */
-    const double *e,         /* [n_edges, D] or null */
-    double *out,             /* [n_dst, D_out] */
-    double *lse,             /* [n_dst, H] or null */
-    double *softmax_scores); /* [2, H, n_edges] or null */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const double *q, const double *k, const double *v, const double *e,
+    double *out, double *lse, double *softmax_scores);
 int gnograd_mha_simple_vjp_r64(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int norm_by_dim,
-    const double *cotangent,  /* [n_dst, D_out] */
-    const double *q, const double *k, const double *v, const double *e,
-    const double *out,             /* saved, or null */
-    const double *lse,             /* saved, or null */
-    const double *softmax_scores,  /* saved, or null */
-    double *grad_q, double *grad_k, double *grad_v, double *grad_e);  /* or null */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const double *cotangent, const double *q, const double *k, const double *v,
+    const double *e, const double *out, const double *lse, const double *softmax_scores,
+    double *grad_q, double *grad_k, double *grad_v, double *grad_e);
 int gnograd_mha_simple_jvp_r64(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int norm_by_dim,
-    const double *q, const double *k, const double *v, const double *e,
-    const double *q_tangent, const double *k_tangent,  /* or null */
-    const double *v_tangent, const double *e_tangent,  /* or null */
-    double *out_tangent);  /* [n_dst, D_out] */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const double *q, const double *k, const double *v, const double *e,
+    const double *t_q, const double *t_k, const double *t_v, const double *t_e, double *t_out);
 int gnograd_mha_simple_hvp_r64(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels,
-    int concat_heads, int norm_by_dim,
-    const double *cotangent,  /* [n_dst, D_out] */
-    const double *q, const double *k, const double *v, const double *e,
-    const double *q_tangent, const double *k_tangent,     /* or null */
-    const double *v_tangent, const double *e_tangent,     /* or null */
-    double *grad_q_tangent, double *grad_k_tangent,       /* or null */
-    double *grad_v_tangent, double *grad_e_tangent);      /* or null */
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const double *cotangent, const double *q, const double *k, const double *v,
+    const double *e, const double *t_q, const double *t_k, const double *t_v, const double *t_e,
+    double *grad_q, double *grad_k, double *grad_v, double *grad_e);
 
 /* ---- gno: the graph neural operator sum ----
  *
@@ -537,92 +430,64 @@ int gnograd_mha_simple_hvp_r64(
  *
  * activation: relu 0, gelu 1, silu 2, tanh 3, sin 4, identity 5; reduction: sum 0, mean 1;
  * kernel: full 0, diagonal 1 (f_in = f_out = f, kappa_e multiplies h_j entry by entry).
- * Rows of edge arrays are rows of the edge table. vjp: gradients for a cotangent of out; jvp:
- * tangent of out; hvp: tangents of the gradients of vjp, cotangent held fixed.
+ * Rows of edge arrays are rows of the edge table. h may be null for a diagonal kernel only: ones.
  */
 
 int gnograd_gno_forward_r32(
-    const gnograd_graph *graph,
-    int64_t d,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int activation,
-    int reduction,
-    int kernel,
-    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
-    const float *coords,          /* [n_edges, d] */
-    const float *u,               /* [d, n_hidden] */
-    const float *b_u,             /* [n_hidden] */
-    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
-    const float *edge_weight,     /* [n_edges] or null */
-    float *out);                  /* [n_dst, f_out] */
-
+    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel,
+    const float *h,           /* [n_src, f_in] or null */
+    const float *coords,      /* [n_edges, d] */
+    const float *u,           /* [d, n_hidden] */
+    const float *b_u,         /* [n_hidden] */
+    const float *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
+    const float *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
+    const float *edge_weight, /* [n_edges] or null */
+    float *out);              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+int gnograd_gno_vjp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel,
+    const float *cotangent,   /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const float *h, const float *coords, const float *u, const float *b_u, const float *v,
+    const float *b_v, const float *edge_weight,
+    float *grad_h,            /* [n_src, f_in] or null */
+    float *grad_coords,       /* [n_edges, d] or null */
+    float *grad_u,            /* [d, n_hidden] or null */
+    float *grad_b_u,          /* [n_hidden] or null */
+    float *grad_v,            /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
+    float *grad_b_v,          /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    float *grad_edge_weight); /* [n_edges] or null */
+int gnograd_gno_jvp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const float *h, const float *coords, const float *u,
+    const float *b_u, const float *v, const float *b_v, const float *edge_weight,
+    const float *t_h,           /* [n_src, f_in] or null */
+    const float *t_coords,      /* [n_edges, d] or null */
+    const float *t_u,           /* [d, n_hidden] or null */
+    const float *t_b_u,         /* [n_hidden] or null */
+    const float *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
+    const float *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    const float *t_edge_weight, /* [n_edges] or null */
+    float *t_out);              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+int gnograd_gno_hvp_r32(
+    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const float *cotangent, const float *h,
+    const float *coords, const float *u, const float *b_u, const float *v, const float *b_v,
+    const float *edge_weight, const float *t_h, const float *t_coords, const float *t_u,
+    const float *t_b_u, const float *t_v, const float *t_b_v, const float *t_edge_weight,
+    float *grad_h, float *grad_coords, float *grad_u, float *grad_b_u, float *grad_v,
+    float *grad_b_v, float *grad_edge_weight);
 int gnograd_gno_forward_r64(
     const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
     int activation, int reduction, int kernel, const double *h, const double *coords,
     const double *u, const double *b_u, const double *v, const double *b_v,
     const double *edge_weight, double *out);
-
-int gnograd_gno_vjp_r32(
-    const gnograd_graph *graph,
-    int64_t d,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int activation,
-    int reduction,
-    int kernel,
-    const float *cotangent,       /* [n_dst, f_out] */
-    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
-    const float *coords,          /* [n_edges, d] */
-    const float *u,               /* [d, n_hidden] */
-    const float *b_u,             /* [n_hidden] */
-    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
-    const float *edge_weight,     /* [n_edges] or null */
-    float *grad_h,                /* gradients, each as its input or null */
-    float *grad_coords,
-    float *grad_u,
-    float *grad_b_u,
-    float *grad_v,
-    float *grad_b_v,
-    float *grad_edge_weight);
-
 int gnograd_gno_vjp_r64(
     const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
     int activation, int reduction, int kernel, const double *cotangent, const double *h,
-    const double *coords, const double *u, const double *b_u, const double *v,
-    const double *b_v, const double *edge_weight, double *grad_h, double *grad_coords,
-    double *grad_u, double *grad_b_u, double *grad_v, double *grad_b_v,
-    double *grad_edge_weight);
-
-int gnograd_gno_jvp_r32(
-    const gnograd_graph *graph,
-    int64_t d,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int activation,
-    int reduction,
-    int kernel,
-    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
-    const float *coords,          /* [n_edges, d] */
-    const float *u,               /* [d, n_hidden] */
-    const float *b_u,             /* [n_hidden] */
-    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
-    const float *edge_weight,     /* [n_edges] or null */
-    const float *t_h,             /* tangents, each as its input or null */
-    const float *t_coords,
-    const float *t_u,
-    const float *t_b_u,
-    const float *t_v,
-    const float *t_b_v,
-    const float *t_edge_weight,
-    float *t_out);                /* [n_dst, f_out] */
-
+    const double *coords, const double *u, const double *b_u, const double *v, const double *b_v,
+    const double *edge_weight, double *grad_h, double *grad_coords, double *grad_u,
+    double *grad_b_u, double *grad_v, double *grad_b_v, double *grad_edge_weight);
 int gnograd_gno_jvp_r64(
     const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
     int activation, int reduction, int kernel, const double *h, const double *coords,
@@ -630,143 +495,66 @@ int gnograd_gno_jvp_r64(
     const double *edge_weight, const double *t_h, const double *t_coords, const double *t_u,
     const double *t_b_u, const double *t_v, const double *t_b_v, const double *t_edge_weight,
     double *t_out);
-
-int gnograd_gno_hvp_r32(
-    const gnograd_graph *graph,
-    int64_t d,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int activation,
-    int reduction,
-    int kernel,
-    const float *cotangent,       /* [n_dst, f_out] */
-    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
-    const float *coords,          /* [n_edges, d] */
-    const float *u,               /* [d, n_hidden] */
-    const float *b_u,             /* [n_hidden] */
-    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
-    const float *edge_weight,     /* [n_edges] or null */
-    const float *t_h,             /* tangents, each as its input or null */
-    const float *t_coords,
-    const float *t_u,
-    const float *t_b_u,
-    const float *t_v,
-    const float *t_b_v,
-    const float *t_edge_weight,
-    float *grad_h,                /* tangents of the gradients, or null */
-    float *grad_coords,
-    float *grad_u,
-    float *grad_b_u,
-    float *grad_v,
-    float *grad_b_v,
-    float *grad_edge_weight);
-
 int gnograd_gno_hvp_r64(
     const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
     int activation, int reduction, int kernel, const double *cotangent, const double *h,
-    const double *coords, const double *u, const double *b_u, const double *v,
-    const double *b_v, const double *edge_weight, const double *t_h, const double *t_coords,
-    const double *t_u, const double *t_b_u, const double *t_v, const double *t_b_v,
-    const double *t_edge_weight, double *grad_h, double *grad_coords, double *grad_u,
-    double *grad_b_u, double *grad_v, double *grad_b_v, double *grad_edge_weight);
+    const double *coords, const double *u, const double *b_u, const double *v, const double *b_v,
+    const double *edge_weight, const double *t_h, const double *t_coords, const double *t_u,
+    const double *t_b_u, const double *t_v, const double *t_b_v, const double *t_edge_weight,
+    double *grad_h, double *grad_coords, double *grad_u, double *grad_b_u, double *grad_v,
+    double *grad_b_v, double *grad_edge_weight);
 
 /* ---- gno_contract: the same sum from the last hidden features of any kernel network ---- */
 
 int gnograd_gno_contract_forward_r32(
-    const gnograd_graph *graph,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int reduction,
+    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
     int kernel,
-    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
-    const float *hid,             /* [n_edges, n_hidden] */
-    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
-    const float *edge_weight,     /* [n_edges] or null */
-    float *out);                  /* [n_dst, f_out] */
-
+    const float *h,           /* [n_src, f_in] or null */
+    const float *hid,         /* [n_edges, n_hidden] */
+    const float *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
+    const float *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
+    const float *edge_weight, /* [n_edges] or null */
+    float *out);              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+int gnograd_gno_contract_vjp_r32(
+    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel,
+    const float *cotangent,   /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const float *h, const float *hid, const float *v, const float *b_v, const float *edge_weight,
+    float *grad_h,            /* [n_src, f_in] or null */
+    float *grad_hid,          /* [n_edges, n_hidden] or null */
+    float *grad_v,            /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
+    float *grad_b_v,          /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    float *grad_edge_weight); /* [n_edges] or null */
+int gnograd_gno_contract_jvp_r32(
+    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const float *h, const float *hid, const float *v, const float *b_v,
+    const float *edge_weight,
+    const float *t_h,           /* [n_src, f_in] or null */
+    const float *t_hid,         /* [n_edges, n_hidden] or null */
+    const float *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
+    const float *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    const float *t_edge_weight, /* [n_edges] or null */
+    float *t_out);              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+int gnograd_gno_contract_hvp_r32(
+    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const float *cotangent, const float *h, const float *hid, const float *v,
+    const float *b_v, const float *edge_weight, const float *t_h, const float *t_hid,
+    const float *t_v, const float *t_b_v, const float *t_edge_weight, float *grad_h,
+    float *grad_hid, float *grad_v, float *grad_b_v, float *grad_edge_weight);
 int gnograd_gno_contract_forward_r64(
     const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
     int kernel, const double *h, const double *hid, const double *v, const double *b_v,
     const double *edge_weight, double *out);
-
-int gnograd_gno_contract_vjp_r32(
-    const gnograd_graph *graph,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int reduction,
-    int kernel,
-    const float *cotangent,       /* [n_dst, f_out] */
-    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
-    const float *hid,             /* [n_edges, n_hidden] */
-    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
-    const float *edge_weight,     /* [n_edges] or null */
-    float *grad_h,                /* gradients, each as its input or null */
-    float *grad_hid,
-    float *grad_v,
-    float *grad_b_v,
-    float *grad_edge_weight);
-
 int gnograd_gno_contract_vjp_r64(
     const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
     int kernel, const double *cotangent, const double *h, const double *hid, const double *v,
-    const double *b_v, const double *edge_weight, double *grad_h, double *grad_hid,
-    double *grad_v, double *grad_b_v, double *grad_edge_weight);
-
-int gnograd_gno_contract_jvp_r32(
-    const gnograd_graph *graph,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int reduction,
-    int kernel,
-    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
-    const float *hid,             /* [n_edges, n_hidden] */
-    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
-    const float *edge_weight,     /* [n_edges] or null */
-    const float *t_h,             /* tangents, each as its input or null */
-    const float *t_hid,
-    const float *t_v,
-    const float *t_b_v,
-    const float *t_edge_weight,
-    float *t_out);                /* [n_dst, f_out] */
-
+    const double *b_v, const double *edge_weight, double *grad_h, double *grad_hid, double *grad_v,
+    double *grad_b_v, double *grad_edge_weight);
 int gnograd_gno_contract_jvp_r64(
     const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
     int kernel, const double *h, const double *hid, const double *v, const double *b_v,
     const double *edge_weight, const double *t_h, const double *t_hid, const double *t_v,
     const double *t_b_v, const double *t_edge_weight, double *t_out);
-
-int gnograd_gno_contract_hvp_r32(
-    const gnograd_graph *graph,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int reduction,
-    int kernel,
-    const float *cotangent,       /* [n_dst, f_out] */
-    const float *h,               /* [n_src, f_in]; null: ones, diagonal only */
-    const float *hid,             /* [n_edges, n_hidden] */
-    const float *v,               /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,             /* [f_in, f_out]; diagonal: [f] */
-    const float *edge_weight,     /* [n_edges] or null */
-    const float *t_h,             /* tangents, each as its input or null */
-    const float *t_hid,
-    const float *t_v,
-    const float *t_b_v,
-    const float *t_edge_weight,
-    float *grad_h,                /* tangents of the gradients, or null */
-    float *grad_hid,
-    float *grad_v,
-    float *grad_b_v,
-    float *grad_edge_weight);
-
 int gnograd_gno_contract_hvp_r64(
     const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
     int kernel, const double *cotangent, const double *h, const double *hid, const double *v,
@@ -777,98 +565,51 @@ int gnograd_gno_contract_hvp_r64(
 /* ---- gno_kernel: kappa itself, one matrix an edge ---- */
 
 int gnograd_gno_kernel_forward_r32(
-    int64_t n_edges,
-    int64_t d,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int activation,
-    const float *coords,   /* [n_edges, d] */
-    const float *u,        /* [d, n_hidden] */
-    const float *b_u,      /* [n_hidden] */
-    const float *v,        /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,      /* [f_in, f_out]; diagonal: [f] */
-    float *kappa);         /* [n_edges, f_in, f_out] */
-
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const float *coords, /* [n_edges, d] */
+    const float *u,      /* [d, n_hidden] */
+    const float *b_u,    /* [n_hidden] */
+    const float *v,      /* [n_hidden, f_in, f_out] */
+    const float *b_v,    /* [f_in, f_out] */
+    float *kappa);       /* [n_edges, f_in, f_out] */
+int gnograd_gno_kernel_vjp_r32(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const float *cotangent, /* [n_edges, f_in, f_out] */
+    const float *coords, const float *u, const float *b_u, const float *v, const float *b_v,
+    float *grad_coords,     /* [n_edges, d] or null */
+    float *grad_u,          /* [d, n_hidden] or null */
+    float *grad_b_u,        /* [n_hidden] or null */
+    float *grad_v,          /* [n_hidden, f_in, f_out] or null */
+    float *grad_b_v);       /* [f_in, f_out] or null */
+int gnograd_gno_kernel_jvp_r32(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const float *coords, const float *u, const float *b_u, const float *v, const float *b_v,
+    const float *t_coords, /* [n_edges, d] or null */
+    const float *t_u,      /* [d, n_hidden] or null */
+    const float *t_b_u,    /* [n_hidden] or null */
+    const float *t_v,      /* [n_hidden, f_in, f_out] or null */
+    const float *t_b_v,    /* [f_in, f_out] or null */
+    float *t_kappa);       /* [n_edges, f_in, f_out] */
+int gnograd_gno_kernel_hvp_r32(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const float *cotangent, const float *coords, const float *u, const float *b_u, const float *v,
+    const float *b_v, const float *t_coords, const float *t_u, const float *t_b_u, const float *t_v,
+    const float *t_b_v, float *grad_coords, float *grad_u, float *grad_b_u, float *grad_v,
+    float *grad_b_v);
 int gnograd_gno_kernel_forward_r64(
     int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
-    const double *coords, const double *u, const double *b_u, const double *v,
-    const double *b_v, double *kappa);
-
-int gnograd_gno_kernel_vjp_r32(
-    int64_t n_edges,
-    int64_t d,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int activation,
-    const float *cotangent,   /* [n_edges, f_in, f_out] */
-    const float *coords,      /* [n_edges, d] */
-    const float *u,           /* [d, n_hidden] */
-    const float *b_u,         /* [n_hidden] */
-    const float *v,           /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,         /* [f_in, f_out]; diagonal: [f] */
-    float *grad_coords,       /* gradients, each as its input or null */
-    float *grad_u,
-    float *grad_b_u,
-    float *grad_v,
-    float *grad_b_v);
-
+    const double *coords, const double *u, const double *b_u, const double *v, const double *b_v,
+    double *kappa);
 int gnograd_gno_kernel_vjp_r64(
     int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
     const double *cotangent, const double *coords, const double *u, const double *b_u,
     const double *v, const double *b_v, double *grad_coords, double *grad_u, double *grad_b_u,
     double *grad_v, double *grad_b_v);
-
-int gnograd_gno_kernel_jvp_r32(
-    int64_t n_edges,
-    int64_t d,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int activation,
-    const float *coords,     /* [n_edges, d] */
-    const float *u,          /* [d, n_hidden] */
-    const float *b_u,        /* [n_hidden] */
-    const float *v,          /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,        /* [f_in, f_out]; diagonal: [f] */
-    const float *t_coords,   /* tangents, each as its input or null */
-    const float *t_u,
-    const float *t_b_u,
-    const float *t_v,
-    const float *t_b_v,
-    float *t_kappa);         /* [n_edges, f_in, f_out] */
-
 int gnograd_gno_kernel_jvp_r64(
     int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
-    const double *coords, const double *u, const double *b_u, const double *v,
-    const double *b_v, const double *t_coords, const double *t_u, const double *t_b_u,
-    const double *t_v, const double *t_b_v, double *t_kappa);
-
-int gnograd_gno_kernel_hvp_r32(
-    int64_t n_edges,
-    int64_t d,
-    int64_t n_hidden,
-    int64_t f_in,
-    int64_t f_out,
-    int activation,
-    const float *cotangent,   /* [n_edges, f_in, f_out] */
-    const float *coords,      /* [n_edges, d] */
-    const float *u,           /* [d, n_hidden] */
-    const float *b_u,         /* [n_hidden] */
-    const float *v,           /* [n_hidden, f_in, f_out]; diagonal: [n_hidden, f] */
-    const float *b_v,         /* [f_in, f_out]; diagonal: [f] */
-    const float *t_coords,    /* tangents, each as its input or null */
-    const float *t_u,
-    const float *t_b_u,
-    const float *t_v,
-    const float *t_b_v,
-    float *grad_coords,       /* tangents of the gradients, or null */
-    float *grad_u,
-    float *grad_b_u,
-    float *grad_v,
-    float *grad_b_v);
-
+    const double *coords, const double *u, const double *b_u, const double *v, const double *b_v,
+    const double *t_coords, const double *t_u, const double *t_b_u, const double *t_v,
+    const double *t_b_v, double *t_kappa);
 int gnograd_gno_kernel_hvp_r64(
     int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
     const double *cotangent, const double *coords, const double *u, const double *b_u,
@@ -879,66 +620,39 @@ int gnograd_gno_kernel_hvp_r64(
 /* ---- gno_aggregate: sum or mean of h_j . kappa_e with a given kappa ---- */
 
 int gnograd_gno_aggregate_forward_r32(
-    const gnograd_graph *graph,
-    int64_t f_in,
-    int64_t f_out,
-    int reduction,
-    const float *h,               /* [n_src, f_in] */
-    const float *kappa,           /* [n_edges, f_in, f_out] */
-    float *out);                  /* [n_dst, f_out] */
-
+    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction,
+    const float *h,     /* [n_src, f_in] */
+    const float *kappa, /* [n_edges, f_in, f_out] */
+    float *out);        /* [n_dst, f_out] */
+int gnograd_gno_aggregate_vjp_r32(
+    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction,
+    const float *cotangent, /* [n_dst, f_out] */
+    const float *h, const float *kappa,
+    float *grad_h,          /* [n_src, f_in] or null */
+    float *grad_kappa);     /* [n_edges, f_in, f_out] or null */
+int gnograd_gno_aggregate_jvp_r32(
+    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction, const float *h,
+    const float *kappa,
+    const float *t_h,     /* [n_src, f_in] or null */
+    const float *t_kappa, /* [n_edges, f_in, f_out] or null */
+    float *t_out);        /* [n_dst, f_out] */
+int gnograd_gno_aggregate_hvp_r32(
+    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction, const float *cotangent,
+    const float *h, const float *kappa, const float *t_h, const float *t_kappa, float *grad_h,
+    float *grad_kappa);
 int gnograd_gno_aggregate_forward_r64(
     const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction, const double *h,
     const double *kappa, double *out);
-
-int gnograd_gno_aggregate_vjp_r32(
-    const gnograd_graph *graph,
-    int64_t f_in,
-    int64_t f_out,
-    int reduction,
-    const float *cotangent,       /* [n_dst, f_out] */
-    const float *h,               /* [n_src, f_in] */
-    const float *kappa,           /* [n_edges, f_in, f_out] */
-    float *grad_h,                /* gradients, each as its input or null */
-    float *grad_kappa);
-
 int gnograd_gno_aggregate_vjp_r64(
-    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction,
-    const double *cotangent, const double *h, const double *kappa, double *grad_h,
-    double *grad_kappa);
-
-int gnograd_gno_aggregate_jvp_r32(
-    const gnograd_graph *graph,
-    int64_t f_in,
-    int64_t f_out,
-    int reduction,
-    const float *h,               /* [n_src, f_in] */
-    const float *kappa,           /* [n_edges, f_in, f_out] */
-    const float *t_h,             /* tangents, each as its input or null */
-    const float *t_kappa,
-    float *t_out);                /* [n_dst, f_out] */
-
+    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction, const double *cotangent,
+    const double *h, const double *kappa, double *grad_h, double *grad_kappa);
 int gnograd_gno_aggregate_jvp_r64(
     const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction, const double *h,
     const double *kappa, const double *t_h, const double *t_kappa, double *t_out);
-
-int gnograd_gno_aggregate_hvp_r32(
-    const gnograd_graph *graph,
-    int64_t f_in,
-    int64_t f_out,
-    int reduction,
-    const float *cotangent,       /* [n_dst, f_out] */
-    const float *h,               /* [n_src, f_in] */
-    const float *kappa,           /* [n_edges, f_in, f_out] */
-    const float *t_h,             /* tangents, each as its input or null */
-    const float *t_kappa,
-    float *grad_h,                /* tangents of the gradients, or null */
-    float *grad_kappa);
-
 int gnograd_gno_aggregate_hvp_r64(
-    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction,
-    const double *cotangent, const double *h, const double *kappa, const double *t_h,
-    const double *t_kappa, double *grad_h, double *grad_kappa);
+    const gnograd_graph *graph, int64_t f_in, int64_t f_out, int reduction, const double *cotangent,
+    const double *h, const double *kappa, const double *t_h, const double *t_kappa, double *grad_h,
+    double *grad_kappa);
 
 /* ---- gno_with_gradient, gno_with_laplacian, gno_with_hessian ----
  *
@@ -952,62 +666,55 @@ int gnograd_gno_aggregate_hvp_r64(
  * layers; layers is [U_1 | b_1 | U_2 | b_2 | ...], U_l as [width before, width], with the width d or
  * 2 d before the first. A weight may depend on x_i: weight_derivatives has its gradient and its
  * Laplacian, or the upper triangle of its Hessian row by row, for every edge; null: 0.
- * Of several cotangents some may be null. Only the first function is explained.
  */
 
 int gnograd_gno_with_laplacian_forward_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths,            /* [n_layers] */
+    const int64_t *widths,           /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const float *h,                   /* [n_src, f_in]; null: ones, diagonal only */
-    const float *x,                   /* [n_dst, d] */
-    const float *y,                   /* [n_src, d] */
-    const float *layers,              /* packed hidden layers */
-    const float *v,                   /* [width, f_in, f_out]; diagonal: [width, f] */
-    const float *b_v,                 /* [f_in, f_out]; diagonal: [f] */
-    const float *edge_weight,         /* [n_edges] or null */
-    const float *weight_derivatives,  /* [n_edges, d+1] or null; gradient: d; hessian: d+d(d+1)/2 */
-    float *out,                       /* [n_dst, f_out] */
-    float *gradient,                  /* [n_dst, d, f_out] */
-    float *laplacian);                /* [n_dst, f_out]; hessian: [n_dst, d, d, f_out] */
-int gnograd_gno_with_laplacian_forward_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *h, const double *x, const double *y, const double *layers, const double *v,
-    const double *b_v, const double *edge_weight, const double *weight_derivatives, double *out,
-    double *gradient, double *laplacian);
+    const float *h,                  /* [n_src, f_in] or null */
+    const float *x,                  /* [n_dst, d] */
+    const float *y,                  /* [n_src, d] */
+    const float *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
+    const float *v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] */
+    const float *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
+    const float *edge_weight,        /* [n_edges] or null */
+    const float *weight_derivatives, /* [n_edges, d+1] or null */
+    float *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    float *laplacian);               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
 int gnograd_gno_with_laplacian_vjp_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const float *c_out, const float *c_gradient, const float *c_laplacian, const float *h,
-    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
-    const float *edge_weight, const float *weight_derivatives, float *grad_h, float *grad_x,
-    float *grad_y, float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
-    float *grad_weight_derivatives);
-int gnograd_gno_with_laplacian_vjp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *c_out, const double *c_gradient, const double *c_laplacian, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
-    double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v,
-    double *grad_edge_weight, double *grad_weight_derivatives);
+    const float *c_out,              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const float *c_gradient,         /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
+    const float *c_laplacian,        /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const float *h, const float *x, const float *y, const float *layers, const float *v,
+    const float *b_v, const float *edge_weight, const float *weight_derivatives,
+    float *grad_h,                   /* [n_src, f_in] or null */
+    float *grad_x,                   /* [n_dst, d] or null */
+    float *grad_y,                   /* [n_src, d] or null */
+    float *grad_layers,              /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    float *grad_v,                   /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    float *grad_b_v,                 /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    float *grad_edge_weight,         /* [n_edges] or null */
+    float *grad_weight_derivatives); /* [n_edges, d+1] or null */
 int gnograd_gno_with_laplacian_jvp_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
     const float *x, const float *y, const float *layers, const float *v, const float *b_v,
-    const float *edge_weight, const float *weight_derivatives, const float *t_h, const float *t_x,
-    const float *t_y, const float *t_layers, const float *t_v, const float *t_b_v,
-    const float *t_edge_weight, const float *t_weight_derivatives, float *t_out, float *t_gradient,
-    float *t_laplacian);
-int gnograd_gno_with_laplacian_jvp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *h, const double *x, const double *y, const double *layers, const double *v,
-    const double *b_v, const double *edge_weight, const double *weight_derivatives,
-    const double *t_h, const double *t_x, const double *t_y, const double *t_layers,
-    const double *t_v, const double *t_b_v, const double *t_edge_weight,
-    const double *t_weight_derivatives, double *t_out, double *t_gradient, double *t_laplacian);
+    const float *edge_weight, const float *weight_derivatives,
+    const float *t_h,                  /* [n_src, f_in] or null */
+    const float *t_x,                  /* [n_dst, d] or null */
+    const float *t_y,                  /* [n_src, d] or null */
+    const float *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    const float *t_v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    const float *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    const float *t_edge_weight,        /* [n_edges] or null */
+    const float *t_weight_derivatives, /* [n_edges, d+1] or null */
+    float *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    float *t_laplacian);               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
 int gnograd_gno_with_laplacian_hvp_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel,
@@ -1018,6 +725,28 @@ int gnograd_gno_with_laplacian_hvp_r32(
     const float *t_edge_weight, const float *t_weight_derivatives, float *grad_h, float *grad_x,
     float *grad_y, float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
     float *grad_weight_derivatives);
+int gnograd_gno_with_laplacian_forward_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, double *out, double *gradient,
+    double *laplacian);
+int gnograd_gno_with_laplacian_vjp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *c_out, const double *c_gradient, const double *c_laplacian, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
+    double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v, double *grad_edge_weight,
+    double *grad_weight_derivatives);
+int gnograd_gno_with_laplacian_jvp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, const double *t_h,
+    const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
+    const double *t_b_v, const double *t_edge_weight, const double *t_weight_derivatives,
+    double *t_out, double *t_gradient, double *t_laplacian);
 int gnograd_gno_with_laplacian_hvp_r64(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel,
@@ -1031,46 +760,48 @@ int gnograd_gno_with_laplacian_hvp_r64(
 
 int gnograd_gno_with_gradient_forward_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
-    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
-    const float *edge_weight, const float *weight_derivatives, float *out, float *gradient);
-int gnograd_gno_with_gradient_forward_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *h, const double *x, const double *y, const double *layers, const double *v,
-    const double *b_v, const double *edge_weight, const double *weight_derivatives, double *out,
-    double *gradient);
+    const int64_t *widths,           /* [n_layers] */
+    int geometry, int activation, int reduction, int kernel,
+    const float *h,                  /* [n_src, f_in] or null */
+    const float *x,                  /* [n_dst, d] */
+    const float *y,                  /* [n_src, d] */
+    const float *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
+    const float *v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] */
+    const float *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
+    const float *edge_weight,        /* [n_edges] or null */
+    const float *weight_derivatives, /* [n_edges, d] or null */
+    float *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *gradient);                /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
 int gnograd_gno_with_gradient_vjp_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const float *c_out, const float *c_gradient, const float *h, const float *x, const float *y,
-    const float *layers, const float *v, const float *b_v, const float *edge_weight,
-    const float *weight_derivatives, float *grad_h, float *grad_x, float *grad_y,
-    float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
-    float *grad_weight_derivatives);
-int gnograd_gno_with_gradient_vjp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *c_out, const double *c_gradient, const double *h, const double *x,
-    const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
-    double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v,
-    double *grad_edge_weight, double *grad_weight_derivatives);
+    const float *c_out,              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const float *c_gradient,         /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
+    const float *h, const float *x, const float *y, const float *layers, const float *v,
+    const float *b_v, const float *edge_weight, const float *weight_derivatives,
+    float *grad_h,                   /* [n_src, f_in] or null */
+    float *grad_x,                   /* [n_dst, d] or null */
+    float *grad_y,                   /* [n_src, d] or null */
+    float *grad_layers,              /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    float *grad_v,                   /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    float *grad_b_v,                 /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    float *grad_edge_weight,         /* [n_edges] or null */
+    float *grad_weight_derivatives); /* [n_edges, d] or null */
 int gnograd_gno_with_gradient_jvp_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
     const float *x, const float *y, const float *layers, const float *v, const float *b_v,
-    const float *edge_weight, const float *weight_derivatives, const float *t_h, const float *t_x,
-    const float *t_y, const float *t_layers, const float *t_v, const float *t_b_v,
-    const float *t_edge_weight, const float *t_weight_derivatives, float *t_out, float *t_gradient);
-int gnograd_gno_with_gradient_jvp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *h, const double *x, const double *y, const double *layers, const double *v,
-    const double *b_v, const double *edge_weight, const double *weight_derivatives,
-    const double *t_h, const double *t_x, const double *t_y, const double *t_layers,
-    const double *t_v, const double *t_b_v, const double *t_edge_weight,
-    const double *t_weight_derivatives, double *t_out, double *t_gradient);
+    const float *edge_weight, const float *weight_derivatives,
+    const float *t_h,                  /* [n_src, f_in] or null */
+    const float *t_x,                  /* [n_dst, d] or null */
+    const float *t_y,                  /* [n_src, d] or null */
+    const float *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    const float *t_v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    const float *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    const float *t_edge_weight,        /* [n_edges] or null */
+    const float *t_weight_derivatives, /* [n_edges, d] or null */
+    float *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *t_gradient);                /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
 int gnograd_gno_with_gradient_hvp_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel,
@@ -1081,6 +812,27 @@ int gnograd_gno_with_gradient_hvp_r32(
     const float *t_weight_derivatives, float *grad_h, float *grad_x, float *grad_y,
     float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
     float *grad_weight_derivatives);
+int gnograd_gno_with_gradient_forward_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, double *out, double *gradient);
+int gnograd_gno_with_gradient_vjp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *c_out, const double *c_gradient, const double *h, const double *x,
+    const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
+    double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v, double *grad_edge_weight,
+    double *grad_weight_derivatives);
+int gnograd_gno_with_gradient_jvp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, const double *t_h,
+    const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
+    const double *t_b_v, const double *t_edge_weight, const double *t_weight_derivatives,
+    double *t_out, double *t_gradient);
 int gnograd_gno_with_gradient_hvp_r64(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel,
@@ -1094,48 +846,51 @@ int gnograd_gno_with_gradient_hvp_r64(
 
 int gnograd_gno_with_hessian_forward_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
-    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
-    const float *edge_weight, const float *weight_derivatives, float *out, float *gradient,
-    float *hessian);
-int gnograd_gno_with_hessian_forward_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *h, const double *x, const double *y, const double *layers, const double *v,
-    const double *b_v, const double *edge_weight, const double *weight_derivatives, double *out,
-    double *gradient, double *hessian);
+    const int64_t *widths,           /* [n_layers] */
+    int geometry, int activation, int reduction, int kernel,
+    const float *h,                  /* [n_src, f_in] or null */
+    const float *x,                  /* [n_dst, d] */
+    const float *y,                  /* [n_src, d] */
+    const float *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
+    const float *v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] */
+    const float *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
+    const float *edge_weight,        /* [n_edges] or null */
+    const float *weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
+    float *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    float *hessian);                 /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
 int gnograd_gno_with_hessian_vjp_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const float *c_out, const float *c_gradient, const float *c_hessian, const float *h,
-    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
-    const float *edge_weight, const float *weight_derivatives, float *grad_h, float *grad_x,
-    float *grad_y, float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
-    float *grad_weight_derivatives);
-int gnograd_gno_with_hessian_vjp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *c_out, const double *c_gradient, const double *c_hessian, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
-    double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v,
-    double *grad_edge_weight, double *grad_weight_derivatives);
+    const float *c_out,              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const float *c_gradient,         /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
+    const float *c_hessian,          /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] or null */
+    const float *h, const float *x, const float *y, const float *layers, const float *v,
+    const float *b_v, const float *edge_weight, const float *weight_derivatives,
+    float *grad_h,                   /* [n_src, f_in] or null */
+    float *grad_x,                   /* [n_dst, d] or null */
+    float *grad_y,                   /* [n_src, d] or null */
+    float *grad_layers,              /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    float *grad_v,                   /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    float *grad_b_v,                 /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    float *grad_edge_weight,         /* [n_edges] or null */
+    float *grad_weight_derivatives); /* [n_edges, d+d*(d+1)//2] or null */
 int gnograd_gno_with_hessian_jvp_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
     const float *x, const float *y, const float *layers, const float *v, const float *b_v,
-    const float *edge_weight, const float *weight_derivatives, const float *t_h, const float *t_x,
-    const float *t_y, const float *t_layers, const float *t_v, const float *t_b_v,
-    const float *t_edge_weight, const float *t_weight_derivatives, float *t_out, float *t_gradient,
-    float *t_hessian);
-int gnograd_gno_with_hessian_jvp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *h, const double *x, const double *y, const double *layers, const double *v,
-    const double *b_v, const double *edge_weight, const double *weight_derivatives,
-    const double *t_h, const double *t_x, const double *t_y, const double *t_layers,
-    const double *t_v, const double *t_b_v, const double *t_edge_weight,
-    const double *t_weight_derivatives, double *t_out, double *t_gradient, double *t_hessian);
+    const float *edge_weight, const float *weight_derivatives,
+    const float *t_h,                  /* [n_src, f_in] or null */
+    const float *t_x,                  /* [n_dst, d] or null */
+    const float *t_y,                  /* [n_src, d] or null */
+    const float *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    const float *t_v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    const float *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    const float *t_edge_weight,        /* [n_edges] or null */
+    const float *t_weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
+    float *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    float *t_hessian);                 /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
 int gnograd_gno_with_hessian_hvp_r32(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel,
@@ -1146,6 +901,28 @@ int gnograd_gno_with_hessian_hvp_r32(
     const float *t_edge_weight, const float *t_weight_derivatives, float *grad_h, float *grad_x,
     float *grad_y, float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
     float *grad_weight_derivatives);
+int gnograd_gno_with_hessian_forward_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, double *out, double *gradient,
+    double *hessian);
+int gnograd_gno_with_hessian_vjp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const double *c_out, const double *c_gradient, const double *c_hessian, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
+    double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v, double *grad_edge_weight,
+    double *grad_weight_derivatives);
+int gnograd_gno_with_hessian_jvp_r64(
+    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
+    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
+    const double *edge_weight, const double *weight_derivatives, const double *t_h,
+    const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
+    const double *t_b_v, const double *t_edge_weight, const double *t_weight_derivatives,
+    double *t_out, double *t_gradient, double *t_hessian);
 int gnograd_gno_with_hessian_hvp_r64(
     const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
     const int64_t *widths, int geometry, int activation, int reduction, int kernel,
@@ -1269,76 +1046,84 @@ int64_t gnograd_array_gather(
     int64_t n,
     const int64_t *rows); /* [n] */
 
-/* The graph neural operator and its parts; h and edge_weight may be 0 (h for a diagonal kernel
- * only). */
-int64_t gnograd_array_gno(
-    gnograd_tape *tape, const gnograd_graph *graph, int activation, int reduction, int kernel,
-    int64_t h, int64_t coords, int64_t U, int64_t b_u, int64_t V, int64_t b_v,
-    int64_t edge_weight);
-int64_t gnograd_array_gno_contract(
-    gnograd_tape *tape, const gnograd_graph *graph, int reduction, int kernel,
-    int64_t h, int64_t hid, int64_t V, int64_t b_v, int64_t edge_weight);
-int64_t gnograd_array_gno_kernel(
-    gnograd_tape *tape, int activation,
-    int64_t coords, int64_t U, int64_t b_u, int64_t V, int64_t b_v);
-int64_t gnograd_array_gno_aggregate(
-    gnograd_tape *tape, const gnograd_graph *graph, int reduction, int64_t h, int64_t kappa);
+/* The operators of this header on arrays of a tape; 0 is an absent array, as null is elsewhere. Of
+ * several results the first is returned, and `others` gets the rest. Nothing is kept of lists and
+ * static arrays. */
 
-/* gno_with_gradient (order 0), gno_with_laplacian (1), gno_with_hessian (2): the value; h,
- * edge_weight and weight_derivatives may be 0. */
-int64_t gnograd_array_gno_with_derivatives(
-    gnograd_tape *tape, const gnograd_graph *graph, int order,
-    int64_t n_layers,
-    const int64_t *widths, /* [n_layers] */
-    int geometry, int activation, int reduction, int kernel,
-    int64_t h, int64_t x, int64_t y, int64_t layers, int64_t V, int64_t b_v,
-    int64_t edge_weight, int64_t weight_derivatives,
-    int64_t *derivatives); /* [2] out: handles of gradient, and of Laplacian or Hessian */
-
-/* Aggregation and graph attention, as the functions of the same names on plain arrays; w, e and own
- * may be 0, and x where another block is there. */
 int64_t gnograd_array_agg_weighted(
     gnograd_tape *tape, const gnograd_graph *graph, int aggregation, int64_t x, int64_t w);
 int64_t gnograd_array_agg_simple(
     gnograd_tape *tape, const gnograd_graph *graph, int aggregation, int64_t x, int64_t e);
 int64_t gnograd_array_agg_concat(
-    gnograd_tape *tape, const gnograd_graph *graph, int aggregation,
-    int64_t x, int64_t w, int64_t e, int64_t own);
+    gnograd_tape *tape, const gnograd_graph *graph, int aggregation, int64_t x, int64_t w,
+    int64_t e, int64_t own);
 int64_t gnograd_array_mha_gat(
-    gnograd_tape *tape, const gnograd_graph *graph, int num_heads, int concat_heads,
-    int activation, double negative_slope,
-    int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
+    int activation, double negative_slope, int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
 int64_t gnograd_array_mha_gat_v2(
-    gnograd_tape *tape, const gnograd_graph *graph, int num_heads, int concat_heads,
-    int activation, double negative_slope,
-    int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
+    int activation, double negative_slope, int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
 int64_t gnograd_array_mha_simple(
-    gnograd_tape *tape, const gnograd_graph *graph, int num_heads, int concat_heads,
-    int norm_by_dim,
-    int64_t q, int64_t k, int64_t v, int64_t e);
-
-/* Native sparse attention, as the functions of the same names on plain arrays; nothing of the static
- * arrays is kept. q [n_queries, n_query_heads, d_k], k and v have three axes, w [block, n_heads]
- * has two; slot_gate may be 0. */
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
+    int norm_by_dim, int64_t q, int64_t k, int64_t v, int64_t e);
+int64_t gnograd_array_gno_kernel(
+    gnograd_tape *tape, int activation, int64_t coords, int64_t u, int64_t b_u, int64_t v,
+    int64_t b_v);
+int64_t gnograd_array_gno_aggregate(
+    gnograd_tape *tape, const gnograd_graph *graph, int reduction, int64_t h, int64_t kappa);
+int64_t gnograd_array_gno_contract(
+    gnograd_tape *tape, const gnograd_graph *graph, int reduction, int kernel, int64_t h,
+    int64_t hid, int64_t v, int64_t b_v, int64_t edge_weight);
+int64_t gnograd_array_gno(
+    gnograd_tape *tape, const gnograd_graph *graph, int activation, int reduction, int kernel,
+    int64_t h, int64_t coords, int64_t u, int64_t b_u, int64_t v, int64_t b_v, int64_t edge_weight);
+int64_t gnograd_array_gno_with_laplacian(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_layers,
+    const int64_t *widths, /* [n_layers] */
+    int geometry, int activation, int reduction, int kernel, int64_t h, int64_t x, int64_t y,
+    int64_t layers, int64_t v, int64_t b_v, int64_t edge_weight, int64_t weight_derivatives,
+    int64_t *others);      /* [2] gradient, laplacian */
+int64_t gnograd_array_gno_with_gradient(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_layers,
+    const int64_t *widths, /* [n_layers] */
+    int geometry, int activation, int reduction, int kernel, int64_t h, int64_t x, int64_t y,
+    int64_t layers, int64_t v, int64_t b_v, int64_t edge_weight, int64_t weight_derivatives,
+    int64_t *others);      /* [1] gradient */
+int64_t gnograd_array_gno_with_hessian(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_layers,
+    const int64_t *widths, /* [n_layers] */
+    int geometry, int activation, int reduction, int kernel, int64_t h, int64_t x, int64_t y,
+    int64_t layers, int64_t v, int64_t b_v, int64_t edge_weight, int64_t weight_derivatives,
+    int64_t *others);      /* [2] gradient, hessian */
+int64_t gnograd_array_radial_basis(
+    gnograd_tape *tape, int64_t n_spherical, int64_t exponent, int64_t x, int64_t w,
+    int64_t *others); /* [1] sbf */
+int64_t gnograd_array_agg_edge_to_edge(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial,
+    int exclude, int64_t vector, int64_t rbf, int64_t embedding, int64_t weights);
 int64_t gnograd_array_selected_attention(
-    gnograd_tape *tape, int64_t n_slots, int64_t n_heads, int64_t n_selections,
-    int64_t n_sequences,
-    const int32_t *block_index, /* [n_selections, n_heads, n_slots] */
-    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
-    int64_t q_offset, int64_t query_block, int duplicates,
-    int64_t q, int64_t k, int64_t v, int64_t slot_gate);
+    gnograd_tape *tape, int64_t n_slots, int64_t n_sequences,
+    const int32_t *block_index, /* [(n_queries+query_block-1)//query_block, n_heads, n_slots] */
+    const int64_t *cu_q,        /* [n_sequences+1] or null */
+    const int64_t *cu_k,        /* [n_sequences+1] or null */
+    int64_t block_size, double scale, int causal, int64_t q_offset, int64_t query_block,
+    int duplicates, int64_t q, int64_t k, int64_t v, int64_t slot_gate);
 int64_t gnograd_array_compressed_attention(
-    gnograd_tape *tape, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    int64_t q, int64_t k, int64_t v,
-    int64_t *lse); /* out: its handle */
+    gnograd_tape *tape, int64_t n_sequences,
+    const int64_t *cu_q, /* [n_sequences+1] or null */
+    const int64_t *cu_k, /* [n_sequences+1] or null */
+    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset, int64_t q, int64_t k,
+    int64_t v,
+    int64_t *others);    /* [1] lse */
 int64_t gnograd_array_window_attention(
-    gnograd_tape *tape, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t window, double scale, int causal, int64_t q_offset,
-    int64_t q, int64_t k, int64_t v);
+    gnograd_tape *tape, int64_t n_sequences,
+    const int64_t *cu_q, /* [n_sequences+1] or null */
+    const int64_t *cu_k, /* [n_sequences+1] or null */
+    int64_t window, double scale, int causal, int64_t q_offset, int64_t q, int64_t k, int64_t v);
 int64_t gnograd_array_compress(
-    gnograd_tape *tape, int64_t n_sequences, const int64_t *cu, int64_t stride,
-    int64_t x, int64_t w);
+    gnograd_tape *tape, int64_t n_sequences,
+    const int64_t *cu, /* [n_sequences+1] or null */
+    int64_t block, int64_t stride, int64_t x, int64_t w);
 
 /* Optimizers move parameters along the gradients of the last backward. */
 typedef struct gnograd_optimizer gnograd_optimizer;
@@ -1371,76 +1156,42 @@ int gnograd_optimizer_slot(
  * j_l, N_ln = sqrt(2)/|j_l+1(z_ln)|. n_spherical <= 10, n_radial <= 16. */
 
 int gnograd_radial_basis_forward_r32(
-    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
-    const float *x,  /* [n_edges] distance over cutoff */
-    const float *w,  /* [n_radial] */
-    float *rbf,      /* [n_edges, n_radial] */
-    float *sbf);     /* [n_edges, n_spherical*n_radial] */
-
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent,
+    const float *x, /* [n_edges, 1] */
+    const float *w, /* [n_radial] */
+    float *rbf,     /* [n_edges, n_radial] */
+    float *sbf);    /* [n_edges, n_spherical*n_radial] */
 int gnograd_radial_basis_vjp_r32(
-    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
-    const float *grad_rbf,  /* [n_edges, n_radial] or null */
-    const float *grad_sbf,  /* [n_edges, n_spherical*n_radial] or null */
-    const float *x,         /* [n_edges] distance over cutoff */
-    const float *w,         /* [n_radial] */
-    float *grad_x,          /* [n_edges] or null */
-    float *grad_w);         /* [n_radial] or null */
-
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent,
+    const float *c_rbf, /* [n_edges, n_radial] or null */
+    const float *c_sbf, /* [n_edges, n_spherical*n_radial] or null */
+    const float *x, const float *w,
+    float *grad_x,      /* [n_edges, 1] or null */
+    float *grad_w);     /* [n_radial] or null */
 int gnograd_radial_basis_jvp_r32(
-    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
-    const float *x,          /* [n_edges] distance over cutoff */
-    const float *w,          /* [n_radial] */
-    const float *x_tangent,  /* [n_edges] or null */
-    const float *w_tangent,  /* [n_radial] or null */
-    float *rbf_tangent,      /* [n_edges, n_radial] */
-    float *sbf_tangent);     /* [n_edges, n_spherical*n_radial] */
-
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const float *x,
+    const float *w,
+    const float *t_x, /* [n_edges, 1] or null */
+    const float *t_w, /* [n_radial] or null */
+    float *t_rbf,     /* [n_edges, n_radial] */
+    float *t_sbf);    /* [n_edges, n_spherical*n_radial] */
 int gnograd_radial_basis_hvp_r32(
-    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
-    const float *grad_rbf,   /* [n_edges, n_radial] or null */
-    const float *grad_sbf,   /* [n_edges, n_spherical*n_radial] or null */
-    const float *x,          /* [n_edges] distance over cutoff */
-    const float *w,          /* [n_radial] */
-    const float *x_tangent,  /* [n_edges] or null */
-    const float *w_tangent,  /* [n_radial] or null */
-    float *grad_x_tangent,   /* [n_edges] or null */
-    float *grad_w_tangent);  /* [n_radial] or null */
-
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const float *c_rbf,
+    const float *c_sbf, const float *x, const float *w, const float *t_x, const float *t_w,
+    float *grad_x, float *grad_w);
 int gnograd_radial_basis_forward_r64(
-    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
-    const double *x,  /* [n_edges] distance over cutoff */
-    const double *w,  /* [n_radial] */
-    double *rbf,      /* [n_edges, n_radial] */
-    double *sbf);     /* [n_edges, n_spherical*n_radial] */
-
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const double *x,
+    const double *w, double *rbf, double *sbf);
 int gnograd_radial_basis_vjp_r64(
-    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
-    const double *grad_rbf,  /* [n_edges, n_radial] or null */
-    const double *grad_sbf,  /* [n_edges, n_spherical*n_radial] or null */
-    const double *x,         /* [n_edges] distance over cutoff */
-    const double *w,         /* [n_radial] */
-    double *grad_x,          /* [n_edges] or null */
-    double *grad_w);         /* [n_radial] or null */
-
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const double *c_rbf,
+    const double *c_sbf, const double *x, const double *w, double *grad_x, double *grad_w);
 int gnograd_radial_basis_jvp_r64(
-    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
-    const double *x,          /* [n_edges] distance over cutoff */
-    const double *w,          /* [n_radial] */
-    const double *x_tangent,  /* [n_edges] or null */
-    const double *w_tangent,  /* [n_radial] or null */
-    double *rbf_tangent,      /* [n_edges, n_radial] */
-    double *sbf_tangent);     /* [n_edges, n_spherical*n_radial] */
-
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const double *x,
+    const double *w, const double *t_x, const double *t_w, double *t_rbf, double *t_sbf);
 int gnograd_radial_basis_hvp_r64(
-    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent,
-    const double *grad_rbf,   /* [n_edges, n_radial] or null */
-    const double *grad_sbf,   /* [n_edges, n_spherical*n_radial] or null */
-    const double *x,          /* [n_edges] distance over cutoff */
-    const double *w,          /* [n_radial] */
-    const double *x_tangent,  /* [n_edges] or null */
-    const double *w_tangent,  /* [n_radial] or null */
-    double *grad_x_tangent,   /* [n_edges] or null */
-    double *grad_w_tangent);  /* [n_radial] or null */
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const double *c_rbf,
+    const double *c_sbf, const double *x, const double *w, const double *t_x, const double *t_w,
+    double *grad_x, double *grad_w);
 
 /* out[e] = sum over the edges e' = (k -> j) that end where e = (j -> i) starts of
  * embedding[e'] o W2 . (W1^T (rbf[e'] o Y)), with Y_l = sqrt((2l+1)/(4 pi)) P_l(cos) of the angle
@@ -1451,108 +1202,57 @@ int gnograd_radial_basis_hvp_r64(
  * without length has Y_0 only. */
 
 int gnograd_agg_edge_to_edge_forward_r32(
-    const gnograd_graph *graph,
-    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
-    const float *vector,     /* [n_edges, 3] */
-    const float *rbf,        /* [n_edges, n_spherical*n_radial] */
-    const float *embedding,  /* [n_edges, n_emb] */
-    const float *weights,    /* [n_spherical*n_radial + n_emb, n_mid] */
-    float *out);             /* [n_edges, n_emb] */
-
+    const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb,
+    int exclude,
+    const float *vector,    /* [n_edges, 3] */
+    const float *rbf,       /* [n_edges, n_spherical*n_radial] */
+    const float *embedding, /* [n_edges, n_emb] */
+    const float *weights,   /* [n_spherical*n_radial+n_emb, n_mid] */
+    float *out);            /* [n_edges, n_emb] */
 int gnograd_agg_edge_to_edge_vjp_r32(
-    const gnograd_graph *graph,
-    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
-    const float *cotangent,  /* [n_edges, n_emb] */
-    const float *vector,     /* [n_edges, 3] */
-    const float *rbf,        /* [n_edges, n_spherical*n_radial] */
-    const float *embedding,  /* [n_edges, n_emb] */
-    const float *weights,    /* [n_spherical*n_radial + n_emb, n_mid] */
-    float *grad_vector,      /* or null */
-    float *grad_rbf,         /* or null */
-    float *grad_embedding,   /* or null */
-    float *grad_weights);    /* or null */
-
+    const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb,
+    int exclude,
+    const float *cotangent, /* [n_edges, n_emb] */
+    const float *vector, const float *rbf, const float *embedding, const float *weights,
+    float *grad_vector,     /* [n_edges, 3] or null */
+    float *grad_rbf,        /* [n_edges, n_spherical*n_radial] or null */
+    float *grad_embedding,  /* [n_edges, n_emb] or null */
+    float *grad_weights);   /* [n_spherical*n_radial+n_emb, n_mid] or null */
 int gnograd_agg_edge_to_edge_jvp_r32(
-    const gnograd_graph *graph,
-    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
-    const float *vector,             /* [n_edges, 3] */
-    const float *rbf,                /* [n_edges, n_spherical*n_radial] */
-    const float *embedding,          /* [n_edges, n_emb] */
-    const float *weights,            /* [n_spherical*n_radial + n_emb, n_mid] */
-    const float *vector_tangent,     /* or null */
-    const float *rbf_tangent,        /* or null */
-    const float *embedding_tangent,  /* or null */
-    const float *weights_tangent,    /* or null */
-    float *out_tangent);             /* [n_edges, n_emb] */
-
+    const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb,
+    int exclude, const float *vector, const float *rbf, const float *embedding,
+    const float *weights,
+    const float *t_vector,    /* [n_edges, 3] or null */
+    const float *t_rbf,       /* [n_edges, n_spherical*n_radial] or null */
+    const float *t_embedding, /* [n_edges, n_emb] or null */
+    const float *t_weights,   /* [n_spherical*n_radial+n_emb, n_mid] or null */
+    float *t_out);            /* [n_edges, n_emb] */
 int gnograd_agg_edge_to_edge_hvp_r32(
-    const gnograd_graph *graph,
-    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
-    const float *cotangent,          /* [n_edges, n_emb] */
-    const float *vector,             /* [n_edges, 3] */
-    const float *rbf,                /* [n_edges, n_spherical*n_radial] */
-    const float *embedding,          /* [n_edges, n_emb] */
-    const float *weights,            /* [n_spherical*n_radial + n_emb, n_mid] */
-    const float *vector_tangent,     /* or null */
-    const float *rbf_tangent,        /* or null */
-    const float *embedding_tangent,  /* or null */
-    const float *weights_tangent,    /* or null */
-    float *grad_vector_tangent,      /* or null */
-    float *grad_rbf_tangent,         /* or null */
-    float *grad_embedding_tangent,   /* or null */
-    float *grad_weights_tangent);    /* or null */
-
+    const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb,
+    int exclude, const float *cotangent, const float *vector, const float *rbf,
+    const float *embedding, const float *weights, const float *t_vector, const float *t_rbf,
+    const float *t_embedding, const float *t_weights, float *grad_vector, float *grad_rbf,
+    float *grad_embedding, float *grad_weights);
 int gnograd_agg_edge_to_edge_forward_r64(
-    const gnograd_graph *graph,
-    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
-    const double *vector,     /* [n_edges, 3] */
-    const double *rbf,        /* [n_edges, n_spherical*n_radial] */
-    const double *embedding,  /* [n_edges, n_emb] */
-    const double *weights,    /* [n_spherical*n_radial + n_emb, n_mid] */
-    double *out);             /* [n_edges, n_emb] */
-
+    const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb,
+    int exclude, const double *vector, const double *rbf, const double *embedding,
+    const double *weights, double *out);
 int gnograd_agg_edge_to_edge_vjp_r64(
-    const gnograd_graph *graph,
-    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
-    const double *cotangent,  /* [n_edges, n_emb] */
-    const double *vector,     /* [n_edges, 3] */
-    const double *rbf,        /* [n_edges, n_spherical*n_radial] */
-    const double *embedding,  /* [n_edges, n_emb] */
-    const double *weights,    /* [n_spherical*n_radial + n_emb, n_mid] */
-    double *grad_vector,      /* or null */
-    double *grad_rbf,         /* or null */
-    double *grad_embedding,   /* or null */
-    double *grad_weights);    /* or null */
-
+    const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb,
+    int exclude, const double *cotangent, const double *vector, const double *rbf,
+    const double *embedding, const double *weights, double *grad_vector, double *grad_rbf,
+    double *grad_embedding, double *grad_weights);
 int gnograd_agg_edge_to_edge_jvp_r64(
-    const gnograd_graph *graph,
-    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
-    const double *vector,             /* [n_edges, 3] */
-    const double *rbf,                /* [n_edges, n_spherical*n_radial] */
-    const double *embedding,          /* [n_edges, n_emb] */
-    const double *weights,            /* [n_spherical*n_radial + n_emb, n_mid] */
-    const double *vector_tangent,     /* or null */
-    const double *rbf_tangent,        /* or null */
-    const double *embedding_tangent,  /* or null */
-    const double *weights_tangent,    /* or null */
-    double *out_tangent);             /* [n_edges, n_emb] */
-
+    const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb,
+    int exclude, const double *vector, const double *rbf, const double *embedding,
+    const double *weights, const double *t_vector, const double *t_rbf, const double *t_embedding,
+    const double *t_weights, double *t_out);
 int gnograd_agg_edge_to_edge_hvp_r64(
-    const gnograd_graph *graph,
-    int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb, int exclude,
-    const double *cotangent,          /* [n_edges, n_emb] */
-    const double *vector,             /* [n_edges, 3] */
-    const double *rbf,                /* [n_edges, n_spherical*n_radial] */
-    const double *embedding,          /* [n_edges, n_emb] */
-    const double *weights,            /* [n_spherical*n_radial + n_emb, n_mid] */
-    const double *vector_tangent,     /* or null */
-    const double *rbf_tangent,        /* or null */
-    const double *embedding_tangent,  /* or null */
-    const double *weights_tangent,    /* or null */
-    double *grad_vector_tangent,      /* or null */
-    double *grad_rbf_tangent,         /* or null */
-    double *grad_embedding_tangent,   /* or null */
-    double *grad_weights_tangent);    /* or null */
+    const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid, int64_t n_emb,
+    int exclude, const double *cotangent, const double *vector, const double *rbf,
+    const double *embedding, const double *weights, const double *t_vector, const double *t_rbf,
+    const double *t_embedding, const double *t_weights, double *grad_vector, double *grad_rbf,
+    double *grad_embedding, double *grad_weights);
 
 /* ---- native sparse attention ----
  *
@@ -1595,288 +1295,255 @@ enum gnograd_duplicates {
 };
 
 int gnograd_selected_attention_forward_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
-    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
-    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
-    int64_t q_offset, int64_t query_block, int duplicates,
-    const float *q, const float *k, const float *v,
-    const float *slot_gate, /* [n_queries, n_heads, n_slots] or null */
-    float *out, float *lse); /* lse or null */
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences,
+    const int32_t *block_index, /* [(n_queries+query_block-1)//query_block, n_heads, n_slots] */
+    const int64_t *cu_q,        /* [n_sequences+1] or null */
+    const int64_t *cu_k,        /* [n_sequences+1] or null */
+    int64_t block_size, double scale, int causal, int64_t q_offset, int64_t query_block,
+    int duplicates,
+    const float *q,             /* [n_queries, n_query_heads, d_k] */
+    const float *k,             /* [n_keys, n_heads, d_k] */
+    const float *v,             /* [n_keys, n_heads, d_v] */
+    const float *slot_gate,     /* [n_queries, n_heads, n_slots] or null */
+    float *out,                 /* [n_queries, n_query_heads, d_v] */
+    float *lse);                /* [n_queries, n_query_heads] or null */
 int gnograd_selected_attention_vjp_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
-    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
     const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
     int64_t q_offset, int64_t query_block, int duplicates,
-    const float *cotangent,
-    const float *q, const float *k, const float *v,
-    const float *slot_gate, /* [n_queries, n_heads, n_slots] or null */
-    const float *out, const float *lse, /* saved, or null */
-    float *grad_q, float *grad_k, float *grad_v, /* or null */
-    float *grad_slot_gate); /* or null */
+    const float *cotangent, /* [n_queries, n_query_heads, d_v] */
+    const float *q, const float *k, const float *v, const float *slot_gate, const float *out,
+    const float *lse,
+    float *grad_q,          /* [n_queries, n_query_heads, d_k] or null */
+    float *grad_k,          /* [n_keys, n_heads, d_k] or null */
+    float *grad_v,          /* [n_keys, n_heads, d_v] or null */
+    float *grad_slot_gate); /* [n_queries, n_heads, n_slots] or null */
 int gnograd_selected_attention_jvp_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
-    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
     const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
-    int64_t q_offset, int64_t query_block, int duplicates,
-    const float *q, const float *k, const float *v,
-    const float *slot_gate, /* [n_queries, n_heads, n_slots] or null */
-    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
-    const float *slot_gate_tangent, /* or null */
-    float *out_tangent);
+    int64_t q_offset, int64_t query_block, int duplicates, const float *q, const float *k,
+    const float *v, const float *slot_gate,
+    const float *t_q,         /* [n_queries, n_query_heads, d_k] or null */
+    const float *t_k,         /* [n_keys, n_heads, d_k] or null */
+    const float *t_v,         /* [n_keys, n_heads, d_v] or null */
+    const float *t_slot_gate, /* [n_queries, n_heads, n_slots] or null */
+    float *t_out);            /* [n_queries, n_query_heads, d_v] */
 int gnograd_selected_attention_hvp_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
-    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
     const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
-    int64_t q_offset, int64_t query_block, int duplicates,
-    const float *cotangent,
-    const float *q, const float *k, const float *v,
-    const float *slot_gate, /* [n_queries, n_heads, n_slots] or null */
-    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
-    const float *slot_gate_tangent, /* or null */
-    float *grad_q_tangent, float *grad_k_tangent, float *grad_v_tangent, /* or null */
-    float *grad_slot_gate_tangent); /* or null */
+    int64_t q_offset, int64_t query_block, int duplicates, const float *cotangent, const float *q,
+    const float *k, const float *v, const float *slot_gate, const float *t_q, const float *t_k,
+    const float *t_v, const float *t_slot_gate, float *grad_q, float *grad_k, float *grad_v,
+    float *grad_slot_gate);
+int gnograd_selected_attention_forward_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const double *q, const double *k,
+    const double *v, const double *slot_gate, double *out, double *lse);
+int gnograd_selected_attention_vjp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const double *cotangent, const double *q,
+    const double *k, const double *v, const double *slot_gate, const double *out, const double *lse,
+    double *grad_q, double *grad_k, double *grad_v, double *grad_slot_gate);
+int gnograd_selected_attention_jvp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const double *q, const double *k,
+    const double *v, const double *slot_gate, const double *t_q, const double *t_k,
+    const double *t_v, const double *t_slot_gate, double *t_out);
+int gnograd_selected_attention_hvp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const double *cotangent, const double *q,
+    const double *k, const double *v, const double *slot_gate, const double *t_q, const double *t_k,
+    const double *t_v, const double *t_slot_gate, double *grad_q, double *grad_k, double *grad_v,
+    double *grad_slot_gate);
 
 int gnograd_compressed_attention_forward_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const int64_t *cu_q, /* [n_sequences+1] or null */
+    const int64_t *cu_k, /* [n_sequences+1] or null */
     int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const float *q, const float *k, const float *v,
-    float *out, float *lse); /* lse or null */
+    const float *q,      /* [n_queries, n_query_heads, d_k] */
+    const float *k,      /* [n_keys, n_heads, d_k] */
+    const float *v,      /* [n_keys, n_heads, d_v] */
+    float *out,          /* [n_queries, n_query_heads, d_v] */
+    float *lse);         /* [n_queries, n_query_heads] */
 int gnograd_compressed_attention_vjp_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const float *cotangent, const float *lse_cotangent,  /* or null */
-    const float *q, const float *k, const float *v,
-    const float *out, const float *lse, /* saved, or null */
-    float *grad_q, float *grad_k, float *grad_v); /* or null */
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset,
+    const float *c_out, /* [n_queries, n_query_heads, d_v] or null */
+    const float *c_lse, /* [n_queries, n_query_heads] or null */
+    const float *q, const float *k, const float *v, const float *out, const float *lse,
+    float *grad_q,      /* [n_queries, n_query_heads, d_k] or null */
+    float *grad_k,      /* [n_keys, n_heads, d_k] or null */
+    float *grad_v);     /* [n_keys, n_heads, d_v] or null */
 int gnograd_compressed_attention_jvp_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const float *q, const float *k, const float *v,
-    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
-    float *out_tangent, float *lse_tangent); /* the latter or null */
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const float *q, const float *k,
+    const float *v,
+    const float *t_q, /* [n_queries, n_query_heads, d_k] or null */
+    const float *t_k, /* [n_keys, n_heads, d_k] or null */
+    const float *t_v, /* [n_keys, n_heads, d_v] or null */
+    float *t_out,     /* [n_queries, n_query_heads, d_v] */
+    float *t_lse);    /* [n_queries, n_query_heads] */
 int gnograd_compressed_attention_hvp_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const float *cotangent, const float *lse_cotangent,  /* or null */
-    const float *q, const float *k, const float *v,
-    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
-    float *grad_q_tangent, float *grad_k_tangent, float *grad_v_tangent); /* or null */
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const float *c_out,
+    const float *c_lse, const float *q, const float *k, const float *v, const float *t_q,
+    const float *t_k, const float *t_v, float *grad_q, float *grad_k, float *grad_v);
+int gnograd_compressed_attention_forward_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const double *q, const double *k,
+    const double *v, double *out, double *lse);
+int gnograd_compressed_attention_vjp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const double *c_out,
+    const double *c_lse, const double *q, const double *k, const double *v, const double *out,
+    const double *lse, double *grad_q, double *grad_k, double *grad_v);
+int gnograd_compressed_attention_jvp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const double *q, const double *k,
+    const double *v, const double *t_q, const double *t_k, const double *t_v, double *t_out,
+    double *t_lse);
+int gnograd_compressed_attention_hvp_r64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const double *c_out,
+    const double *c_lse, const double *q, const double *k, const double *v, const double *t_q,
+    const double *t_k, const double *t_v, double *grad_q, double *grad_k, double *grad_v);
 
 int gnograd_window_attention_forward_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const int64_t *cu_q, /* [n_sequences+1] or null */
+    const int64_t *cu_k, /* [n_sequences+1] or null */
     int64_t window, double scale, int causal, int64_t q_offset,
-    const float *q, const float *k, const float *v,
-    float *out, float *lse); /* lse or null */
+    const float *q,      /* [n_queries, n_query_heads, d_k] */
+    const float *k,      /* [n_keys, n_heads, d_k] */
+    const float *v,      /* [n_keys, n_heads, d_v] */
+    float *out,          /* [n_queries, n_query_heads, d_v] */
+    float *lse);         /* [n_queries, n_query_heads] or null */
 int gnograd_window_attention_vjp_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t window, double scale, int causal, int64_t q_offset,
-    const float *cotangent,
-    const float *q, const float *k, const float *v,
-    const float *out, const float *lse, /* saved, or null */
-    float *grad_q, float *grad_k, float *grad_v); /* or null */
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset,
+    const float *cotangent, /* [n_queries, n_query_heads, d_v] */
+    const float *q, const float *k, const float *v, const float *out, const float *lse,
+    float *grad_q,          /* [n_queries, n_query_heads, d_k] or null */
+    float *grad_k,          /* [n_keys, n_heads, d_k] or null */
+    float *grad_v);         /* [n_keys, n_heads, d_v] or null */
 int gnograd_window_attention_jvp_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t window, double scale, int causal, int64_t q_offset,
-    const float *q, const float *k, const float *v,
-    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
-    float *out_tangent);
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const float *q, const float *k, const float *v,
+    const float *t_q, /* [n_queries, n_query_heads, d_k] or null */
+    const float *t_k, /* [n_keys, n_heads, d_k] or null */
+    const float *t_v, /* [n_keys, n_heads, d_v] or null */
+    float *t_out);    /* [n_queries, n_query_heads, d_v] */
 int gnograd_window_attention_hvp_r32(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t window, double scale, int causal, int64_t q_offset,
-    const float *cotangent,
-    const float *q, const float *k, const float *v,
-    const float *q_tangent, const float *k_tangent, const float *v_tangent, /* or null */
-    float *grad_q_tangent, float *grad_k_tangent, float *grad_v_tangent); /* or null */
-
-int gnograd_selected_attention_forward_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
-    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
-    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
-    int64_t q_offset, int64_t query_block, int duplicates,
-    const double *q, const double *k, const double *v,
-    const double *slot_gate, /* [n_queries, n_heads, n_slots] or null */
-    double *out, double *lse); /* lse or null */
-int gnograd_selected_attention_vjp_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
-    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
-    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
-    int64_t q_offset, int64_t query_block, int duplicates,
-    const double *cotangent,
-    const double *q, const double *k, const double *v,
-    const double *slot_gate, /* [n_queries, n_heads, n_slots] or null */
-    const double *out, const double *lse, /* saved, or null */
-    double *grad_q, double *grad_k, double *grad_v, /* or null */
-    double *grad_slot_gate); /* or null */
-int gnograd_selected_attention_jvp_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
-    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
-    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
-    int64_t q_offset, int64_t query_block, int duplicates,
-    const double *q, const double *k, const double *v,
-    const double *slot_gate, /* [n_queries, n_heads, n_slots] or null */
-    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
-    const double *slot_gate_tangent, /* or null */
-    double *out_tangent);
-int gnograd_selected_attention_hvp_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_slots, int64_t n_sequences,
-    const int32_t *block_index, /* [ceil(n_queries/query_block), n_heads, n_slots] */
-    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
-    int64_t q_offset, int64_t query_block, int duplicates,
-    const double *cotangent,
-    const double *q, const double *k, const double *v,
-    const double *slot_gate, /* [n_queries, n_heads, n_slots] or null */
-    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
-    const double *slot_gate_tangent, /* or null */
-    double *grad_q_tangent, double *grad_k_tangent, double *grad_v_tangent, /* or null */
-    double *grad_slot_gate_tangent); /* or null */
-
-int gnograd_compressed_attention_forward_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const double *q, const double *k, const double *v,
-    double *out, double *lse); /* lse or null */
-int gnograd_compressed_attention_vjp_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const double *cotangent, const double *lse_cotangent,  /* or null */
-    const double *q, const double *k, const double *v,
-    const double *out, const double *lse, /* saved, or null */
-    double *grad_q, double *grad_k, double *grad_v); /* or null */
-int gnograd_compressed_attention_jvp_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const double *q, const double *k, const double *v,
-    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
-    double *out_tangent, double *lse_tangent); /* the latter or null */
-int gnograd_compressed_attention_hvp_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
-    const double *cotangent, const double *lse_cotangent,  /* or null */
-    const double *q, const double *k, const double *v,
-    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
-    double *grad_q_tangent, double *grad_k_tangent, double *grad_v_tangent); /* or null */
-
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const float *cotangent, const float *q,
+    const float *k, const float *v, const float *t_q, const float *t_k, const float *t_v,
+    float *grad_q, float *grad_k, float *grad_v);
 int gnograd_window_attention_forward_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t window, double scale, int causal, int64_t q_offset,
-    const double *q, const double *k, const double *v,
-    double *out, double *lse); /* lse or null */
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const double *q, const double *k, const double *v,
+    double *out, double *lse);
 int gnograd_window_attention_vjp_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t window, double scale, int causal, int64_t q_offset,
-    const double *cotangent,
-    const double *q, const double *k, const double *v,
-    const double *out, const double *lse, /* saved, or null */
-    double *grad_q, double *grad_k, double *grad_v); /* or null */
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const double *cotangent, const double *q,
+    const double *k, const double *v, const double *out, const double *lse, double *grad_q,
+    double *grad_k, double *grad_v);
 int gnograd_window_attention_jvp_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t window, double scale, int causal, int64_t q_offset,
-    const double *q, const double *k, const double *v,
-    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
-    double *out_tangent);
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const double *q, const double *k, const double *v,
+    const double *t_q, const double *t_k, const double *t_v, double *t_out);
 int gnograd_window_attention_hvp_r64(
-    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
-    int64_t d_k, int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
-    int64_t window, double scale, int causal, int64_t q_offset,
-    const double *cotangent,
-    const double *q, const double *k, const double *v,
-    const double *q_tangent, const double *k_tangent, const double *v_tangent, /* or null */
-    double *grad_q_tangent, double *grad_k_tangent, double *grad_v_tangent); /* or null */
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const double *cotangent, const double *q,
+    const double *k, const double *v, const double *t_q, const double *t_k, const double *t_v,
+    double *grad_q, double *grad_k, double *grad_v);
 
 int gnograd_compress_forward_r32(
     int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
-    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
-    const float *x,  /* [n_tokens, n_heads, n_features] */
-    const float *w,  /* [block, n_heads] */
-    float *out);     /* [n_compressed, n_heads, n_features] */
+    const int64_t *cu, /* [n_sequences+1] or null */
+    int64_t block, int64_t stride, int64_t n_compressed,
+    const float *x,    /* [n_tokens, n_heads, n_features] */
+    const float *w,    /* [block, n_heads] */
+    float *out);       /* [n_compressed, n_heads, n_features] */
 int gnograd_compress_vjp_r32(
-    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
-    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
-    const float *cotangent,
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed,
+    const float *cotangent, /* [n_compressed, n_heads, n_features] */
     const float *x, const float *w,
-    float *grad_x, float *grad_w); /* or null */
+    float *grad_x,          /* [n_tokens, n_heads, n_features] or null */
+    float *grad_w);         /* [block, n_heads] or null */
 int gnograd_compress_jvp_r32(
-    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
-    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
-    const float *x, const float *w,
-    const float *x_tangent, const float *w_tangent, /* or null */
-    float *out_tangent);
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const float *x, const float *w,
+    const float *t_x, /* [n_tokens, n_heads, n_features] or null */
+    const float *t_w, /* [block, n_heads] or null */
+    float *t_out);    /* [n_compressed, n_heads, n_features] */
 int gnograd_compress_hvp_r32(
-    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
-    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
-    const float *cotangent,
-    const float *x, const float *w,
-    const float *x_tangent, const float *w_tangent, /* or null */
-    float *grad_x_tangent, float *grad_w_tangent);  /* or null */
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const float *cotangent, const float *x,
+    const float *w, const float *t_x, const float *t_w, float *grad_x, float *grad_w);
+int gnograd_compress_forward_r64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const double *x, const double *w,
+    double *out);
+int gnograd_compress_vjp_r64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const double *cotangent, const double *x,
+    const double *w, double *grad_x, double *grad_w);
+int gnograd_compress_jvp_r64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const double *x, const double *w,
+    const double *t_x, const double *t_w, double *t_out);
+int gnograd_compress_hvp_r64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const double *cotangent, const double *x,
+    const double *w, const double *t_x, const double *t_w, double *grad_x, double *grad_w);
 
 int gnograd_select_blocks_forward_r32(
-    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads,
-    int64_t n_heads, int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q,
-    const int64_t *cu_k, int64_t block, int64_t stride, int64_t block_size, double scale,
-    int causal, int64_t q_offset, int64_t query_block, int64_t first_blocks,
-    int64_t local_blocks, int exclude_own,
-    const float *q, const float *k, /* [n_compressed, n_heads, d_k] */
-    const float *lse,
-    int32_t *block_index); /* [ceil(n_queries/query_block), n_heads, n_slots] */
-
-int gnograd_compress_forward_r64(
-    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
-    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
-    const double *x,  /* [n_tokens, n_heads, n_features] */
-    const double *w,  /* [block, n_heads] */
-    double *out);     /* [n_compressed, n_heads, n_features] */
-int gnograd_compress_vjp_r64(
-    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
-    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
-    const double *cotangent,
-    const double *x, const double *w,
-    double *grad_x, double *grad_w); /* or null */
-int gnograd_compress_jvp_r64(
-    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
-    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
-    const double *x, const double *w,
-    const double *x_tangent, const double *w_tangent, /* or null */
-    double *out_tangent);
-int gnograd_compress_hvp_r64(
-    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
-    const int64_t *cu, int64_t block, int64_t stride, int64_t n_compressed,
-    const double *cotangent,
-    const double *x, const double *w,
-    const double *x_tangent, const double *w_tangent, /* or null */
-    double *grad_x_tangent, double *grad_w_tangent);  /* or null */
-
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t n_slots, int64_t n_sequences,
+    const int64_t *cu_q,   /* [n_sequences+1] or null */
+    const int64_t *cu_k,   /* [n_sequences+1] or null */
+    int64_t block, int64_t stride, int64_t block_size, double scale, int causal, int64_t q_offset,
+    int64_t query_block, int64_t first_blocks, int64_t local_blocks, int exclude_own,
+    const float *q,        /* [n_queries, n_query_heads, d_k] */
+    const float *k,        /* [n_compressed, n_heads, d_k] */
+    const float *lse,      /* [n_queries, n_query_heads] */
+    int32_t *block_index); /* [(n_queries+query_block-1)//query_block, n_heads, n_slots] */
 int gnograd_select_blocks_forward_r64(
-    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads,
-    int64_t n_heads, int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q,
-    const int64_t *cu_k, int64_t block, int64_t stride, int64_t block_size, double scale,
-    int causal, int64_t q_offset, int64_t query_block, int64_t first_blocks,
-    int64_t local_blocks, int exclude_own,
-    const double *q, const double *k, /* [n_compressed, n_heads, d_k] */
-    const double *lse,
-    int32_t *block_index); /* [ceil(n_queries/query_block), n_heads, n_slots] */
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, int64_t block_size, double scale, int causal, int64_t q_offset,
+    int64_t query_block, int64_t first_blocks, int64_t local_blocks, int exclude_own,
+    const double *q, const double *k, const double *lse, int32_t *block_index);
 
 /* ---- the shape of Ascend's operators ----
  *

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 
 !> Errors on their way to C: a status code now, the message on request from the same thread.
-module gnograd_capi_status
+module gnograd_entries_status
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_char, c_null_char
   use gnograd_core_error, only: error_type
   implicit none
@@ -40,4 +40,4 @@ contains
     message(n + 1) = c_null_char
   end subroutine gnograd_last_error
 
-end module gnograd_capi_status
+end module gnograd_entries_status

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Pieces of C that both headers have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from declarations import Array, Operator, Static
+
+WIDTH = 100
+SCALARS = {
+    "size": "int64_t {}", "integer": "int64_t {}", "code": "int {}", "logical": "int {}",
+    "number": "double {}", "integers": "const int64_t *{}", "array": "const {dtype} *{}",
+}  # fmt: skip
+INTEGERS = {"int32": "int32_t", "int64": "int64_t"}
+
+
+def before_arrays(op: Operator, graph: str) -> list[tuple[str, str]]:
+    """Parameters before the arrays, each with its shape if it is an array."""
+    static_arrays = {array.name: array for array in op.arrays}
+    length = {after: before for before, after in pairwise(op.arguments)}
+    parameters = []
+    for name in op.arguments:
+        static: Static | None = op.statics.get(name)
+        kind = "size" if static is None else static.kind
+        if kind == "graph":
+            parameters.append((f"const {graph} *graph", ""))
+        elif kind == "array":
+            array = static_arrays[name]
+            parameters.append((f"const {INTEGERS[array.dtype]} *{name}", shape(array)))
+        else:
+            told = f"[{length[name]}]" if kind == "integers" else ""
+            parameters.append((SCALARS[kind].format(name), told))
+    return parameters
+
+
+def shape(array: Array) -> str:
+    """Extents, and whether it may be null, for a comment."""
+    text = _extents(array.dims)
+    for condition, dims in array.otherwise.items():
+        text += f"; {condition}: {_extents(dims)}"
+    return text + (" or null" if array.optional else "")
+
+
+def _extents(dims: Sequence[str]) -> str:
+    return f"[{', '.join(dims)}]"
+
+
+def pointer(array: Array, real: str, wide: str) -> str:
+    """Parameter of an array."""
+    type_ = {**INTEGERS, "real": real, "wide": wide}[array.dtype]
+    return f"{'' if array.written else 'const '}{type_} *{array.name}"
+
+
+def function(head: str, parameters: Sequence[tuple[str, str]], width: int = WIDTH) -> str:
+    """A declaration: parameters with a comment one a line, others as many as fit."""
+    lines, line = [], "   "
+    ends = [","] * (len(parameters) - 1) + [");"]
+    column = max((len(p + e) for (p, comment), e in zip(parameters, ends) if comment), default=0)
+    for (parameter, comment), end in zip(parameters, ends):
+        ended = parameter + end
+        if comment:
+            if line.strip():
+                lines.append(line)
+            lines.append(f"    {ended:{column}} /* {comment} */")
+            line = "   "
+        else:
+            if len(line) + 1 + len(ended) > width:
+                lines.append(line)
+                line = "   "
+            line += " " + ended
+    if line.strip():
+        lines.append(line)
+    return "\n".join([f"{head}(", *lines])
+
+
+def fill(template: Path, target: Path, sections: dict[str, str], check: bool) -> bool:
+    """Write a header from its template, in which a line ``@name@`` stands for a section.
+
+    With `check` nothing is written; whether the header was as it should be is the result.
+    """
+    lines = [
+        sections[line[1:-1]] if line.startswith("@") and line.endswith("@") else line
+        for line in template.read_text().splitlines()
+    ]
+    text = "\n".join(lines) + "\n"
+    if target.exists() and target.read_text() == text:
+        return True
+    if not check:
+        target.write_text(text)
+    return False

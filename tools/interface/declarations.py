@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: MIT
+"""The operators that python/gnograd declares, as those who write C and Fortran need them.
+
+The declarations are read as text: neither the package nor NumPy is imported, so that this works
+before anything is built. What an operator's modules define before their functions (shapes, choices,
+limits) is evaluated, the functions' signatures are taken from the syntax tree.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+PACKAGE = Path(__file__).resolve().parents[2] / "python" / "gnograd"
+FAMILIES = ("aggregation", "gat", "gno", "gno_jets", "dimenet", "nsa")
+"""In the order of the headers."""
+
+C_NAMES = {
+    "C": "n_channels", "Ce": "n_edge_channels", "D": "n_features", "De": "n_edge_features",
+    "Dk": "d_k", "Do": "n_own_features", "Dv": "d_v", "F_in": "f_in", "F_out": "f_out",
+    "H": "n_hidden", "Hk": "n_heads", "Hq": "n_query_heads", "T": "n_tokens",
+    "Tc": "n_compressed", "Tk": "n_keys", "Tq": "n_queries", "n": "n_slots",
+    "n_blocks": "n_slots", "num_heads": "n_heads",
+}  # fmt: skip
+"""Sizes by other names than in Python: C and Fortran use words, the latter without upper case."""
+
+
+@dataclass(frozen=True)
+class Static:
+    """A static argument."""
+
+    name: str
+    """In Python, and of the kernels' arguments."""
+    c_name: str
+    kind: str
+    """integer, integers, code (of a choice), logical, number, graph, or array."""
+    default: Any
+    """`...` where there is none."""
+    codes: Mapping[str, int] = field(default_factory=dict)
+    optional: bool = False
+    """Whether it may be None."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array that crosses the interface."""
+
+    name: str
+    dims: tuple[str, ...]
+    """Extents in C's order, expressions of sizes by their C names."""
+    dtype: str
+    """real (that of the inputs), int32 or int64; wide: real, and not of half precision."""
+    optional: bool
+    """Whether it may be null."""
+    written: bool
+    otherwise: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Extents under conditions, as ``"kernel=diagonal"``."""
+
+    @property
+    def names(self) -> set[str]:
+        """The sizes in its extents."""
+        return {name for dim in self.dims for name in names_in(dim)}
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator, or function without derivatives."""
+
+    name: str
+    family: str
+    summary: str
+    arguments: tuple[str, ...]
+    """Graph, sizes and static arguments before the arrays: their names in C."""
+    statics: Mapping[str, Static]
+    """Those among the arguments, by their names in C."""
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    saved: tuple[Array, ...]
+    """What forward writes for vjp; those that are outputs, too, included."""
+    arrays: tuple[Array, ...]
+    """Static arrays."""
+    declaration: Any
+    differentiable: bool
+
+    @property
+    def has_graph(self) -> bool:
+        return "graph" in self.arguments
+
+    @property
+    def faces(self) -> tuple[str, ...]:
+        return ("forward", "vjp", "jvp", "hvp") if self.differentiable else ("forward",)
+
+    @property
+    def static_sizes(self) -> list[str]:
+        """Sizes that static arrays and lists alone tell."""
+        known = {name for array in self.inputs if not array.optional for name in array.names}
+        told = {name for array in self.arrays for name in array.names} - known
+        lists = [s.c_name for s in self.statics.values() if s.kind == "integers"]
+        told |= {before for before, after in pairwise(self.arguments) if after in lists}
+        return [name for name in self.arguments if name in told and name not in self.statics]
+
+    def operands(self, face: str) -> list[Array]:
+        """The arrays of a face in the order of its arguments."""
+        cotangents = self._named(self.outputs, "c_{}", len(self.outputs) > 1)
+        if len(self.outputs) == 1:
+            cotangents = self._named(self.outputs, "cotangent", False)
+        tangents = self._named(self.inputs, "t_{}", True)
+        gradients = self._named(self.inputs, "grad_{}", True, written=True)
+        outputs = [*self.outputs]
+        own = [a for a in self.saved if a.name not in {o.name for o in outputs}]
+        return {
+            "forward": [*self.inputs, *outputs, *self._named(own, "{}", True, written=True)],
+            "vjp": [*cotangents, *self.inputs, *self._named(self.saved, "{}", True), *gradients],
+            "jvp": [*self.inputs, *tangents, *self._named(outputs, "t_{}", False, written=True)],
+            "hvp": [*cotangents, *self.inputs, *tangents, *gradients],
+        }[face]
+
+    @staticmethod
+    def _named(
+        arrays: Sequence[Array], name: str, optional: bool, written: bool = False
+    ) -> list[Array]:
+        return [
+            Array(name.format(a.name), a.dims, a.dtype, optional, written, a.otherwise)
+            for a in arrays
+        ]
+
+
+def read_operators(package: Path = PACKAGE) -> list[Operator]:
+    """All operators in the order of the families and their modules."""
+    return [op for family in FAMILIES for op in _read_family(package, family)]
+
+
+def _read_family(package: Path, family: str) -> list[Operator]:
+    operators: list[Operator] = []
+
+    def declared(differentiable: bool) -> Callable[..., Any]:
+        def with_shapes(**shapes: Any) -> Callable[[Any], Any]:
+            return lambda node: operators.append(
+                _operator(family, node, SimpleNamespace(**shapes), differentiable)
+            )
+
+        return with_shapes
+
+    _evaluate(package, family, {"operator": declared(True), "function": declared(False)})
+    return operators
+
+
+def _evaluate(package: Path, module: str, decorators: Mapping[str, Any]) -> dict[str, Any]:
+    """Run the constants of a module, and give its declared functions to their decorators."""
+
+    def limits(*_: Any, **__: Any) -> None:
+        """They are checked in Python."""
+
+    names: dict[str, Any] = {
+        "Limits": limits, "AT_LEAST_0": None, "AT_LEAST_1": None, "ParamSpec": str, **decorators
+    }  # fmt: skip
+    tree = ast.parse((package / f"{module}.py").read_text())
+    for node in tree.body:
+        match node:
+            case ast.ImportFrom(module=str(origin)) if origin.startswith("gnograd."):
+                source = package / f"{origin.removeprefix('gnograd.')}.py"
+                constants = [a.name for a in node.names if a.name.isupper() and a.name not in names]
+                if constants:
+                    there = _evaluate(package, source.stem, {})
+                    names |= {name: there[name] for name in constants}
+            case ast.Assign() | ast.AnnAssign():
+                exec(compile(ast.Module([node], []), module, "exec"), names)
+            case ast.ClassDef(name=name):
+                names[name] = None
+            case ast.FunctionDef(decorator_list=[]):
+                names[node.name] = None
+            case ast.FunctionDef(decorator_list=[ast.Call(func=ast.Name(id=decorator)) as call]):
+                if decorator in decorators:
+                    code = compile(ast.Expression(call), module, "eval")
+                    eval(code, names)(node)
+    return names
+
+
+def _operator(
+    family: str, node: ast.FunctionDef, given: SimpleNamespace, differentiable: bool
+) -> Operator:
+    shapes = vars(given)
+    when: Mapping[str, Mapping[str, str]] = shapes.get("when", {})
+    arrays: Mapping[str, str] = shapes.get("arrays", {})
+    choices: Mapping[str, Mapping[str, int]] = shapes.get("choices", {})
+    statics = _statics(node, arrays, choices)
+    optional = _maybe_none(node)
+    words = shapes["arguments"].split()
+
+    def array(name: str, spec: str, written: bool = False, prefix: str = "") -> Array:
+        dims, dtype, absent = _parse(spec)
+        otherwise = {}
+        for condition, changes in when.items():
+            sizes = {word: new for word, new in changes.items() if word in words}
+            changed = changes.get(name, spec)
+            if changed == "None":
+                continue
+            renamed = " ".join(sizes.get(word, word) for word in changed.split())
+            other = _parse(renamed)[0]
+            if other != dims:
+                otherwise[condition] = other
+        return Array(name.lower(), dims, dtype, absent, written, otherwise)
+
+    return Operator(
+        name=node.name,
+        family=family,
+        summary=(ast.get_docstring(node) or "").partition("\n")[0],
+        arguments=tuple(map(c_name, words)),
+        statics={c_name(name): static for name, static in statics.items() if name in words},
+        inputs=tuple(
+            Array(a.name, a.dims, a.dtype, a.optional or optional[name], False, a.otherwise)
+            for name, spec in shapes["inputs"].items()
+            for a in [array(name, spec)]
+        ),
+        outputs=tuple(array(name, spec, True) for name, spec in shapes["outputs"].items()),
+        saved=tuple(array(name, spec) for name, spec in shapes.get("saved", {}).items()),
+        arrays=tuple(array(name, spec) for name, spec in arrays.items()),
+        declaration=given,
+        differentiable=differentiable,
+    )
+
+
+def _statics(
+    node: ast.FunctionDef, arrays: Mapping[str, str], choices: Mapping[str, Mapping[str, int]]
+) -> dict[str, Static]:
+    kinds = {
+        "int": "integer", "float": "number", "bool": "logical", "str": "code",
+        "Sequence[int]": "integers", "Graph": "graph",
+    }  # fmt: skip
+    statics = {}
+    for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+        annotation = ast.unparse(argument.annotation)  # type: ignore[arg-type]
+        plain = annotation.removesuffix(" | None")
+        kind = "array" if argument.arg in arrays else kinds.get(plain, "")
+        value = ... if default is None else ast.literal_eval(default)
+        statics[argument.arg] = Static(
+            argument.arg, c_name(argument.arg), kind, value, choices.get(argument.arg, {}),
+            plain != annotation,
+        )  # fmt: skip
+    return statics
+
+
+def _maybe_none(node: ast.FunctionDef) -> dict[str, bool]:
+    """Inputs that may be left out in some form of the operator."""
+    return {a.arg: ast.unparse(a.annotation).endswith("None") for a in node.args.args}  # type: ignore[arg-type]
+
+
+def _parse(spec: str) -> tuple[tuple[str, ...], str, bool]:
+    """Extents by their C names, dtype, whether it may be absent."""
+    words = spec.removesuffix(" or None").split()
+    dtype = {"real": "wide", "int32": "int32", "int64": "int64"}.get(words[0], "real")
+    if dtype != "real":
+        words = words[1:]
+    return tuple(map(in_c, words)), dtype, spec.endswith(" or None")
+
+
+def names_in(expression: str) -> list[str]:
+    """Names of the sizes in an expression."""
+    return re.findall(r"[A-Za-z_]\w*", expression)
+
+
+def c_name(size: str) -> str:
+    """A size, or a static argument, in C and Fortran."""
+    return C_NAMES.get(size, size)
+
+
+def in_c(expression: str) -> str:
+    """An expression of sizes with the names of C."""
+    return re.sub(r"[A-Za-z_]\w*", lambda match: c_name(match[0]), expression)
+
+
+if __name__ == "__main__":
+    for operator in read_operators():
+        print(operator.name, operator.arguments)
+        for face in operator.faces:
+            print("   ", face, [(a.name, a.dims, a.otherwise) for a in operator.operands(face)])

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""Write fortran/include/gnograd.h: the operators into what gnograd.h.in says of them.
+
+usage: header.py [--check]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import c
+from declarations import Operator, read_operators
+
+INCLUDE = Path(__file__).resolve().parents[2] / "fortran" / "include"
+REALS = {"r32": "float", "r64": "double"}
+
+
+def declare(op: Operator) -> str:
+    """All functions of an operator. Arrays are explained where they come first."""
+    functions, told = [], set[str]()
+    for kind, real in REALS.items():
+        for face in op.faces:
+            parameters = [
+                (text, "" if text in told else comment)
+                for text, comment in c.before_arrays(op, "gnograd_graph")
+            ]
+            for array in op.operands(face):
+                text = c.pointer(array, real, real)
+                parameters.append((text, "" if array.name in told else c.shape(array)))
+                told.add(array.name)
+            told |= {text for text, _ in parameters}
+            functions.append(c.function(f"int gnograd_{op.name}_{face}_{kind}", parameters))
+    return "\n".join(functions)
+
+
+def declare_on_tape(op: Operator) -> str:
+    """The operation on a tape."""
+    sizes = op.static_sizes
+    parameters = [("gnograd_tape *tape", "")]
+    for text, comment in c.before_arrays(op, "gnograd_graph"):
+        name = text.split()[-1].lstrip("*")
+        if name in op.statics or name in sizes:
+            parameters.append((text, comment))
+    parameters += [(f"int64_t {array.name}", "") for array in op.inputs]
+    others = [array.name for array in op.outputs[1:]]
+    if others:
+        parameters.append(("int64_t *others", f"[{len(others)}] {', '.join(others)}"))
+    return c.function(f"int64_t gnograd_array_{op.name}", parameters)
+
+
+def main(check: bool) -> None:
+    """Write the header, or say that it is stale."""
+    operators = read_operators()
+    sections = {op.name: declare(op) for op in operators}
+    sections["tape"] = "\n".join(declare_on_tape(op) for op in operators if op.differentiable)
+    current = c.fill(INCLUDE / "gnograd.h.in", INCLUDE / "gnograd.h", sections, check)
+    if check and not current:
+        raise SystemExit("gnograd.h is stale: run python tools/interface/header.py")
+
+
+if __name__ == "__main__":
+    main("--check" in sys.argv)
