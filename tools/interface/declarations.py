@@ -88,6 +88,8 @@ class Operator:
     """Static arrays."""
     absent: Mapping[str, str]
     """What stands for arguments that are left out, by their names in C."""
+    summed: tuple[str, ...]
+    """Inputs whose gradients may be written to one array."""
     differentiable: bool
     positional: tuple[str, ...]
     """Inputs that have no default, in Fortran's names."""
@@ -243,6 +245,7 @@ def _operator(
         saved=tuple(array(name, spec) for name, spec in shapes.get("saved", {}).items()),
         arrays=tuple(array(name, spec) for name, spec in arrays.items()),
         absent={c_name(n): in_c(e) for n, e in shapes.get("absent", {}).items()},
+        summed=tuple(shapes.get("summed", ())),
         differentiable=differentiable,
         positional=tuple(
             a.arg.lower() for a in node.args.args[: len(node.args.args) - len(node.args.defaults)]

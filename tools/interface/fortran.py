@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from declarations import Array, Operator, Static, in_c, names_in, read_operators
 
 GRAPH_SIZES = ("n_src", "n_dst", "n_edges")
+WIDTHS = {"d": "n_features", "de": "n_edge_features", "do": "n_own_features"}
+"""What kernels get besides that may have to do without the arrays: sizes, by their arguments."""
 C_TYPES = {
     "integer": "integer(c_int64_t)", "size": "integer(c_int64_t)", "code": "integer(c_int)",
     "logical": "integer(c_int)", "number": "real(c_double)", "integers": "type(c_ptr)",
@@ -64,19 +66,27 @@ def views(op: Operator, arrays: Iterable[Array]) -> list[str]:
 
 def view(op: Operator, array: Array) -> str:
     """The statement that makes a pointer of an address."""
-    return f"call view({array.name}, {_extents(op, array)}, {array.name}_)"
+    how = "view_if_given" if array.optional else "view"
+    return f"call {how}({array.name}, {_extents(op, array)}, {array.name}_)"
 
 
 def passed(op: Operator, arrays: Iterable[Array]) -> str:
     """The arguments of the kernel, by keyword."""
     given = []
+    results = {dim for array in op.outputs for dim in array.dims}
     for argument, static in op.statics.items():
+        if argument in results:  # the result itself tells it
+            continue
         convert = {
             "graph": "{}_", "array": "{}_", "integers": "{}_", "code": "int({})",
             "logical": "{} /= 0", "integer": "{}", "number": "{}",
         }[static.kind]  # fmt: skip
         given.append(f"{static.name}={convert.format(argument)}")
+    told = {n for a in [*op.inputs, *op.outputs, *op.arrays, *op.lists] for n in a.names}
+    given += [f"{n}={n}" for n in op.arguments if kind(op, n) == "size" and n not in told]
     given += [f"{array.name}={array.name}_" for array in arrays]
+    if op.summed and any(array.name.startswith("grad_") for array in arrays):
+        given += ["own_is_x=own_is_x", *(f"{short}={name}" for short, name in WIDTHS.items())]
     return ", ".join([*given, "error=error"])
 
 
@@ -104,10 +114,10 @@ def expression(op: Operator, text: str, graph: str = "graph_") -> str:
 
 def condition(op: Operator, text: str) -> str:
     """A condition on a static argument, of its number in C."""
-    name, _, value = text.partition("=")
+    name, _, values = text.partition("=")
     static = next(static for static in op.statics.values() if static.name == name)
-    number = static.codes[value] if static.codes else int(value == "True")
-    return f"{static.c_name} == {number}"
+    numbers = [static.codes.get(value, int(value == "True")) for value in values.split("|")]
+    return " .or. ".join(f"{static.c_name} == {number}" for number in numbers)
 
 
 def _extents(op: Operator, array: Array) -> str:
@@ -296,7 +306,7 @@ def counts(op: Operator) -> list[str]:
         if "" in array.unless:
             n = "0_c_int64_t"
         elif array.unless:
-            never = " .or. ".join(f"({condition(op, when)})" for when in array.unless)
+            never = " .or. ".join(condition(op, when) for when in array.unless)
             n = f"merge(0_c_int64_t, {n}, {never})"
         found.append(n)
     return found
