@@ -15,7 +15,6 @@ module gnograd_kernels
     & gno_with_gradient_jvp, gno_with_gradient_hvp, gno_with_laplacian_forward, &
     & gno_with_laplacian_vjp, gno_with_laplacian_jvp, gno_with_laplacian_hvp, &
     & gno_with_hessian_forward, gno_with_hessian_vjp, gno_with_hessian_jvp, gno_with_hessian_hvp
-  use gnograd_kernels_gno_jets_arrays, only: gno_jets_sizes
   use gnograd_kernels_gno_kernel, only: gno_kernel_forward, gno_kernel_vjp, gno_kernel_jvp, &
     & gno_kernel_hvp
   use gnograd_kernels_mha, only: mha_gat_forward, mha_gat_vjp, mha_gat_jvp, mha_gat_hvp, &
@@ -26,7 +25,7 @@ module gnograd_kernels
     & compressed_attention_vjp, compressed_attention_jvp, compressed_attention_hvp, &
     & window_attention_forward, window_attention_vjp, window_attention_jvp, window_attention_hvp
   use gnograd_kernels_nsa_compress, only: compress_forward, compress_vjp, compress_jvp, &
-    & compress_hvp, nsa_sizes
+    & compress_hvp
   use gnograd_kernels_nsa_select, only: select_blocks_forward
   use gnograd_kernels_radial_basis, only: radial_basis_forward, radial_basis_vjp, &
     & radial_basis_jvp, radial_basis_hvp

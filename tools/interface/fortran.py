@@ -59,8 +59,7 @@ def views(op: Operator, arrays: Iterable[Array]) -> list[str]:
     """Statements that make these pointers."""
     lines = [view(op, array) for array in [*op.arrays, *op.lists]]
     if free_sizes(op):
-        lines.append(f"call {op.family}_sizes({', '.join(f'{a.name}_' for a in op.lists)}, "
-                     f"{', '.join(free_sizes(op))})")  # fmt: skip
+        lines.append(_sizes_hook(op, [f"{array.name}_" for array in op.lists]))
     return [*lines, *(view(op, array) for array in arrays)]
 
 
@@ -199,12 +198,14 @@ def call(op: Operator, face: str, real: str, groups: dict[str, str]) -> str:
 
 def checks(op: Operator) -> list[str]:
     """Statements that find the sizes of an operation, and refuse what does not fit to them."""
-    known = {*GRAPH_SIZES, *op.statics} - set(op.told)
-    hook = _sizes_hook(op)
-    early = set(computed(op)) & {name for array in op.inputs for name in array.names}
+    known = {*(GRAPH_SIZES if op.has_graph else ()), *op.statics} - set(op.told)
     lines = [line for array in op.lists for line in _fit_static(op, array, known)]
+    given = [f"operator%{s.c_name}" for s in of_kind(op, "integers", "array", "integer")]
+    hook = [_sizes_hook(op, given)] if computed(op) else []
+    early = set(computed(op)) & {name for array in op.inputs for name in array.names}
     if early:
         lines += hook
+        known |= early
     for k, array in enumerate(op.inputs, 1):
         block = _fit_input(op, k, array, known)
         if array.optional:
@@ -240,11 +241,9 @@ def computed(op: Operator) -> list[str]:
     return free_sizes(op) or list(of_outputs)
 
 
-def _sizes_hook(op: Operator) -> list[str]:
-    if not computed(op):
-        return []
-    given = [f"operator%{s.c_name}" for s in of_kind(op, "integers", "array", "integer")]
-    return [f"call {op.family}_sizes({', '.join([*given, *computed(op)])})"]
+def _sizes_hook(op: Operator, given: Sequence[str]) -> str:
+    results = [f"{name}={name}" for name in computed(op)]
+    return f"call {op.family}_sizes({', '.join([*given, *results])})"
 
 
 def _fit_input(op: Operator, k: int, array: Array, known: set[str]) -> list[str]:
