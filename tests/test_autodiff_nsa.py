@@ -126,17 +126,17 @@ def test_refused(rng):
     blocks = np.zeros((6, 1, 2), np.int32)
     cases = [
         (TypeError, "needs an Array", dict(q=k)),
-        (ValueError, "v is .*, needs", dict(v=np.ones((4, 1, 3)))),
-        (ValueError, "q, k and v have three axes", dict(k=np.ones((5, 3)))),
+        (ValueError, "v has shape .*, needs", dict(v=np.ones((4, 1, 3)))),
+        (ValueError, r"k has shape \(5, 3\), needs \(Tk, Hk, Dk=3\)", dict(k=np.ones((5, 3)))),
         (TypeError, "block_index is int64, needs int32", dict(block_index=blocks.astype(int))),
-        (ValueError, "block_index has another shape", dict(block_index=blocks[1:])),
+        (ValueError, r"block_index has shape \(5, 1, 2\), needs", dict(block_index=blocks[1:])),
         (IndexError, "a block that the sequence", dict(block_index=blocks + 3)),
         (ValueError, "duplicates is 'no'", dict(duplicates="no")),
         (ValueError, "block_size is 0, needs 1 to 256", dict(block_size=0)),
         (ValueError, "query_block is 0", dict(query_block=0)),
-        (ValueError, "slot_gate is .*, needs", dict(slot_gate=np.ones((6, 1, 3)))),
+        (ValueError, "has shape .*, needs", dict(slot_gate=np.ones((6, 1, 3)))),
         (ValueError, "cu_q must rise", dict(cu_q=np.array([0, 5]), cu_k=np.array([0, 5]))),
-        (ValueError, "different numbers", dict(cu_q=np.array([0, 6]), cu_k=np.array([0, 2, 5]))),
+        (ValueError, r"cu_k has shape \(3,\), needs \(n_sequences\+1=2,\)", dict(cu_q=np.array([0, 6]), cu_k=np.array([0, 2, 5]))),
     ]
     for error, message, change in cases:
         arguments = dict(q=q, k=k, v=k, block_index=blocks, block_size=2) | change

@@ -77,7 +77,7 @@ def _fits(dim: str, length: int, sizes: dict[str, int]) -> bool:
     """Whether a dimension has its length; solves for its one unknown name, if it has one."""
     if dim in sizes:
         return sizes[dim] == length
-    unknown = [name for name in _compiled(dim).co_names if name not in sizes]
+    unknown = [name for name in _names(dim) if name not in sizes]
     if unknown:
         (name,) = unknown
         constant = value(dim, {**sizes, name: 0})
@@ -96,7 +96,7 @@ def close(specs: Iterable[str], sizes: dict[str, int]) -> None:
     """
     for spec in specs:
         for dim in parse(spec).dims:
-            for name in _compiled(dim).co_names:
+            for name in _names(dim):
                 sizes.setdefault(name, 0)
 
 
@@ -123,10 +123,16 @@ def readable(spec: str, sizes: Mapping[str, int]) -> str:
     """The shape with what is known of it: ``(n_edges=6, d)``."""
     words = []
     for dim in parse(spec).dims:
-        names = _compiled(dim).co_names
+        names = _names(dim)
         known = names and all(name in sizes for name in names)
         words.append(f"{dim}={value(dim, sizes)}" if known else dim)
     return f"({', '.join(words)}{',' if len(words) == 1 else ''})"
+
+
+@functools.cache
+def _names(dim: str) -> tuple[str, ...]:
+    """Sizes in an expression."""
+    return tuple(name for name in _compiled(dim).co_names if name != "max")
 
 
 @functools.cache
