@@ -299,10 +299,9 @@ int gnograd_cuda_use_tf32(int on) {
   return 0;
 }
 
-// The header's list of families once more, each face written out as text.
-#define TEXT(...) #__VA_ARGS__
-#define EXPANDED_TEXT(...) TEXT(__VA_ARGS__)
-#undef GNOGRAD_CUDA_FACE
-#define GNOGRAD_CUDA_FACE(name, type, sizes, ...) \
-  #name "_" #type "(" EXPANDED_TEXT(GNOGRAD_CUDA_LIST sizes) "; " EXPANDED_TEXT(__VA_ARGS__) ")\n"
-const char* gnograd_cuda_prototypes() { return GNOGRAD_CUDA_FAMILIES; }
+// Generated from the header (tools/interface/cuda.py)
+const char* gnograd_cuda_prototypes() {
+  return
+#include "runtime_entries.cuh"
+      ;
+}

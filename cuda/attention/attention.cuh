@@ -61,7 +61,7 @@ struct Gradient {
 
 // The cotangent of out, [n_dst, heads, size], or [n_dst, size] shared by all heads.
 template <class T>
-struct Cotangent {
+struct HeadCotangent {
   const T* g;
   Heads heads;
   bool concat;
@@ -100,13 +100,12 @@ constexpr int attention_unroll = ScalarTraits<S>::dual || step > 4 ? 1 : 2;
 
 // ga_p = g_i . value_p
 template <class M>
-__device__ typename M::S project(const M& model, const Heads& heads,
-                                 const Cotangent<typename M::T>& g, const Edge& p,
-                                 const Place& at) {
+__device__ typename M::S dot_with_value(const M& model, const Heads& heads,
+                                        const HeadCotangent<typename M::T>& g, const Edge& p,
+                                        const Place& at) {
   using S = typename M::S;
-  return sum_over_head<S>(heads, at, [&](int c) {
-    return inner<S>(g.load(p.dst, at.head, c), model.value(p, at, c));
-  });
+  return sum_over_head<S>(
+      heads, at, [&](int c) { return inner<S>(g.load(p.dst, at.head, c), model.value(p, at, c)); });
 }
 
 // Online softmax: `sum` of exp(score - top), and whatever else is summed with these weights.
@@ -204,7 +203,7 @@ struct SoftmaxStatistics {
   Csc graph;
   Heads heads;
   M model;
-  Cotangent<T> g;
+  HeadCotangent<T> g;
   SoftmaxRow<S>* softmax;  // [n_dst, heads]
 
   __host__ __device__ int tiles() const { return 1; }
@@ -212,7 +211,7 @@ struct SoftmaxStatistics {
   __device__ void edge(Partial& partial, Total&, const Place& at, int64_t i, int64_t k) const {
     const Edge p = edge_to(graph, i, k);
     const auto score = model.score(p, at);
-    const S ga = project(model, heads, g, p, at);
+    const S ga = dot_with_value(model, heads, g, p, at);
     const S weight = partial.take(score.s);
     partial.more.ga += weight * ga;
     partial.more.row.add(weight, ga, score);
@@ -232,7 +231,7 @@ template <class M>
 struct ScoreGradients {
   using S = typename M::S;
   Heads heads;
-  Cotangent<typename M::T> g;
+  HeadCotangent<typename M::T> g;
   const SoftmaxRow<S>* softmax;  // [n_dst, heads]
 
   struct OfEdge {
@@ -241,7 +240,7 @@ struct ScoreGradients {
   };
   __device__ OfEdge operator()(const M& model, const Edge& p, const Place& at) const {
     const auto score = model.score(p, at);
-    const S ga = project(model, heads, g, p, at);
+    const S ga = dot_with_value(model, heads, g, p, at);
     const SoftmaxRow<S> row = softmax[p.dst * heads.heads + at.head];
     const S alpha = row.weight(score.s);
     return {score, alpha, alpha * (ga - row.delta)};

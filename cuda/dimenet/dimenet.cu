@@ -19,7 +19,7 @@
 // gets its sums from one block alone, in a fixed order.
 #include <cfloat>
 
-#include "device/face.cuh"
+#include "device/call.cuh"
 #include "device/rows.cuh"
 #include "device/sums.cuh"
 
@@ -38,7 +38,7 @@ constexpr int outgoing_step = outgoing_slots / incoming_slots;
 // Columns of the weights handled at once
 constexpr int mid_step = 8;
 
-struct Shape {
+struct TripletSizes {
   int n_spherical, n_radial, n_mid, n_emb, exclude;
 
   __host__ __device__ int n_first() const { return n_spherical * n_radial; }  // rows of W1
@@ -58,9 +58,9 @@ template <>
 constexpr double storage_epsilon<__nv_bfloat16> = 0x1p-7;
 
 template <class T, class S>
-struct Problem {
+struct TripletProblem {
   Csc incoming, outgoing;  // by destination, by source
-  Shape shape;
+  TripletSizes sizes;
   int slots;            // incoming edges of a tile, as shared memory allows
   real<T> tolerance;    // how far the sum of a vector and its reverse may be from zero
   Input<T, S> vector;   // [n_edges, 3]
@@ -68,9 +68,9 @@ struct Problem {
   Input<T, S> x;        // [n_edges, n_emb]
   Input<T, S> weights;  // [n_spherical n_radial + n_emb, n_mid]
 
-  __device__ S first_weight(int row, int m) const { return weights[row * shape.n_mid + m]; }
+  __device__ S first_weight(int row, int m) const { return weights[row * sizes.n_mid + m]; }
   __device__ S second_weight(int n, int m) const {
-    return n < shape.n_emb && m < shape.n_mid ? weights[(shape.n_first() + n) * shape.n_mid + m]
+    return n < sizes.n_emb && m < sizes.n_mid ? weights[(sizes.n_first() + n) * sizes.n_mid + m]
                                               : S(0);
   }
 };
@@ -121,7 +121,7 @@ struct Arm {
 };
 
 template <class T, class S>
-__device__ Arm<S> load_arm(const Problem<T, S>& p, const Csc& csc, int64_t position) {
+__device__ Arm<S> load_arm(const TripletProblem<T, S>& p, const Csc& csc, int64_t position) {
   Arm<S> arm;
   arm.edge = csc.edge_of(position);
   arm.far = csc.indices[position];
@@ -135,9 +135,9 @@ __device__ Arm<S> load_arm(const Problem<T, S>& p, const Csc& csc, int64_t posit
 }
 
 template <class T, class S>
-__device__ bool excluded(const Problem<T, S>& p, const Arm<S>& in, const Arm<S>& out) {
-  if (p.shape.exclude == none || in.far != out.far) return false;
-  if (p.shape.exclude == same_node) return true;
+__device__ bool excluded(const TripletProblem<T, S>& p, const Arm<S>& in, const Arm<S>& out) {
+  if (p.sizes.exclude == none || in.far != out.far) return false;
+  if (p.sizes.exclude == same_node) return true;
   real<T> sum = 0, size = 0;
   for (int c = 0; c < 3; ++c) {
     sum = max(sum, real<T>(fabs(in.vector[c] + out.vector[c])));
@@ -165,13 +165,14 @@ struct Legendre {
 
 // The polynomials of a triplet, with P_0 alone where a vector has no direction, none if excluded.
 template <class T, class S, class F>
-__device__ void for_degrees(const Problem<T, S>& p, const Arm<S>& in, const Arm<S>& out, F f) {
+__device__ void for_degrees(const TripletProblem<T, S>& p, const Arm<S>& in, const Arm<S>& out,
+                            F f) {
   const bool counts = !excluded(p, in, out), turns = counts && in.turns && out.turns;
   Legendre<S> legendre;
   legendre.c = in.unit[0] * out.unit[0] + in.unit[1] * out.unit[1] + in.unit[2] * out.unit[2];
 #pragma unroll
   for (int l = 0; l < max_spherical; ++l) {
-    if (l >= p.shape.n_spherical) break;
+    if (l >= p.sizes.n_spherical) break;
     const bool kept = l ? turns : counts;
     f(l, kept ? legendre.value : S(0), kept ? legendre.slope : S(0));
     legendre.step_from(l);
@@ -187,8 +188,8 @@ __device__ A norm(int l) {
 // ---- a tile ----
 
 template <class T, class S>
-struct Tile {
-  const Problem<T, S>& p;
+struct TripletTile {
+  const TripletProblem<T, S>& p;
   Arm<S>*in, *out;  // [slots], [outgoing_slots]
   S* q;             // [slots, n_spherical, n_mid]
   S* f;             // [slots, n_spherical, pitch]
@@ -196,14 +197,14 @@ struct Tile {
   S* angular;       // [slots, outgoing_slots, n_spherical], with a gap
   int n_in = 0, n_out = 0;
 
-  static size_t bytes(const Shape& s, int slots) {
+  static size_t bytes(const TripletSizes& s, int slots) {
     return shared_bytes<Arm<S>>(slots) + shared_bytes<Arm<S>>(outgoing_slots) +
            shared_bytes<S>(slots * s.n_spherical * s.n_mid) +
            shared_bytes<S>(slots * s.n_spherical * pitch<S>) + shared_bytes<S>(slots * pitch<S>) +
            shared_bytes<S>(slots * angular_pitch(s));
   }
-  __device__ Tile(const Problem<T, S>& p, SharedMemory& shared) : p(p) {
-    const Shape& s = p.shape;
+  __device__ TripletTile(const TripletProblem<T, S>& p, SharedMemory& shared) : p(p) {
+    const TripletSizes& s = p.sizes;
     in = shared.take<Arm<S>>(p.slots);
     out = shared.take<Arm<S>>(outgoing_slots);
     q = shared.take<S>(p.slots * s.n_spherical * s.n_mid);
@@ -212,15 +213,15 @@ struct Tile {
     angular = shared.take<S>(p.slots * angular_pitch(s));
   }
   // Edges that share a warp are apart by a bank.
-  __host__ __device__ static int angular_pitch(const Shape& s) {
+  __host__ __device__ static int angular_pitch(const TripletSizes& s) {
     return outgoing_slots * s.n_spherical + 1;
   }
   __device__ S* angular_of(int a, int b) const {
-    return angular + a * angular_pitch(p.shape) + b * p.shape.n_spherical;
+    return angular + a * angular_pitch(p.sizes) + b * p.sizes.n_spherical;
   }
-  __device__ S* f_of(int a, int l) const { return f + (a * p.shape.n_spherical + l) * pitch<S>; }
+  __device__ S* f_of(int a, int l) const { return f + (a * p.sizes.n_spherical + l) * pitch<S>; }
   __device__ S* q_of(int a, int l) const {
-    return q + (a * p.shape.n_spherical + l) * p.shape.n_mid;
+    return q + (a * p.sizes.n_spherical + l) * p.sizes.n_mid;
   }
 
   // Edges of node j from number `first` on.
@@ -237,7 +238,7 @@ struct Tile {
 
   // Needs the incoming edges.
   __device__ void compute_q() const {
-    const Shape& s = p.shape;
+    const TripletSizes& s = p.sizes;
     for (int i = int(threadIdx.x); i < n_in * s.n_spherical * s.n_mid; i += block_threads) {
       const int m = i % s.n_mid, row = i / s.n_mid, l = row % s.n_spherical;
       const int64_t rbf = in[row / s.n_spherical].edge * s.n_first() + l * s.n_radial;
@@ -250,7 +251,7 @@ struct Tile {
 
   // f and x of the features from `first` on. Needs q.
   __device__ void compute_f(int first) const {
-    const Shape& s = p.shape;
+    const TripletSizes& s = p.sizes;
     const int lane = int(threadIdx.x) % feature_lanes, group = int(threadIdx.x) / feature_lanes;
     const int column = lane * step<S>;
     for (int m = 0; m < s.n_mid; m += mid_step) {
@@ -306,8 +307,8 @@ __device__ inline int64_t node_of(const Csc& csc, int64_t unit) {
 }
 
 template <class T, class S>
-__global__ void __launch_bounds__(block_threads) collect(Problem<T, S> p, T* out) {
-  const Shape& s = p.shape;
+__global__ void __launch_bounds__(block_threads) collect(TripletProblem<T, S> p, T* out) {
+  const TripletSizes& s = p.sizes;
   const int64_t j = node_of(p.outgoing, blockIdx.x);
   const int64_t begin = p.outgoing.offsets[j];
   const int64_t tile_begin = (blockIdx.x - first_unit(begin, j)) * outgoing_slots;
@@ -315,7 +316,7 @@ __global__ void __launch_bounds__(block_threads) collect(Problem<T, S> p, T* out
   const int first = int(blockIdx.y) * tile_features<S>;
 
   SharedMemory shared;
-  Tile<T, S> tile(p, shared);
+  TripletTile<T, S> tile(p, shared);
   const int column = int(threadIdx.x) % feature_lanes * step<S>;
   const int b_first = int(threadIdx.x) / feature_lanes * outgoing_step;
   const int64_t degree = p.incoming.offsets[j + 1] - p.incoming.offsets[j];
@@ -357,7 +358,7 @@ __global__ void __launch_bounds__(block_threads) collect(Problem<T, S> p, T* out
 // ---- gradients ----
 
 template <class T, class S>
-struct Gradients {
+struct TripletGradients {
   T *vector, *rbf, *x, *weights;  // each or null
   S *turn_in, *turn_out;          // [n_edges, 3] to the direction, from its end and its start
   S* parts;                       // [pieces, n_weights] to the weights
@@ -368,7 +369,7 @@ struct Gradients {
 
 // Shared memory of give_back besides the tile.
 template <class T, class S>
-struct BackTile : Tile<T, S> {
+struct TripletGradientTile : TripletTile<T, S> {
   using A = real<T>;
   A* g;         // [outgoing_slots, pitch]
   S* grad_cos;  // [slots, outgoing_slots]
@@ -376,16 +377,17 @@ struct BackTile : Tile<T, S> {
   S* grad_q;    // [slots, n_spherical, n_mid]
   S* w;         // [mid_step, pitch]: W2 transposed, and the sum of its gradient
 
-  static size_t bytes(const Shape& s, int slots) {
-    return Tile<T, S>::bytes(s, slots) + shared_bytes<A>(outgoing_slots * pitch<S>) +
+  static size_t bytes(const TripletSizes& s, int slots) {
+    return TripletTile<T, S>::bytes(s, slots) + shared_bytes<A>(outgoing_slots * pitch<S>) +
            shared_bytes<S>(slots * outgoing_slots) + shared_bytes<S>(slots * 3) +
            shared_bytes<S>(slots * s.n_spherical * s.n_mid) + shared_bytes<S>(mid_step * pitch<S>);
   }
-  __device__ BackTile(const Problem<T, S>& p, SharedMemory& shared) : Tile<T, S>(p, shared) {
+  __device__ TripletGradientTile(const TripletProblem<T, S>& p, SharedMemory& shared)
+      : TripletTile<T, S>(p, shared) {
     g = shared.take<A>(outgoing_slots * pitch<S>);
     grad_cos = shared.take<S>(p.slots * outgoing_slots);
     turn = shared.take<S>(p.slots * 3);
-    grad_q = shared.take<S>(p.slots * p.shape.n_spherical * p.shape.n_mid);
+    grad_q = shared.take<S>(p.slots * p.sizes.n_spherical * p.sizes.n_mid);
     w = shared.take<S>(mid_step * pitch<S>);
   }
 
@@ -393,8 +395,8 @@ struct BackTile : Tile<T, S> {
   __device__ void load_cotangent(const T* cotangent, int first) const {
     for (int i = int(threadIdx.x); i < this->n_out * tile_features<S>; i += block_threads) {
       const int b = i / tile_features<S>, n = i % tile_features<S>;
-      g[b * pitch<S> + n] = first + n < this->p.shape.n_emb
-                                ? A(cotangent[this->out[b].edge * this->p.shape.n_emb + first + n])
+      g[b * pitch<S> + n] = first + n < this->p.sizes.n_emb
+                                ? A(cotangent[this->out[b].edge * this->p.sizes.n_emb + first + n])
                                 : A(0);
     }
   }
@@ -402,7 +404,7 @@ struct BackTile : Tile<T, S> {
   // r of two outgoing edges a thread, and from it the gradient to their cosines.
   __device__ void compute_grad_cos() const {
     const int a = int(threadIdx.x) / feature_lanes, b = int(threadIdx.x) % feature_lanes;
-    const int n_spherical = this->p.shape.n_spherical;
+    const int n_spherical = this->p.sizes.n_spherical;
     constexpr int pairs = outgoing_slots / feature_lanes;
     if (a >= this->n_in || b >= this->n_out) return;
     S r[max_spherical][pairs] = {};
@@ -461,7 +463,7 @@ struct BackTile : Tile<T, S> {
   // and two columns.
   __device__ void add_grad_q(bool start, int m) const {
     constexpr int lanes = mid_step / 2, row_step = block_threads / lanes;
-    const int n_rows = this->n_in * this->p.shape.n_spherical, n_mid = this->p.shape.n_mid;
+    const int n_rows = this->n_in * this->p.sizes.n_spherical, n_mid = this->p.sizes.n_mid;
     const int k = int(threadIdx.x) % lanes;
     for (int row = int(threadIdx.x) / lanes; row < n_rows; row += 2 * row_step) {
       const bool two = row + row_step < n_rows;
@@ -490,7 +492,8 @@ using WeightSum = Vector<S, step<S> * mid_step>;
 
 // Add the sums of all slots, in their order, to the part of this piece, and start anew.
 template <class T, class S>
-__device__ void flush(const BackTile<T, S>& tile, WeightSum<S>& sum, int first, int m, S* part) {
+__device__ void flush(const TripletGradientTile<T, S>& tile, WeightSum<S>& sum, int first, int m,
+                      S* part) {
   const int slot = int(threadIdx.x) / feature_lanes;
   const int column = int(threadIdx.x) % feature_lanes * step<S>;
   for (int a = 0; a < incoming_slots; ++a) {
@@ -503,7 +506,7 @@ __device__ void flush(const BackTile<T, S>& tile, WeightSum<S>& sum, int first, 
         }
   }
   __syncthreads();
-  const Shape& s = tile.p.shape;
+  const TripletSizes& s = tile.p.sizes;
   for (int i = int(threadIdx.x); i < mid_step * tile_features<S>; i += block_threads) {
     const int k = i % mid_step, n = i / mid_step;
     if (m + k < s.n_mid && first + n < s.n_emb)
@@ -516,10 +519,10 @@ __device__ void flush(const BackTile<T, S>& tile, WeightSum<S>& sum, int first, 
 // A block has the nodes of its piece: every gridDim.x-th.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
-    give_back(Problem<T, S> p, const T* cotangent, Gradients<T, S> grad) {
-  const Shape& s = p.shape;
+    give_back(TripletProblem<T, S> p, const T* cotangent, TripletGradients<T, S> grad) {
+  const TripletSizes& s = p.sizes;
   SharedMemory shared;
-  BackTile<T, S> tile(p, shared);
+  TripletGradientTile<T, S> tile(p, shared);
   const int t = int(threadIdx.x), slot = t / feature_lanes;
   const int column = t % feature_lanes * step<S>;
   S* part = grad.parts + int64_t(blockIdx.x) * s.n_weights();
@@ -627,7 +630,7 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
 // Gradient to a vector from that to its direction u: (turn - u (u . turn))/|v|
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    vector_gradient(Problem<T, S> p, Gradients<T, S> grad) {
+    vector_gradient(TripletProblem<T, S> p, TripletGradients<T, S> grad) {
   const int64_t e = thread_number();
   if (e >= p.incoming.n_edges) return;
   S v[3], unit[3], turn[3], length, along = S(0);
@@ -644,151 +647,121 @@ __global__ void __launch_bounds__(block_threads)
 // ---- launchers ----
 
 template <template <class, class> class Tile, class T, class S>
-int slots_that_fit(const Shape& s) {
+int slots_that_fit(const TripletSizes& s) {
   int slots = incoming_slots;
   while (slots > 1 && Tile<T, S>::bytes(s, slots) > most_shared) slots /= 2;
   return slots;
 }
 
 // Pieces of work, few enough for the gradients to the weights of all to be small.
-inline int count_pieces(const gnograd_cuda_graph& graph, const Shape& s) {
+inline int count_pieces(const gnograd_cuda_graph& graph, const TripletSizes& s) {
   const int64_t most = std::min<int64_t>(1024, std::max(32, (1 << 20) / s.n_weights()));
   return int(std::min(graph.n_dst, most));
 }
 
-struct Arrays {
-  const void *vector = nullptr, *rbf = nullptr, *x = nullptr, *weights = nullptr;
-};
-
 template <class T>
-struct Faces {
+struct AggEdgeToEdge {
   const gnograd_cuda_graph* graph;
-  Shape shape;
-  bool valid;
-  Workspace workspace = {};
-  cudaStream_t stream = nullptr;
+  int64_t n_spherical, n_radial, n_mid, n_emb;
+  int exclude;
 
-  Faces(const gnograd_cuda_graph* graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
-        int64_t n_emb, int exclude)
-      : graph(graph),
-        shape{int(n_spherical), int(n_radial), int(n_mid), int(n_emb), exclude},
-        valid(within(n_spherical, max_spherical) && within(n_radial, max_radial) &&
-              within(n_mid, max_mid) && within(n_emb, max_emb) && exclude >= reverse_edge &&
-              exclude <= none && graph->n_src == graph->n_dst) {}
-  static bool within(int64_t n, int most) { return n >= 1 && n <= most; }
+  struct Inputs {
+    const T* vector;     // [n_edges, 3]
+    const T* rbf;        // [n_edges, n_spherical n_radial]
+    const T* embedding;  // [n_edges, n_emb]
+    const T* weights;    // [n_spherical n_radial + n_emb, n_mid]
+  };
+  struct Outputs {
+    T* out;  // [n_edges, n_emb]
+  };
+  struct Cotangents {
+    const T* out;
+  };
+  struct Gradients {
+    T *vector, *rbf, *embedding, *weights;  // as the inputs, or null
+  };
 
+  bool valid() const {
+    const auto within = [](int64_t n, int most) { return n >= 1 && n <= most; };
+    return within(n_spherical, max_spherical) && within(n_radial, max_radial) &&
+           within(n_mid, max_mid) && within(n_emb, max_emb) && exclude >= reverse_edge &&
+           exclude <= none && graph->n_src == graph->n_dst;
+  }
+  TripletSizes sizes() const {
+    return {int(n_spherical), int(n_radial), int(n_mid), int(n_emb), exclude};
+  }
   template <class S>
-  Problem<T, S> problem(const Arrays& in, const Arrays& tangents, int slots) const {
-    const auto input = make_input<T, S>;
+  TripletProblem<T, S> problem(const Inputs& in, const Inputs& tangents, int slots) const {
     return {by_dst(*graph),
             by_src(*graph),
-            shape,
+            sizes(),
             slots,
             real<T>(sqrt(storage_epsilon<T>)),
-            input(in.vector, tangents.vector),
-            input(in.rbf, tangents.rbf),
-            input(in.x, tangents.x),
-            input(in.weights, tangents.weights)};
+            {in.vector, tangents.vector},
+            {in.rbf, tangents.rbf},
+            {in.embedding, tangents.embedding},
+            {in.weights, tangents.weights}};
   }
 
   template <class S>
-  int push(const Arrays& in, const Arrays& tangents, void* out) {
-    if (!valid) return GNOGRAD_CUDA_VALUE;
-    const int slots = slots_that_fit<Tile, T, S>(shape);
+  int value(const Inputs& in, const Inputs& tangents, T* out, Call& call) const {
+    if (!valid()) return GNOGRAD_CUDA_VALUE;
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    const int slots = slots_that_fit<TripletTile, T, S>(sizes());
     const int64_t units = first_unit(graph->n_edges, graph->n_src);
     if (graph->n_edges)
-      launch(collect<T, S>, grid_of(units, ceil_div(shape.n_emb, tile_features<S>)),
-             dim3(block_threads), Tile<T, S>::bytes(shape, slots), stream,
-             problem<S>(in, tangents, slots), static_cast<T*>(out));
+      launch(collect<T, S>, grid_of(units, ceil_div(n_emb, tile_features<S>)), dim3(block_threads),
+             TripletTile<T, S>::bytes(sizes(), slots), call.stream, problem<S>(in, tangents, slots),
+             out);
     return cudaGetLastError();
   }
 
   template <class S>
-  int pull(const void* cotangent, const Arrays& in, const Arrays& tangents,
-           void* const (&gradients)[4]) {
-    if (!valid) return GNOGRAD_CUDA_VALUE;
-    const int slots = slots_that_fit<BackTile, T, S>(shape), pieces = count_pieces(*graph, shape);
-    Gradients<T, S> grad{static_cast<T*>(gradients[0]),
-                         static_cast<T*>(gradients[1]),
-                         static_cast<T*>(gradients[2]),
-                         static_cast<T*>(gradients[3]),
-                         nullptr,
-                         nullptr,
-                         nullptr};
+  int gradients(const T* g, const Inputs& in, const Inputs& tangents, const Gradients& wanted,
+                Call& call) const {
+    if (!valid()) return GNOGRAD_CUDA_VALUE;
+    Workspace& workspace = call.workspace;
+    const TripletSizes s = sizes();
+    const int slots = slots_that_fit<TripletGradientTile, T, S>(s);
+    const int pieces = count_pieces(*graph, s);
     const int64_t n_turns = 3 * graph->n_edges;
+    TripletGradients<T, S> grad{wanted.vector, wanted.rbf, wanted.embedding, wanted.weights,
+                                nullptr,       nullptr,    nullptr};
     grad.turn_in = workspace.take<S>(n_turns);
     grad.turn_out = workspace.take<S>(n_turns);
-    grad.parts = workspace.take<S>(int64_t(pieces) * shape.n_weights());
-    const FoldSpace<S> folds(pieces, shape.n_weights(), workspace);
+    grad.parts = workspace.take<S>(int64_t(pieces) * s.n_weights());
+    const FoldSpace<S> folds(pieces, s.n_weights(), workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const auto p = problem<S>(in, tangents, slots);
     if (graph->n_edges) {
-      if (grad.vector) set_zero(grad.turn_out, n_turns, stream);
+      if (grad.vector) set_zero(grad.turn_out, n_turns, call.stream);
       launch(give_back<T, S>, grid_of(pieces), dim3(block_threads),
-             BackTile<T, S>::bytes(shape, slots), stream, p, static_cast<const T*>(cotangent),
-             grad);
-      if (grad.vector) launch_threads(graph->n_edges, stream, vector_gradient<T, S>, p, grad);
+             TripletGradientTile<T, S>::bytes(s, slots), call.stream, p, g, grad);
+      if (grad.vector) launch_threads(graph->n_edges, call.stream, vector_gradient<T, S>, p, grad);
     }
     if (grad.weights)
-      sum_rows(Plain<S>{grad.parts, shape.n_weights()}, graph->n_edges ? pieces : 0,
-               shape.n_weights(), folds, grad.weights, stream);
+      sum_rows(Plain<S>{grad.parts, s.n_weights()}, graph->n_edges ? pieces : 0, s.n_weights(),
+               folds, grad.weights, call.stream);
     return cudaGetLastError();
   }
 
-  // Forward passes need no workspace.
-  size_t forward_bytes() { return 0; }
-  size_t jvp_bytes() { return 0; }
-  size_t vjp_bytes() { return vjp(nullptr, {}, {}), workspace.bytes(); }
-  size_t hvp_bytes() { return hvp(nullptr, {}, {}, {}), workspace.bytes(); }
-
-  int forward(const Arrays& in, void* out) { return push<real<T>>(in, {}, out); }
-  int vjp(const void* g, const Arrays& in, void* const (&grad)[4]) {
-    return pull<real<T>>(g, in, {}, grad);
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return value<real<T>>(in, {}, out.out, call);
   }
-  int jvp(const Arrays& in, const Arrays& tangents, void* out) {
-    return push<Dual<real<T>>>(in, tangents, out);
+  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
+    return gradients<real<T>>(g.out, in, {}, grad, call);
   }
-  int hvp(const void* g, const Arrays& in, const Arrays& tangents, void* const (&grad)[4]) {
-    return pull<Dual<real<T>>>(g, in, tangents, grad);
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return value<Dual<real<T>>>(in, tangents, out.out, call);
+  }
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return gradients<Dual<real<T>>>(g.out, in, tangents, grad, call);
   }
 };
 
 }  // namespace
 }  // namespace gnograd
 
-using namespace gnograd;
-
-#define FACE(face, type, T, ...)                                    \
-  DEFINE_FACE(                                                      \
-      agg_edge_to_edge_##face, type, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE, \
-      (Faces<T>(graph, n_spherical, n_radial, n_mid, n_emb, exclude)), face##_bytes, __VA_ARGS__)
-
-#define FOUR_FACES(type, T)                                                                        \
-  FACE(forward, type, T,                                                                           \
-       forward({vector, rbf, embedding, weights}, out), const void* vector, const void* rbf,       \
-       const void* embedding, const void* weights, void* out)                                      \
-  FACE(vjp, type, T,                                                                               \
-       vjp(cotangent, {vector, rbf, embedding, weights},                                           \
-           {grad_vector, grad_rbf, grad_embedding, grad_weights}),                                 \
-       const void* cotangent, const void* vector, const void* rbf, const void* embedding,          \
-       const void* weights, void* grad_vector, void* grad_rbf, void* grad_embedding,               \
-       void* grad_weights)                                                                         \
-  FACE(jvp, type, T,                                                                               \
-       jvp({vector, rbf, embedding, weights},                                                      \
-           {vector_tangent, rbf_tangent, embedding_tangent, weights_tangent}, out_tangent),        \
-       const void* vector, const void* rbf, const void* embedding, const void* weights,            \
-       const void* vector_tangent, const void* rbf_tangent, const void* embedding_tangent,         \
-       const void* weights_tangent, void* out_tangent)                                             \
-  FACE(hvp, type, T,                                                                               \
-       hvp(cotangent, {vector, rbf, embedding, weights},                                           \
-           {vector_tangent, rbf_tangent, embedding_tangent, weights_tangent},                      \
-           {grad_vector_tangent, grad_rbf_tangent, grad_embedding_tangent, grad_weights_tangent}), \
-       const void* cotangent, const void* vector, const void* rbf, const void* embedding,          \
-       const void* weights, const void* vector_tangent, const void* rbf_tangent,                   \
-       const void* embedding_tangent, const void* weights_tangent, void* grad_vector_tangent,      \
-       void* grad_rbf_tangent, void* grad_embedding_tangent, void* grad_weights_tangent)
-FOUR_FACES(f32, float)
-FOUR_FACES(f64, double)
-FOUR_FACES(f16, __half)
-FOUR_FACES(bf16, __nv_bfloat16)
+#include "dimenet_entries.cuh"

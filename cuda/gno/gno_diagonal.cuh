@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <class R, class S>
-struct DiagonalSum {
+struct GnoDiagonalSum {
   static constexpr bool dual = ScalarTraits<S>::dual;
 
   const GnoProblem<R, S>& problem;

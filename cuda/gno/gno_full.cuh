@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <class R, class S>
-struct FullSum {
+struct GnoFullSum {
   static constexpr bool dual = ScalarTraits<S>::dual;
 
   const GnoProblem<R, S>& problem;
@@ -181,8 +181,8 @@ struct FullSum {
     pack_layer(order, problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
   }
   void sum(const Walk<R, S>& walk, int64_t first, int64_t n, const Planes<S>& panels) const {
-    const dim3 grid = grid_of(n, ceil_div(hidden(), panel_hidden),
-                              ceil_div(walk.width, panel_features));
+    const dim3 grid =
+        grid_of(n, ceil_div(hidden(), panel_hidden), ceil_div(walk.width, panel_features));
     launch(outer_sums<R, S>, grid, dim3(block_threads), outer_sum_bytes<S>, stream, walk,
            problem.network, first, panels);
   }
@@ -221,8 +221,7 @@ struct FullSum {
     const bool want_edges = want_first || grad.coords || grad.hid || grad.edge_weight;
     if (grad.h || want_edges) pack(reverse_order(), layer);
     if (want_last) set_zero(grad_layer, inner * f_in, stream);
-    if (want_first)
-      set_zero(first_layer.sums, length * problem.network.layer(), stream);
+    if (want_first) set_zero(first_layer.sums, length * problem.network.layer(), stream);
     const auto walk = problem.by_source(cotangent);
     for (int64_t first = 0; first < n_rows; first += length) {
       const int64_t n = std::min(length, n_rows - first);

@@ -18,7 +18,7 @@
 //
 // Edges go in slices. Rows whose edges lie in several slices, or segments of one, are added up in
 // order.
-#include "device/face.cuh"
+#include "device/call.cuh"
 #include "gno/gno_network.cuh"
 #include "jet_network.cuh"
 
@@ -65,10 +65,9 @@ __global__ void __launch_bounds__(block_threads)
 
 // ---- slices ----
 
-// Null where not wanted.
 template <class R>
-struct JetsGradients {
-  R *h, *x, *y, *layers, *v, *b_v, *weight, *weight_derivatives;
+struct GnoJetsGradients {
+  R *h, *x, *y, *layers, *v, *b_v, *edge_weight, *weight_derivatives;  // each or null: not wanted
 };
 
 // What both directions have of every slice.
@@ -283,8 +282,9 @@ class DiagonalReverse {
 // ---- all slices ----
 
 template <template <class, class> class Forward, class R, class S>
-int evaluate(const JetsProblem<R, S>& problem, const JetOutputs<R*>& outputs, Workspace& workspace,
-             cudaStream_t stream) {
+int evaluate(const JetsProblem<R, S>& problem, const JetArrays<R*>& outputs, Call& call) {
+  Workspace& workspace = call.workspace;
+  const cudaStream_t stream = call.stream;
   const JetSlices<R, S> slices(problem, false, workspace, stream);
   const int64_t width = problem.channels() * problem.f_out;
   R* of_segments = workspace.take<R>(slices.length * width);
@@ -306,8 +306,10 @@ int evaluate(const JetsProblem<R, S>& problem, const JetOutputs<R*>& outputs, Wo
 }
 
 template <template <class, class> class Reverse, class R, class S>
-int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& cotangents,
-                  const JetsGradients<R>& grad, Workspace& workspace, cudaStream_t stream) {
+int differentiate(const JetsProblem<R, S>& problem, const JetArrays<const R*>& cotangents,
+                  const GnoJetsGradients<R>& grad, Call& call) {
+  Workspace& workspace = call.workspace;
+  const cudaStream_t stream = call.stream;
   JetSlices<R, S> slices(problem, true, workspace, stream);
   const int64_t f_in = problem.f_in, f_out = problem.f_out, channels = problem.channels();
   const int64_t seen = problem.width(0), layer = slices.order().kappa() * slices.features();
@@ -320,11 +322,10 @@ int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& 
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
   const bool want_last = grad.v || grad.b_v, want_coords = grad.x || grad.y;
-  const bool want_jets = want_coords || grad.layers || grad.weight || grad.weight_derivatives;
+  const bool want_jets = want_coords || grad.layers || grad.edge_weight || grad.weight_derivatives;
   if (grad.h) set_zero(grad.h, problem.graph.n_src * f_in, stream);
   if (want_last) set_zero(grad_layer, layer, stream);
-  if (grad.layers)
-    set_zero(grad.layers, problem.start(problem.n_layers + 1), stream);
+  if (grad.layers) set_zero(grad.layers, problem.start(problem.n_layers + 1), stream);
   slices.pack_last_layer();
   slices.each([&](const EdgeSlice& slice) {
     launch_threads(slice.n * channels * f_out, stream, gather_cotangents<R>, problem.jet, slice,
@@ -332,7 +333,7 @@ int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& 
     reverse(slice, g, grad.h ? of_segments : nullptr, want_last ? grad_layer : nullptr, want_jets);
     if (grad.h) slices.add(slice, f_in, of_segments, AddToRows<R>{grad.h, f_in});
     if (!want_jets) return;
-    slices.network.reverse(slice, grad.weight, grad.weight_derivatives, grad.layers,
+    slices.network.reverse(slice, grad.edge_weight, grad.weight_derivatives, grad.layers,
                            want_coords ? of_coords : nullptr);
     if (want_coords)
       launch_threads(slice.n * seen, stream, scatter_edges<R>, slice, seen, of_coords, of_edges);
@@ -351,46 +352,32 @@ int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& 
   return cudaGetLastError();
 }
 
-// ---- the four faces ----
+// ---- the operators ----
 
-// The inputs of one call as they cross the C ABI, or their tangents.
-struct Arrays {
-  const void *h = nullptr, *x = nullptr, *y = nullptr, *layers = nullptr, *v = nullptr,
-             *b_v = nullptr, *weight = nullptr, *weight_derivatives = nullptr;
-};
-
-template <class R>
-JetOutputs<R*> outputs(void* out, void* gradient, void* second = nullptr) {
-  return {static_cast<R*>(out), static_cast<R*>(gradient), static_cast<R*>(second)};
-}
-template <class R>
-JetOutputs<const R*> cotangents(const void* out, const void* gradient,
-                                const void* second = nullptr) {
-  return {static_cast<const R*>(out), static_cast<const R*>(gradient),
-          static_cast<const R*>(second)};
-}
-template <class R>
-JetsGradients<R> gradients(void* h, void* x, void* y, void* layers, void* v, void* b_v,
-                           void* weight, void* weight_derivatives) {
-  return {static_cast<R*>(h),      static_cast<R*>(x),
-          static_cast<R*>(y),      static_cast<R*>(layers),
-          static_cast<R*>(v),      static_cast<R*>(b_v),
-          static_cast<R*>(weight), static_cast<R*>(weight_derivatives)};
-}
-
-template <class R>
-struct Faces {
-  int order;
+// The derivatives that an operator has beside the value.
+template <class T, int order>
+struct GnoJets {
   const gnograd_cuda_graph* graph;
   int64_t d, f_in, f_out, n_layers;
-  const int64_t* widths;
+  const int64_t* widths;  // [n_layers] of the hidden layers, on the host
   int geometry, activation, reduction, kernel;
-  Workspace workspace = {};
-  cudaStream_t stream = nullptr;
+
+  struct Inputs {
+    const T* h;                   // [n_src, f_in], or null: ones, diagonal only
+    const T* x;                   // [n_dst, d]
+    const T* y;                   // [n_src, d]
+    const T* layers;              // [U_1 | b_1 | U_2 | b_2 | ...]
+    const T* v;                   // [widths[-1], f_in, f_out]; diagonal: [widths[-1], f_out]
+    const T* b_v;                 // [f_in, f_out]; diagonal: [f_out]
+    const T* edge_weight;         // [n_edges], or null: 1
+    const T* weight_derivatives;  // [n_edges, channels - 1], or null: 0
+  };
+  using Outputs = JetOutputs<T*, order>;
+  using Cotangents = JetOutputs<const T*, order>;
+  using Gradients = GnoJetsGradients<T>;
 
   template <class S>
-  JetsProblem<R, S> problem(const Arrays& values, const Arrays& tangents = {}) const {
-    const auto input = make_input<R, S>;
+  JetsProblem<T, S> problem(const Inputs& in, const Inputs& tangents) const {
     return {*graph,
             {order, int(d)},
             f_in,
@@ -401,93 +388,52 @@ struct Faces {
             activation,
             reduction,
             kernel,
-            input(values.h, tangents.h),
-            input(values.x, tangents.x),
-            input(values.y, tangents.y),
-            input(values.layers, tangents.layers),
-            input(values.v, tangents.v),
-            input(values.b_v, tangents.b_v),
-            input(values.weight, tangents.weight),
-            input(values.weight_derivatives, tangents.weight_derivatives)};
-  }
-
-  template <class S>
-  int value(const JetsProblem<R, S>& problem, const JetOutputs<R*>& out) {
-    if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    return kernel == kernel_full ? evaluate<FullForward>(problem, out, workspace, stream)
-                                 : evaluate<DiagonalForward>(problem, out, workspace, stream);
+            {in.h, tangents.h},
+            {in.x, tangents.x},
+            {in.y, tangents.y},
+            {in.layers, tangents.layers},
+            {in.v, tangents.v},
+            {in.b_v, tangents.b_v},
+            {in.edge_weight, tangents.edge_weight},
+            {in.weight_derivatives, tangents.weight_derivatives}};
   }
   template <class S>
-  int gradient(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& c,
-               const JetsGradients<R>& grad) {
+  int value(const JetsProblem<T, S>& problem, const JetArrays<T*>& out, Call& call) const {
     if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    return kernel == kernel_full ? differentiate<FullReverse>(problem, c, grad, workspace, stream)
-                                 : differentiate<DiagonalReverse>(problem, c, grad, workspace,
-                                                                  stream);
+    return kernel == kernel_full ? evaluate<FullForward>(problem, out, call)
+                                 : evaluate<DiagonalForward>(problem, out, call);
+  }
+  template <class S>
+  int gradients(const JetsProblem<T, S>& problem, const JetArrays<const T*>& g,
+                const Gradients& grad, Call& call) const {
+    if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
+    return kernel == kernel_full ? differentiate<FullReverse>(problem, g, grad, call)
+                                 : differentiate<DiagonalReverse>(problem, g, grad, call);
   }
 
-  int forward(const Arrays& in, const JetOutputs<R*>& out) { return value(problem<R>(in), out); }
-  int vjp(const JetOutputs<const R*>& c, const Arrays& in, const JetsGradients<R>& grad) {
-    return gradient(problem<R>(in), c, grad);
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return value(problem<T>(in, {}), out, call);
   }
-  int jvp(const Arrays& in, const Arrays& along, const JetOutputs<R*>& out) {
-    return value(problem<Dual<R>>(in, along), out);
+  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
+    return gradients(problem<T>(in, {}), g, grad, call);
   }
-  int hvp(const JetOutputs<const R*>& c, const Arrays& in, const Arrays& along,
-          const JetsGradients<R>& grad) {
-    return gradient(problem<Dual<R>>(in, along), c, grad);
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return value(problem<Dual<T>>(in, tangents), out, call);
   }
-
-  // A face that has no memory to work in only counts what it needs.
-  size_t forward_bytes() { return forward({}, {}), workspace.bytes(); }
-  size_t vjp_bytes() { return vjp({}, {}, {}), workspace.bytes(); }
-  size_t jvp_bytes() { return jvp({}, {}, {}), workspace.bytes(); }
-  size_t hvp_bytes() { return hvp({}, {}, {}, {}), workspace.bytes(); }
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return gradients(problem<Dual<T>>(in, tangents), g, grad, call);
+  }
 };
+
+template <class T>
+using GnoWithGradient = GnoJets<T, order_gradient>;
+template <class T>
+using GnoWithLaplacian = GnoJets<T, order_laplacian>;
+template <class T>
+using GnoWithHessian = GnoJets<T, order_hessian>;
 
 }  // namespace
 }  // namespace gnograd
 
-using namespace gnograd;
-
-#define FACE(name, order, face, type, R, ...)                                                    \
-  DEFINE_FACE(                                                                                   \
-      name##_##face, type, GNOGRAD_CUDA_GNO_JETS,                                                \
-      (Faces<R>{order, graph, d, f_in, f_out, n_layers, widths, geometry, activation, reduction, \
-                kernel}),                                                                        \
-      face##_bytes, __VA_ARGS__)
-
-#define IN {h, x, y, layers, v, b_v, edge_weight, weight_derivatives}
-#define ALONG                                                   \
-  {h_tangent, x_tangent,   y_tangent,           layers_tangent, \
-   v_tangent, b_v_tangent, edge_weight_tangent, weight_derivatives_tangent}
-#define GRAD(R)                                                                         \
-  gradients<R>(grad_h, grad_x, grad_y, grad_layers, grad_v, grad_b_v, grad_edge_weight, \
-               grad_weight_derivatives)
-
-#define FOUR_FACES(name, order, ORDER, type, R, OUT, OUT_TANGENT, COTANGENT)               \
-  FACE(name, order, forward, type, R, forward(IN, outputs<R> OUT),                         \
-       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUTS)    \
-  FACE(name, order, vjp, type, R,                                                          \
-       vjp(cotangents<R> COTANGENT, IN, GRAD(R)),                                          \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS, \
-       GNOGRAD_CUDA_JETS_GRADIENTS)                                                        \
-  FACE(name, order, jvp, type, R, jvp(IN, ALONG, outputs<R> OUT_TANGENT),                  \
-       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_TANGENTS,                               \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUT_TANGENTS)                      \
-  FACE(name, order, hvp, type, R,                                                          \
-       hvp(cotangents<R> COTANGENT, IN, ALONG, GRAD(R)),                                   \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS, \
-       GNOGRAD_CUDA_JETS_TANGENTS, GNOGRAD_CUDA_JETS_GRADIENTS)
-#define FIRST(name, order, type, R)                                                         \
-  FOUR_FACES(name, order, FIRST, type, R, (out, gradient), (out_tangent, gradient_tangent), \
-             (c_out, c_gradient))
-#define SECOND(name, order, type, R)                                \
-  FOUR_FACES(name, order, SECOND, type, R, (out, gradient, second), \
-             (out_tangent, gradient_tangent, second_tangent), (c_out, c_gradient, c_second))
-#define JETS(type, R)                                  \
-  FIRST(gno_with_gradient, order_gradient, type, R)    \
-  SECOND(gno_with_laplacian, order_laplacian, type, R) \
-  SECOND(gno_with_hessian, order_hessian, type, R)
-JETS(f32, float)
-JETS(f64, double)
+#include "gno_jets_entries.cuh"

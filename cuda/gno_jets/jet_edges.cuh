@@ -73,11 +73,12 @@ struct AddToRows {
 
 // ---- outputs of all channels ----
 
-// Outputs, or cotangents, of which any may be null: [n_dst, F], [n_dst, d, F], and [n_dst, F] for
-// the Laplacian, [n_dst, d, d, F] for the Hessian.
+// Outputs, or cotangents, of which any may be null.
 template <class P>
-struct JetOutputs {
-  P out, gradient, second;
+struct JetArrays {
+  P out;       // [n_dst, F]
+  P gradient;  // [n_dst, d, F]
+  P second;    // [n_dst, F] for the Laplacian, [n_dst, d, d, F] for the Hessian
 
   // f(array, row of F numbers in it) for all that channel c of destination i stands for
   template <class F>
@@ -94,10 +95,22 @@ struct JetOutputs {
   }
 };
 
+// Those that an operator has, in its order.
+template <class P, int order>
+struct JetOutputs {
+  P out, gradient, second;
+  operator JetArrays<P>() const { return {out, gradient, second}; }
+};
+template <class P>
+struct JetOutputs<P, order_gradient> {
+  P out, gradient;
+  operator JetArrays<P>() const { return {out, gradient, nullptr}; }
+};
+
 template <class R>
 struct AddToOutputs {
   Jet jet;
-  JetOutputs<R*> outputs;
+  JetArrays<R*> outputs;
   int64_t width;
   const int64_t* degrees;  // offsets of destinations for a mean, else null
 
@@ -111,7 +124,7 @@ struct AddToOutputs {
 // g [n, channels, F] = the cotangents of every edge's destination, over its degree for a mean.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    gather_cotangents(Jet jet, EdgeSlice slice, JetOutputs<const R*> cotangents, int64_t width,
+    gather_cotangents(Jet jet, EdgeSlice slice, JetArrays<const R*> cotangents, int64_t width,
                       const int64_t* degrees, R* g) {
   const int64_t i = thread_number(), f = i % width, q = i / width / jet.channels();
   if (q >= slice.n) return;

@@ -10,9 +10,8 @@
 // warp. Within a bucket, and so in every count and row, the order is the same in every run.
 #include <cfloat>
 
+#include "device/call.cuh"
 #include "device/scan.cuh"
-#include "device/workspace.cuh"
-#include "gnograd_cuda.h"
 
 namespace gnograd {
 namespace {
@@ -38,7 +37,6 @@ struct Search {
     for (const double length : period) good = good && length >= 0 && length <= DBL_MAX;
     return good;
   }
-  size_t fill_bytes() const { return 0; }
 };
 
 __device__ int lane_number() { return int(threadIdx.x) % warp_lanes; }
@@ -398,8 +396,10 @@ void with_axes(int64_t d, F f) {
 }
 
 template <class R>
-int count(const Search& s, Workspace& workspace, const R* sources, const R* destinations,
-          int64_t* offsets, cudaStream_t stream) {
+int count_all(const Search& s, const R* sources, const R* destinations, int64_t* offsets,
+              Call& call) {
+  Workspace& workspace = call.workspace;
+  const cudaStream_t stream = call.stream;
   if (!s.valid()) return GNOGRAD_CUDA_VALUE;
   const Parts source_parts(s.n_src, workspace), destination_parts(s.n_dst, workspace);
   Digits digits(s.n_src, workspace);
@@ -438,9 +438,11 @@ int count(const Search& s, Workspace& workspace, const R* sources, const R* dest
 }
 
 template <class R>
-int fill(const Search& s, const R* destinations, const int64_t* offsets, int32_t* indices,
-         cudaStream_t stream) {
+int fill_all(const Search& s, const R* destinations, const int64_t* offsets, int32_t* indices,
+             Call& call) {
   if (!s.valid()) return GNOGRAD_CUDA_VALUE;
+  if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+  const cudaStream_t stream = call.stream;
   with_axes(s.d, [&](auto d) {
     launch_threads(s.n_dst * warp_lanes, stream, write_neighbors<d(), R>, s, destinations, offsets,
                    indices);
@@ -448,47 +450,75 @@ int fill(const Search& s, const R* destinations, const int64_t* offsets, int32_t
   return cudaGetLastError();
 }
 
+// ---- the two faces ----
+
+template <class T>
+struct Neighbors {
+  int64_t n_src, n_dst, d, n_items, n_buckets;
+  double radius, period_x, period_y, period_z;
+  int exclude_self;
+
+  struct Points {
+    const T* sources;                                 // [n_src, d]
+    const T* destinations;                            // [n_dst, d]
+    const int64_t *source_items, *destination_items;  // [n_items + 1], or null
+  };
+  struct Counted {
+    double* positions;  // [n_src, d]
+    int32_t* order;     // [n_src]
+    int32_t* starts;    // [n_buckets + 1]
+    double* grid;       // [2]
+    int64_t* offsets;   // [n_dst + 1]
+  };
+  struct Found {
+    const T* destinations;
+    const int64_t *source_items, *destination_items;
+    const double* positions;
+    const int32_t *order, *starts;
+    const double* grid;
+    const int64_t* offsets;
+  };
+  struct Filled {
+    int32_t* indices;  // [offsets[n_dst]]
+  };
+
+  int count(const Points& in, const Counted& out, Call& call) const {
+    const Search search{n_src,
+                        n_dst,
+                        d,
+                        n_items,
+                        n_buckets,
+                        radius,
+                        {period_x, period_y, period_z},
+                        exclude_self != 0,
+                        in.source_items,
+                        in.destination_items,
+                        out.positions,
+                        out.order,
+                        out.starts,
+                        out.grid};
+    return count_all(search, in.sources, in.destinations, out.offsets, call);
+  }
+  int fill(const Found& in, const Filled& out, Call& call) const {
+    const Search search{n_src,
+                        n_dst,
+                        d,
+                        n_items,
+                        n_buckets,
+                        radius,
+                        {period_x, period_y, period_z},
+                        exclude_self != 0,
+                        in.source_items,
+                        in.destination_items,
+                        const_cast<double*>(in.positions),
+                        const_cast<int32_t*>(in.order),
+                        const_cast<int32_t*>(in.starts),
+                        const_cast<double*>(in.grid)};
+    return fill_all(search, in.destinations, in.offsets, out.indices, call);
+  }
+};
+
 }  // namespace
 }  // namespace gnograd
 
-using namespace gnograd;
-
-// The sizes are those of GNOGRAD_CUDA_NEIGHBORS.
-#define SEARCH(...)                                                              \
-  Search {                                                                       \
-    n_src, n_dst, d, n_items, n_buckets, radius, {period_x, period_y, period_z}, \
-        exclude_self != 0, __VA_ARGS__                                           \
-  }
-#define NEIGHBORS(type, R, SIZES)                                                                  \
-  size_t gnograd_cuda_neighbors_count_workspace_bytes_##type SIZES {                               \
-    Workspace nothing;                                                                             \
-    const auto search = SEARCH(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);              \
-    count<R>(search, nothing, nullptr, nullptr, nullptr, nullptr);                                 \
-    return nothing.bytes();                                                                        \
-  }                                                                                                \
-  int gnograd_cuda_neighbors_count_##type(                                                         \
-      GNOGRAD_CUDA_LIST SIZES, const void* sources, const void* destinations,                      \
-      const int64_t* source_items, const int64_t* destination_items, double* positions,            \
-      int32_t* order, int32_t* starts, double* grid, int64_t* offsets, void* workspace,            \
-      size_t workspace_bytes, void* stream) {                                                      \
-    Workspace space(workspace, workspace_bytes);                                                   \
-    const auto search = SEARCH(source_items, destination_items, positions, order, starts, grid);   \
-    return count(search, space, static_cast<const R*>(sources),                                    \
-                 static_cast<const R*>(destinations), offsets, static_cast<cudaStream_t>(stream)); \
-  }                                                                                                \
-  size_t gnograd_cuda_neighbors_fill_workspace_bytes_##type SIZES {                                \
-    return SEARCH(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr).fill_bytes();              \
-  }                                                                                                \
-  int gnograd_cuda_neighbors_fill_##type(                                                          \
-      GNOGRAD_CUDA_LIST SIZES, const void* destinations, const int64_t* source_items,              \
-      const int64_t* destination_items, const double* positions, const int32_t* order,             \
-      const int32_t* starts, const double* grid, const int64_t* offsets, int32_t* indices, void*,  \
-      size_t, void* stream) {                                                                      \
-    const auto search = SEARCH(source_items, destination_items, const_cast<double*>(positions),    \
-                               const_cast<int32_t*>(order), const_cast<int32_t*>(starts),          \
-                               const_cast<double*>(grid));                                         \
-    return fill(search, static_cast<const R*>(destinations), offsets, indices,                     \
-                static_cast<cudaStream_t>(stream));                                                \
-  }
-NEIGHBORS(f32, float, GNOGRAD_CUDA_NEIGHBORS)
-NEIGHBORS(f64, double, GNOGRAD_CUDA_NEIGHBORS)
+#include "neighbors_entries.cuh"

@@ -256,7 +256,8 @@ inline Lists take_lists(const Pattern& p, Workspace& workspace) {
 // Count the entries of every list in every segment, or write them. A warp goes through a segment in
 // order; of its lanes that meet in a list, each finds its place by its rank.
 template <bool write>
-__global__ void __launch_bounds__(block_threads) walk_selection(Pattern p, Lists l, int64_t units) {
+__global__ void __launch_bounds__(block_threads)
+    nsa_list_visitors(Pattern p, Lists l, int64_t units) {
   const int64_t warp = thread_number() / warp_lanes, segment = warp / p.heads;
   const int head = int(warp % p.heads), lane = int(threadIdx.x) % warp_lanes;
   if (segment >= l.n_segments) return;
@@ -284,7 +285,7 @@ __global__ void __launch_bounds__(block_threads) walk_selection(Pattern p, Lists
 }
 
 // What the segments have of a list becomes where they begin in it; its length goes to `starts`.
-static __global__ void __launch_bounds__(block_threads) sum_segments(Lists l) {
+static __global__ void __launch_bounds__(block_threads) nsa_sum_segments(Lists l) {
   const int64_t list = thread_number();
   if (list >= l.n_lists) return;
   int64_t length = 0;
@@ -298,7 +299,7 @@ static __global__ void __launch_bounds__(block_threads) sum_segments(Lists l) {
 }
 
 // Lengths of the lists become their starts.
-static __global__ void __launch_bounds__(scan_threads) scan_lengths(Lists l) {
+static __global__ void __launch_bounds__(scan_threads) nsa_scan_lists(Lists l) {
   scan(
       l.n_lists, [&](int64_t i) { return l.starts[i]; },
       [&](int64_t i, int64_t start) { l.starts[i] = start; });
@@ -308,10 +309,10 @@ inline void make_lists(const Pattern& p, const Lists& l, cudaStream_t stream) {
   if (!p.selected) return;
   const int64_t threads = l.n_segments * p.heads * warp_lanes;
   set_zero(l.cells, l.n_segments * l.n_lists, stream);
-  launch_threads(threads, stream, walk_selection<false>, p, l, p.n_units());
-  launch_threads(l.n_lists, stream, sum_segments, l);
-  launch(scan_lengths, dim3(1), dim3(scan_threads), scan_bytes, stream, l);
-  launch_threads(threads, stream, walk_selection<true>, p, l, p.n_units());
+  launch_threads(threads, stream, nsa_list_visitors<false>, p, l, p.n_units());
+  launch_threads(l.n_lists, stream, nsa_sum_segments, l);
+  launch(nsa_scan_lists, dim3(1), dim3(scan_threads), scan_bytes, stream, l);
+  launch_threads(threads, stream, nsa_list_visitors<true>, p, l, p.n_units());
 }
 
 // A chunk of a list, and the block whose list it is.
@@ -355,8 +356,7 @@ __device__ inline int64_t n_chunks_of(const Pattern& p, const Lists& l, int64_t 
   if (p.selected) return (l.starts[list + 1] - l.starts[list] + l.chunk - 1) / l.chunk;
   const Piece keys = p.block_of(list % l.n_blocks);
   const int64_t from = p.keys.first(keys.sequence);
-  const Range all =
-      p.visitors({keys.first - from, keys.end - from}, p.queries.size(keys.sequence));
+  const Range all = p.visitors({keys.first - from, keys.end - from}, p.queries.size(keys.sequence));
   return all.end > all.first ? (all.end - all.first + l.chunk - 1) / l.chunk : 0;
 }
 
