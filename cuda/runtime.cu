@@ -31,7 +31,7 @@ __device__ Between<To, From> between(From x) {
 
 template <class To, class From>
 __global__ void __launch_bounds__(block_threads)
-    assign(Layout layout, To* to, const From* from, bool add) {
+    runtime_assign(Layout layout, To* to, const From* from, bool add) {
   int64_t rest = thread_number(), at = 0, source = 0;
   if (rest >= layout.n_items) return;
   for (int d = layout.n_dims - 1; d >= 0; --d) {
@@ -49,7 +49,7 @@ template <class To, class From>
 int launch_assign(const Layout& layout, void* to, const void* from, bool add, cudaStream_t stream) {
   if constexpr (std::is_integral_v<To> != std::is_integral_v<From>) return GNOGRAD_CUDA_VALUE;
   else {
-    launch_threads(layout.n_items, stream, assign<To, From>, layout, static_cast<To*>(to),
+    launch_threads(layout.n_items, stream, runtime_assign<To, From>, layout, static_cast<To*>(to),
                    static_cast<const From*>(from), add);
     return cudaGetLastError();
   }

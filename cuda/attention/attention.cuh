@@ -5,11 +5,11 @@
 //
 // for every head. The passes over the graph are written once for all operators:
 //
-//     AttendEdges        out_i, by an online softmax
-//     SoftmaxStatistics  maximum, 1 / sum and delta_i = sum_p alpha_p ga_p of every softmax,
+//     AttentionForward        out_i, by an online softmax
+//     AttentionStatistics  maximum, 1 / sum and delta_i = sum_p alpha_p ga_p of every softmax,
 //                        with ga_p = g_i . value_p
-//     ByDestination      gradients of what belongs to destinations, edges and weights
-//     BySource           gradients of what belongs to sources, on the transposed graph
+//     AttentionByDestination      gradients of what belongs to destinations, edges and weights
+//     AttentionBySource           gradients of what belongs to sources, on the transposed graph
 //
 // With gs_p = alpha_p (ga_p - delta_i), the gradient of score_p.
 //
@@ -34,7 +34,7 @@ namespace gnograd {
 
 // Rows of features of one kind of node or edge, head by head: [n, heads, size].
 template <class T, class S>
-struct Features {
+struct HeadFeatures {
   Input<T, S> x;
   Heads heads;
 
@@ -45,7 +45,7 @@ struct Features {
 };
 
 template <class T>
-struct Gradient {
+struct HeadGradient {
   T* x;  // [n, heads, size], or null
 
   explicit __host__ __device__ operator bool() const { return x; }
@@ -142,7 +142,7 @@ struct OnlineSoftmax {
 };
 
 template <class M>
-struct AttendEdges {
+struct AttentionForward {
   using T = typename M::T;
   using S = typename M::S;
   static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
@@ -181,7 +181,7 @@ struct AttendEdges {
 };
 
 template <class M>
-struct SoftmaxStatistics {
+struct AttentionStatistics {
   using T = typename M::T;
   using S = typename M::S;
   static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
@@ -248,7 +248,7 @@ struct ScoreGradients {
 };
 
 template <class M>
-struct ByDestination {
+struct AttentionByDestination {
   using S = typename M::S;
   static constexpr int step = width<typename M::T>, unroll = attention_unroll<S, step>;
   using Partial = typename M::DestinationSum;
@@ -280,7 +280,7 @@ struct ByDestination {
 };
 
 template <class M>
-struct BySource {
+struct AttentionBySource {
   using S = typename M::S;
   static constexpr int step = width<typename M::T>, unroll = attention_unroll<S, step>;
   using Partial = typename M::SourceSum;
@@ -306,7 +306,7 @@ struct BySource {
 
 // The scores and their softmax themselves, for callers that keep them: [2, heads, n_edges].
 template <class M>
-struct WriteSoftmax {
+struct AttentionWriteSoftmax {
   using T = typename M::T;
   using S = typename M::S;
   static constexpr int step = width<T>, unroll = attention_unroll<S, step>;

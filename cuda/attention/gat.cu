@@ -21,12 +21,12 @@ struct Gat {
   using S = S_;
   using Row = Vector<S, width<T>>;
 
-  Features<T, S> x;             // sources
-  const S *ss, *sd, *se;        // [n_src, heads], [n_dst, heads], [n_edges, heads] or null
-  Features<T, S> a_src, a_dst;  // [1, heads, size]
-  Features<T, S> e, a_edge;     // [n_edges, heads, edge size], [1, heads, edge size]
+  HeadFeatures<T, S> x;             // sources
+  const S *ss, *sd, *se;            // [n_src, heads], [n_dst, heads], [n_edges, heads] or null
+  HeadFeatures<T, S> a_src, a_dst;  // [1, heads, size]
+  HeadFeatures<T, S> e, a_edge;     // [n_edges, heads, edge size], [1, heads, edge size]
   ScoreActivation<real<T>> act;
-  Gradient<T> grad_src = {}, grad_dst = {}, grad_e = {};
+  HeadGradient<T> grad_src = {}, grad_dst = {}, grad_e = {};
   S* gz_src = nullptr;     // [n_src, heads] sums of the gradients of z
   S* gz_dst = nullptr;     // [n_dst, heads]
   S* unit_sums = nullptr;  // [n_units, heads, edge size] sums of gz_p e_p, for a_edge; or null
@@ -115,7 +115,7 @@ struct Gat {
 // out[n, h] = a[h] . x[n, h]; a group per row and head.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    row_scores(Features<T, S> x, Features<T, S> a, int64_t n_rows, S* out) {
+    gat_row_scores(HeadFeatures<T, S> x, HeadFeatures<T, S> a, int64_t n_rows, S* out) {
   const Heads& heads = x.heads;
   const Group group = this_group(heads.lanes);
   const int64_t item = group.number, row = item / heads.heads;
@@ -126,9 +126,9 @@ __global__ void __launch_bounds__(block_threads)
   if (group.lane == 0) out[item] = sum;
 }
 template <class T, class S>
-void launch_row_scores(const Features<T, S>& x, const Features<T, S>& a, int64_t n_rows, S* out,
-                       cudaStream_t stream) {
-  launch_threads(n_rows * x.heads.heads * x.heads.lanes, stream, row_scores<T, S>, x, a, n_rows,
+void launch_gat_row_scores(const HeadFeatures<T, S>& x, const HeadFeatures<T, S>& a, int64_t n_rows,
+                           S* out, cudaStream_t stream) {
+  launch_threads(n_rows * x.heads.heads * x.heads.lanes, stream, gat_row_scores<T, S>, x, a, n_rows,
                  out);
 }
 
@@ -136,7 +136,7 @@ template <class T, class S>
 struct GatSetup : AttentionSetup<T, S> {
   using Problem = GraphAttentionProblem<T, S>;
   Gat<T, S> model;
-  Features<T, S> x_dst;
+  HeadFeatures<T, S> x_dst;
   S *ss, *sd, *se;
   FoldSpace<S> folds[3];
   T* grad_a = nullptr;
@@ -187,19 +187,19 @@ struct GatSetup : AttentionSetup<T, S> {
   bool by_source() const { return model.grad_src || grad_a; }
 
   void prepare(const Problem& problem) const {
-    launch_row_scores(model.x, model.a_src, problem.graph.n_src, ss, problem.stream);
-    launch_row_scores(x_dst, model.a_dst, problem.graph.n_dst, sd, problem.stream);
-    if (se) launch_row_scores(model.e, model.a_edge, problem.graph.n_edges, se, problem.stream);
+    launch_gat_row_scores(model.x, model.a_src, problem.graph.n_src, ss, problem.stream);
+    launch_gat_row_scores(x_dst, model.a_dst, problem.graph.n_dst, sd, problem.stream);
+    if (se) launch_gat_row_scores(model.e, model.a_edge, problem.graph.n_edges, se, problem.stream);
   }
   void sum_weights(const Problem& problem, int64_t n_units) const {
     if (!grad_a) return;
     const Heads &h = model.x.heads, &h_edge = model.e.heads;
     const int64_t d = h.row();
-    sum_rows(Weighted<T, S>{model.gz_src, model.x.x, h.heads, h.size}, problem.graph.n_src, d,
+    sum_rows(WeightedMatrix<T, S>{model.gz_src, model.x.x, h.heads, h.size}, problem.graph.n_src, d,
              folds[0], grad_a, problem.stream);
-    sum_rows(Weighted<T, S>{model.gz_dst, x_dst.x, h.heads, h.size}, problem.graph.n_dst, d,
+    sum_rows(WeightedMatrix<T, S>{model.gz_dst, x_dst.x, h.heads, h.size}, problem.graph.n_dst, d,
              folds[1], grad_a + d, problem.stream);
-    sum_rows(Plain<S>{model.unit_sums, h_edge.row()}, n_units, h_edge.row(), folds[2],
+    sum_rows(PlainMatrix<S>{model.unit_sums, h_edge.row()}, n_units, h_edge.row(), folds[2],
              grad_a + 2 * d, problem.stream);
   }
 };

@@ -20,10 +20,11 @@ struct GatV2 {
   using S = S_;
   using Row = Vector<S, width<T>>;
 
-  Features<T, S> x, x_dst, e, a;
-  Features<T, S> saved;  // t by position, [n_edges, heads, size], instead of x_dst and e; or null
+  HeadFeatures<T, S> x, x_dst, e, a;
+  HeadFeatures<T, S>
+      saved;  // t by position, [n_edges, heads, size], instead of x_dst and e; or null
   ScoreActivation<real<T>> act;
-  Gradient<T> grad_src = {}, grad_dst = {}, grad_e = {};
+  HeadGradient<T> grad_src = {}, grad_dst = {}, grad_e = {};
   S* unit_sums = nullptr;  // [n_units, heads, size] sums of gs_p t_p, for a; or null
 
   struct Score {
@@ -99,7 +100,7 @@ struct GatV2 {
 
 // What goes into the scores, for callers that keep it: t by position.
 template <class T, class S>
-struct WriteActivated {
+struct GatV2WriteActivated {
   static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
   using Partial = Nothing;
   using Total = Nothing;
@@ -107,7 +108,7 @@ struct WriteActivated {
   Csc graph;
   Heads heads;
   GatV2<T, S> model;
-  Gradient<T> out;  // [n_edges, heads, size]
+  HeadGradient<T> out;  // [n_edges, heads, size]
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
@@ -121,7 +122,7 @@ template <class T, class S>
 struct GatV2Setup : AttentionSetup<T, S> {
   using Problem = GraphAttentionProblem<T, S>;
   GatV2<T, S> model;
-  FoldSpace<S> fold;
+  FoldSpace<S> sum_rows_fold;
   T* grad_a = nullptr;
 
   GatV2Setup(const Problem& problem, bool gradients, int64_t n_units) {
@@ -135,7 +136,7 @@ struct GatV2Setup : AttentionSetup<T, S> {
              problem.activation()};
     if (!gradients) return;
     model.unit_sums = problem.workspace.template take<S>(n_units * heads.row());
-    fold = FoldSpace<S>(n_units, heads.row(), problem.workspace);
+    sum_rows_fold = FoldSpace<S>(n_units, heads.row(), problem.workspace);
     model.grad_src = {problem.grad[0]};
     model.grad_dst = {problem.grad[1]};
     grad_a = problem.grad[2];
@@ -147,12 +148,14 @@ struct GatV2Setup : AttentionSetup<T, S> {
 
   void save(const Problem& problem, const Csc& rows, const Cut& cut) const {
     if (problem.activated)
-      for_rows(WriteActivated<T, S>{rows, model.x.heads, model, {problem.activated}}, cut, nullptr,
-               problem.stream);
+      for_rows(GatV2WriteActivated<T, S>{rows, model.x.heads, model, {problem.activated}}, cut,
+               nullptr, problem.stream);
   }
   void sum_weights(const Problem& problem, int64_t n_units) const {
     const int64_t d = model.x.heads.row();
-    if (grad_a) sum_rows(Plain<S>{model.unit_sums, d}, n_units, d, fold, grad_a, problem.stream);
+    if (grad_a)
+      sum_rows(PlainMatrix<S>{model.unit_sums, d}, n_units, d, sum_rows_fold, grad_a,
+               problem.stream);
   }
 };
 

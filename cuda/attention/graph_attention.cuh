@@ -83,24 +83,24 @@ int attention_forward(const GraphAttentionProblem<T, S>& problem) {
 
   const Cut cut = take_cut(rows, workspace);
   const Setup<T, S> setup(problem, false, cut.n_units);
-  char* split = workspace.take<char>(split_bytes<AttendEdges<M>>(cut, heads, heads.tiles));
+  char* split = workspace.take<char>(split_bytes<AttentionForward<M>>(cut, heads, heads.tiles));
   auto* softmax = workspace.take<SoftmaxRow<S>>(n_softmax);
   auto* head_out = workspace.take<real<T>>(problem.sizes.concat ? 0 : n_softmax * heads.size);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
   cut_rows(rows, cut, problem.stream);
   setup.prepare(problem);
-  for_rows(AttendEdges<M>{rows, heads, setup.model, problem.out,
-                          problem.sizes.concat ? nullptr : head_out, problem.lse,
-                          problem.softmax_scores ? softmax : nullptr},
+  for_rows(AttentionForward<M>{rows, heads, setup.model, problem.out,
+                               problem.sizes.concat ? nullptr : head_out, problem.lse,
+                               problem.softmax_scores ? softmax : nullptr},
            cut, split, problem.stream);
   if (!problem.sizes.concat)
     launch_threads(rows.n_rows * heads.size, problem.stream, attention_mean_over_heads<T>, head_out,
                    rows.n_rows, heads.heads, heads.size, problem.out);
   if constexpr (!ScalarTraits<S>::dual) {  // a jvp saves nothing
     if (problem.softmax_scores)
-      for_rows(WriteSoftmax<M>{rows, heads, setup.model, softmax, problem.softmax_scores}, cut,
-               nullptr, problem.stream);
+      for_rows(AttentionWriteSoftmax<M>{rows, heads, setup.model, softmax, problem.softmax_scores},
+               cut, nullptr, problem.stream);
     setup.save(problem, rows, cut);
   }
   return cudaGetLastError();
@@ -117,9 +117,9 @@ int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
   const Cut cut = take_cut(rows, workspace), transposed = take_cut(columns, workspace);
   const Setup<T, S> setup(problem, true, cut.n_units);
   char* split = workspace.take<char>(
-      std::max({split_bytes<SoftmaxStatistics<M>>(cut, heads, 1),
-                split_bytes<ByDestination<M>>(cut, heads, setup.model.edge_heads().tiles),
-                split_bytes<BySource<M>>(transposed, heads, heads.tiles)}));
+      std::max({split_bytes<AttentionStatistics<M>>(cut, heads, 1),
+                split_bytes<AttentionByDestination<M>>(cut, heads, setup.model.edge_heads().tiles),
+                split_bytes<AttentionBySource<M>>(transposed, heads, heads.tiles)}));
   auto* softmax = workspace.take<SoftmaxRow<S>>(rows.n_rows * heads.heads);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
@@ -128,11 +128,13 @@ int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
   setup.prepare(problem);
   const HeadCotangent<T> g{problem.g, heads, problem.sizes.concat};
   const ScoreGradients<M> gradients{heads, g, softmax};
-  for_rows(SoftmaxStatistics<M>{rows, heads, setup.model, g, softmax}, cut, split, problem.stream);
+  for_rows(AttentionStatistics<M>{rows, heads, setup.model, g, softmax}, cut, split,
+           problem.stream);
   if (setup.by_destination())
-    for_rows(ByDestination<M>{rows, heads, setup.model, gradients}, cut, split, problem.stream);
+    for_rows(AttentionByDestination<M>{rows, heads, setup.model, gradients}, cut, split,
+             problem.stream);
   if (setup.by_source())
-    for_rows(BySource<M>{columns, heads, setup.model, gradients}, transposed, split,
+    for_rows(AttentionBySource<M>{columns, heads, setup.model, gradients}, transposed, split,
              problem.stream);
   setup.sum_weights(problem, cut.n_units);
   return cudaGetLastError();

@@ -18,14 +18,15 @@ struct Simple {
   using S = S_;
   using Row = Vector<S, width<T>>;
 
-  Features<T, S> q, k, v, e;
+  HeadFeatures<T, S> q, k, v, e;
   real<T> scale;
-  Gradient<T> grad_q = {}, grad_k = {}, grad_v = {}, grad_e = {};
+  HeadGradient<T> grad_q = {}, grad_k = {}, grad_v = {}, grad_e = {};
 
   struct Score {
     S s;
   };
-  __device__ Row with_edge(const Features<T, S>& x, const Edge& p, const Place& at, int c) const {
+  __device__ Row with_edge(const HeadFeatures<T, S>& x, const Edge& p, const Place& at,
+                           int c) const {
     Row sum = x.load(p.src, at.head, c);
     if (e) sum.add(e.load(p.row, at.head, c));
     return sum;

@@ -15,8 +15,8 @@
 //     };
 //
 // Outputs are followed by what forward saves, null where jvp does not name it; Saved is what vjp
-// gets of both, and is left out where that is nothing. tools/interface/cuda.py writes the C functions (<source>_entries.cuh) from the
-// operators' declarations and these names.
+// gets of both, and is left out where that is nothing. tools/interface/cuda.py writes the C
+// functions (<source>_entries.cuh) from the operators' declarations and these names.
 //
 // A face takes all its pieces of the workspace before anything else, and returns
 // GNOGRAD_CUDA_WORKSPACE where they do not suffice. Without a workspace it thereby only counts, and

@@ -63,7 +63,7 @@ inline Cut cut_shape(const Csc& graph) {
 }
 
 // The end of row r is number offsets[r + 1] + r of the merged order.
-static __global__ void __launch_bounds__(block_threads) find_cut(Csc graph, Cut cut) {
+static __global__ void __launch_bounds__(block_threads) walk_find_cut(Csc graph, Cut cut) {
   const int unit = int(thread_number());
   if (unit > cut.n_units) return;
   const int64_t target = min(unit * cut.unit_length, cut.total);
@@ -77,7 +77,7 @@ static __global__ void __launch_bounds__(block_threads) find_cut(Csc graph, Cut 
 }
 
 inline void cut_rows(const Csc& graph, const Cut& cut, cudaStream_t stream) {
-  launch_threads(cut.n_units + 1, stream, find_cut, graph, cut);
+  launch_threads(cut.n_units + 1, stream, walk_find_cut, graph, cut);
 }
 
 inline Cut take_cut(const Csc& graph, Workspace& workspace) {
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(block_threads)
 // The unit in which a divided row ends collects it.
 template <class Op>
 __global__ void __launch_bounds__(block_threads)
-    join_rows(Op op, Cut cut, const typename Op::Partial* split) {
+    walk_join_rows(Op op, Cut cut, const typename Op::Partial* split) {
   const Group group = this_group(op.heads.lanes);
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
   const int unit = int(group.number / parts), part = int(group.number % parts);
@@ -163,7 +163,8 @@ void for_rows(const Op& op, const Cut& cut, void* split, cudaStream_t stream) {
   const int64_t threads = int64_t(cut.n_units) * op.heads.heads * op.tiles() * op.heads.lanes;
   launch_threads(threads, stream, walk_rows<Op>, op, cut, static_cast<Partial*>(split));
   if constexpr (!std::is_same_v<Partial, Nothing>)
-    launch_threads(threads, stream, join_rows<Op>, op, cut, static_cast<const Partial*>(split));
+    launch_threads(threads, stream, walk_join_rows<Op>, op, cut,
+                   static_cast<const Partial*>(split));
 }
 
 }  // namespace gnograd

@@ -12,11 +12,12 @@
 // takes part in three products that cost n_spherical n_emb each:
 //
 //     out(e, n)                                                        collect
-//     z(e', l, n) = sum_e P_l(c(e', e)) g(e, n)                        give_back: gradient to x o f
-//     r(e', l, e) = sum_n x(e', n) f(e', l, n) g(e, n)                 give_back: gradient to P_l
+//     z(e', l, n) = sum_e P_l(c(e', e)) g(e, n)                        agg_edge_to_edge_gradients:
+//     gradient to x o f r(e', l, e) = sum_n x(e', n) f(e', l, n) g(e, n)
+//     agg_edge_to_edge_gradients: gradient to P_l
 //
-// In `collect` a block has a tile of outgoing edges, in `give_back` whole nodes, so that each edge
-// gets its sums from one block alone, in a fixed order.
+// In `collect` a block has a tile of outgoing edges, in `agg_edge_to_edge_gradients` whole nodes,
+// so that each edge gets its sums from one block alone, in a fixed order.
 #include <cfloat>
 
 #include "device/call.cuh"
@@ -85,12 +86,12 @@ template <class S>
 constexpr int pitch = tile_features<S> + 4;
 
 template <class S, int N = step<S>>
-struct alignas(16) Pack {
+struct alignas(16) FeaturePack {
   S v[N];
 };
 template <class S, int N = step<S>>
-__device__ Pack<S, N>& pack(S* p) {
-  return *reinterpret_cast<Pack<S, N>*>(p);
+__device__ FeaturePack<S, N>& pack(S* p) {
+  return *reinterpret_cast<FeaturePack<S, N>*>(p);
 }
 
 // ---- geometry ----
@@ -259,7 +260,7 @@ struct TripletTile {
       for (int c = 0; c < step<S>; ++c)
         for (int k = 0; k < mid_step; ++k) w[c][k] = p.second_weight(first + column + c, m + k);
       for (int row = group; row < n_in * s.n_spherical; row += incoming_slots) {
-        Pack<S> sum{};
+        FeaturePack<S> sum{};
         if (m) sum = pack(f + row * pitch<S> + column);
         for (int k = 0; k < mid_step; ++k)
           if (m + k < s.n_mid) {
@@ -271,7 +272,7 @@ struct TripletTile {
     }
     if (group < n_in) {
       const int64_t at = in[group].edge * s.n_emb + first + column;
-      Pack<S> row{};
+      FeaturePack<S> row{};
       for (int c = 0; c < step<S>; ++c)
         if (first + column + c < s.n_emb) row.v[c] = p.x[at + c];
       pack(x + group * pitch<S> + column) = row;
@@ -307,7 +308,8 @@ __device__ inline int64_t node_of(const Csc& csc, int64_t unit) {
 }
 
 template <class T, class S>
-__global__ void __launch_bounds__(block_threads) collect(TripletProblem<T, S> p, T* out) {
+__global__ void __launch_bounds__(block_threads)
+    agg_edge_to_edge_collect(TripletProblem<T, S> p, T* out) {
   const TripletSizes& s = p.sizes;
   const int64_t j = node_of(p.outgoing, blockIdx.x);
   const int64_t begin = p.outgoing.offsets[j];
@@ -337,14 +339,14 @@ __global__ void __launch_bounds__(block_threads) collect(TripletProblem<T, S> p,
     for (int a = 0; a < tile.n_in; ++a) {
       Vector<S, step<S>> part[outgoing_step];
       for (int l = 0; l < s.n_spherical; ++l) {
-        const Pack<S> f = pack(tile.f_of(a, l) + column);
+        const FeaturePack<S> f = pack(tile.f_of(a, l) + column);
         for (int b = 0; b < outgoing_step; ++b)
           if (b < n_b) {
             const S y = tile.angular_of(a, b_first + b)[l];
             for (int c = 0; c < step<S>; ++c) part[b][c] += y * f.v[c];
           }
       }
-      const Pack<S> x = pack(tile.x + a * pitch<S> + column);
+      const FeaturePack<S> x = pack(tile.x + a * pitch<S> + column);
       for (int b = 0; b < outgoing_step; ++b)
         for (int c = 0; c < step<S>; ++c) sum[b][c] += x.v[c] * part[b][c];
     }
@@ -367,7 +369,7 @@ struct TripletGradients {
   __host__ __device__ bool beyond_f() const { return rbf || weights; }
 };
 
-// Shared memory of give_back besides the tile.
+// Shared memory of agg_edge_to_edge_gradients besides the tile.
 template <class T, class S>
 struct TripletGradientTile : TripletTile<T, S> {
   using A = real<T>;
@@ -409,7 +411,7 @@ struct TripletGradientTile : TripletTile<T, S> {
     if (a >= this->n_in || b >= this->n_out) return;
     S r[max_spherical][pairs] = {};
     for (int n = 0; n < tile_features<S>; n += step<S>) {
-      const Pack<S> x = pack(this->x + a * pitch<S> + n);
+      const FeaturePack<S> x = pack(this->x + a * pitch<S> + n);
       S xg[step<S>][pairs];
       for (int i = 0; i < pairs; ++i)
         for (int c = 0; c < step<S>; ++c)
@@ -419,7 +421,7 @@ struct TripletGradientTile : TripletTile<T, S> {
 #pragma unroll
       for (int l = 1; l < max_spherical; ++l)
         if (l < n_spherical) {
-          const Pack<S> f = pack(this->f_of(a, l) + n);
+          const FeaturePack<S> f = pack(this->f_of(a, l) + n);
           for (int c = 0; c < step<S>; ++c)
             for (int i = 0; i < pairs; ++i) r[l][i] += f.v[c] * xg[c][i];
         }
@@ -469,9 +471,10 @@ struct TripletGradientTile : TripletTile<T, S> {
       const bool two = row + row_step < n_rows;
       S sum[2][2] = {};
       for (int n = 0; n < tile_features<S>; n += step<S>) {
-        const Pack<S> z[2] = {pack(this->f + row * pitch<S> + n),
-                              pack(this->f + (two ? row + row_step : row) * pitch<S> + n)};
-        const Pack<S> v[2] = {pack(w + k * pitch<S> + n), pack(w + (k + lanes) * pitch<S> + n)};
+        const FeaturePack<S> z[2] = {pack(this->f + row * pitch<S> + n),
+                                     pack(this->f + (two ? row + row_step : row) * pitch<S> + n)};
+        const FeaturePack<S> v[2] = {pack(w + k * pitch<S> + n),
+                                     pack(w + (k + lanes) * pitch<S> + n)};
         for (int c = 0; c < step<S>; ++c)
           for (int i = 0; i < 2; ++i)
             for (int h = 0; h < 2; ++h) sum[i][h] += z[i].v[c] * v[h].v[c];
@@ -519,7 +522,8 @@ __device__ void flush(const TripletGradientTile<T, S>& tile, WeightSum<S>& sum, 
 // A block has the nodes of its piece: every gridDim.x-th.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
-    give_back(TripletProblem<T, S> p, const T* cotangent, TripletGradients<T, S> grad) {
+    agg_edge_to_edge_gradients(TripletProblem<T, S> p, const T* cotangent,
+                               TripletGradients<T, S> grad) {
   const TripletSizes& s = p.sizes;
   SharedMemory shared;
   TripletGradientTile<T, S> tile(p, shared);
@@ -568,12 +572,12 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
         }
         __syncthreads();
         if (slot < tile.n_in) {
-          const Pack<S> x = pack(tile.x + slot * pitch<S> + column);
+          const FeaturePack<S> x = pack(tile.x + slot * pitch<S> + column);
           Vector<S, step<S>> to_x;
 #pragma unroll
           for (int l = 0; l < max_spherical; ++l)
             if (l < s.n_spherical) {
-              Pack<S>& f = pack(tile.f_of(slot, l) + column);
+              FeaturePack<S>& f = pack(tile.f_of(slot, l) + column);
               for (int c = 0; c < step<S>; ++c) {
                 to_x[c] += f.v[c] * z[l][c];
                 f.v[c] = x.v[c] * z[l][c];
@@ -592,7 +596,7 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
           if (!grad.weights) continue;
           if (slot < tile.n_in)
             for (int l = 0; l < s.n_spherical; ++l) {
-              const Pack<S> xz = pack(tile.f_of(slot, l) + column);
+              const FeaturePack<S> xz = pack(tile.f_of(slot, l) + column);
               for (int k = 0; k < mid_step; ++k)
                 if (m + k < s.n_mid) {
                   const S q = tile.q_of(slot, l)[m + k];
@@ -630,7 +634,7 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
 // Gradient to a vector from that to its direction u: (turn - u (u . turn))/|v|
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    vector_gradient(TripletProblem<T, S> p, TripletGradients<T, S> grad) {
+    agg_edge_to_edge_vector_gradient(TripletProblem<T, S> p, TripletGradients<T, S> grad) {
   const int64_t e = thread_number();
   if (e >= p.incoming.n_edges) return;
   S v[3], unit[3], turn[3], length, along = S(0);
@@ -710,9 +714,9 @@ struct AggEdgeToEdge {
     const int slots = slots_that_fit<TripletTile, T, S>(sizes());
     const int64_t units = first_unit(graph->n_edges, graph->n_src);
     if (graph->n_edges)
-      launch(collect<T, S>, grid_of(units, ceil_div(n_emb, tile_features<S>)), dim3(block_threads),
-             TripletTile<T, S>::bytes(sizes(), slots), call.stream, problem<S>(in, tangents, slots),
-             out);
+      launch(agg_edge_to_edge_collect<T, S>, grid_of(units, ceil_div(n_emb, tile_features<S>)),
+             dim3(block_threads), TripletTile<T, S>::bytes(sizes(), slots), call.stream,
+             problem<S>(in, tangents, slots), out);
     return cudaGetLastError();
   }
 
@@ -736,13 +740,15 @@ struct AggEdgeToEdge {
     const auto p = problem<S>(in, tangents, slots);
     if (graph->n_edges) {
       if (grad.vector) set_zero(grad.turn_out, n_turns, call.stream);
-      launch(give_back<T, S>, grid_of(pieces), dim3(block_threads),
+      launch(agg_edge_to_edge_gradients<T, S>, grid_of(pieces), dim3(block_threads),
              TripletGradientTile<T, S>::bytes(s, slots), call.stream, p, g, grad);
-      if (grad.vector) launch_threads(graph->n_edges, call.stream, vector_gradient<T, S>, p, grad);
+      if (grad.vector)
+        launch_threads(graph->n_edges, call.stream, agg_edge_to_edge_vector_gradient<T, S>, p,
+                       grad);
     }
     if (grad.weights)
-      sum_rows(Plain<S>{grad.parts, s.n_weights()}, graph->n_edges ? pieces : 0, s.n_weights(),
-               folds, grad.weights, call.stream);
+      sum_rows(PlainMatrix<S>{grad.parts, s.n_weights()}, graph->n_edges ? pieces : 0,
+               s.n_weights(), folds, grad.weights, call.stream);
     return cudaGetLastError();
   }
 

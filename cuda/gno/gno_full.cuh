@@ -26,7 +26,7 @@ constexpr size_t outer_sum_bytes = shared_bytes<S>(edges_together * panel_featur
 // Panels of the rows from `first` on: block (row, part of K, part of F).
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    outer_sums(Walk<R, S> walk, Hidden<R, S> network, int64_t first, Planes<S> panels) {
+    gno_outer_sums(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, int64_t first, Planes<S> panels) {
   SharedMemory memory;
   S* x = memory.template take<S>(edges_together * panel_features);
   S* hidden = memory.template take<S>(edges_together * panel_hidden);
@@ -74,8 +74,8 @@ constexpr size_t edge_gradient_bytes(int64_t d) {
 // gradients of [U; b_u].
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    edge_gradients(Walk<R, S> walk, Hidden<R, S> network, int64_t first, Planes<S> q,
-                   R* grad_weight, R* grad_coords, R* grad_hid, S* layer) {
+    gno_edge_gradients(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, int64_t first, Planes<S> q,
+                       R* grad_weight, R* grad_coords, R* grad_hid, S* layer) {
   SharedMemory memory;
   R* g = memory.template take<R>(edges_together * cotangents_together);
   S* before = memory.template take<S>(edges_together * block_threads);
@@ -180,10 +180,10 @@ struct GnoFullSum {
   void pack(const LayerOrder& order, const Planes<S>& layer) const {
     pack_layer(order, problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
   }
-  void sum(const Walk<R, S>& walk, int64_t first, int64_t n, const Planes<S>& panels) const {
+  void sum(const GnoWalk<R, S>& walk, int64_t first, int64_t n, const Planes<S>& panels) const {
     const dim3 grid =
         grid_of(n, ceil_div(hidden(), panel_hidden), ceil_div(walk.width, panel_features));
-    launch(outer_sums<R, S>, grid, dim3(block_threads), outer_sum_bytes<S>, stream, walk,
+    launch(gno_outer_sums<R, S>, grid, dim3(block_threads), outer_sum_bytes<S>, stream, walk,
            problem.network, first, panels);
   }
 
@@ -191,7 +191,7 @@ struct GnoFullSum {
     const int64_t n_rows = problem.graph.n_dst, inner = problem.f_in * hidden();
     const int64_t length = tile_length(n_rows, problem.f_in);
     const Planes<S> layer(inner * problem.f_out, workspace), panels(length * inner, workspace);
-    const Product<R> product({length, problem.f_out, inner}, workspace);
+    const Gemm<R> product({length, problem.f_out, inner}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(forward_order(), layer);
@@ -212,9 +212,9 @@ struct GnoFullSum {
     const Planes<S> layer(inner * f_in, workspace), panels(length * inner, workspace);
     R* grad_layer = workspace.take<R>(inner * f_in);
     FirstLayer<R, S> first_layer(problem.network, length, workspace);
-    const Product<R> to_h({length, f_in, inner}, workspace);
-    const Product<R> to_layer({inner, f_in, length}, workspace);
-    const Product<R> to_edges({length, inner, f_in}, workspace);
+    const Gemm<R> to_h({length, f_in, inner}, workspace);
+    const Gemm<R> to_layer({inner, f_in, length}, workspace);
+    const Gemm<R> to_edges({length, inner, f_in}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
@@ -236,10 +236,10 @@ struct GnoFullSum {
                    stream);
       }
       if (!want_edges) continue;
-      const Shape shape{n, inner, f_in};
+      const GemmShape shape{n, inner, f_in};
       const auto b = layer.rows(f_in).transposed();
-      multiply_planes(to_edges, shape, h, b, panels, stream);
-      launch(edge_gradients<R, S>, grid_of(n), dim3(block_threads),
+      gemm_planes(to_edges, shape, h, b, panels, stream);
+      launch(gno_edge_gradients<R, S>, grid_of(n), dim3(block_threads),
              edge_gradient_bytes<R, S>(problem.network.d), stream, walk, problem.network, first,
              panels, grad.edge_weight, grad.coords, grad.hid,
              want_first ? first_layer.sums : nullptr);

@@ -17,7 +17,7 @@ struct GnoKernelMatrices {
   static constexpr bool dual = ScalarTraits<S>::dual;
 
   int64_t n_edges;
-  Hidden<R, S> network;
+  EdgeNetwork<R, S> network;
   int64_t size;  // of kappa
   Input<R, S> v, b_v;
   Workspace& workspace;
@@ -33,7 +33,7 @@ struct GnoKernelMatrices {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     const EdgeTile<R, S> tile(network, n_edges, size, workspace, stream);
     const Planes<S> layer(features() * size, workspace);
-    const Product<R> product({tile.length, size, features()}, workspace);
+    const Gemm<R> product({tile.length, size, features()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack_layer(order(), network.n_hidden, v, b_v, layer, stream);
@@ -50,8 +50,8 @@ struct GnoKernelMatrices {
     EdgeTile<R, S> tile(network, n_edges, size, workspace, stream);
     const Planes<S> layer(features() * size, workspace);
     R* grad_layer = workspace.take<R>(features() * size);
-    const Product<R> to_layer({features(), size, tile.length}, workspace);
-    const Product<R> to_hidden({tile.length, features(), size}, workspace);
+    const Gemm<R> to_layer({features(), size, tile.length}, workspace);
+    const Gemm<R> to_hidden({tile.length, features(), size}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
@@ -66,7 +66,7 @@ struct GnoKernelMatrices {
       }
       if (!want_first && !grad.coords) return;
       const Operand<R> to = layer.rows(size).transposed();
-      multiply_planes(to_hidden, {n, features(), size}, g, to, tile.grad, stream);
+      gemm_planes(to_hidden, {n, features(), size}, g, to, tile.grad, stream);
       tile.reverse(nullptr, first, n, grad.coords, nullptr, want_first);
     });
     if (want_last) unpack_layer(order(), network.n_hidden, grad_layer, grad.v, grad.b_v, stream);

@@ -30,8 +30,8 @@ namespace {
 // out[s, c, f] = sum over the edges of a segment of x_f kappa^c_f
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    diagonal_messages(Segments segments, int64_t channels, int64_t width, Planes<S> x,
-                      Planes<S> kappa, R* out) {
+    jets_diagonal_messages(Segments segments, int64_t channels, int64_t width, Planes<S> x,
+                           Planes<S> kappa, R* out) {
   const int64_t i = thread_number(), f = i % width, c = i / width % channels;
   const int64_t s = i / width / channels;
   if (s >= *segments.count) return;
@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(block_threads)
 // out[s, f] = sum over the edges and channels of a segment of g^c_f kappa^c_f
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    diagonal_messages_back(Segments segments, int64_t channels, int64_t width, const R* g,
-                           Planes<S> kappa, R* out) {
+    jets_diagonal_messages_back(Segments segments, int64_t channels, int64_t width, const R* g,
+                                Planes<S> kappa, R* out) {
   const int64_t i = thread_number(), f = i % width, s = i / width;
   if (s >= *segments.count) return;
   S sum = 0;
@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(block_threads)
 // to_kappa[q, c, f] = g^c_f x_f
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    diagonal_kappa_gradient(int64_t n, int64_t channels, int64_t width, const R* g, Planes<S> x,
-                            Planes<S> to_kappa) {
+    jets_diagonal_kappa_gradient(int64_t n, int64_t channels, int64_t width, const R* g,
+                                 Planes<S> x, Planes<S> to_kappa) {
   const int64_t i = thread_number(), f = i % width, q = i / width / channels;
   if (q < n) to_kappa.set(i, g[i] * x[q * width + f]);
 }
@@ -129,7 +129,7 @@ struct JetSlices {
       const int64_t n = std::min(length, graph.n_edges - first);
       find_rows(graph, first, n, rows, stream);
       const EdgeSlice slice{graph, !reverse, first, n, rows};
-      launch(find_segments, dim3(1), dim3(scan_threads), scan_bytes, stream, slice,
+      launch(jets_find_segments, dim3(1), dim3(scan_threads), scan_bytes, stream, slice,
              problem.jet.channels(), begin, count);
       network.load(slice);
       f(slice);
@@ -140,7 +140,7 @@ struct JetSlices {
   }
   template <class Target>
   void add(const EdgeSlice& slice, int64_t width, const R* of_segments, Target target) const {
-    launch_threads(slice.n * width, stream, add_segments<R, Target>, slice, segments(slice, 1),
+    launch_threads(slice.n * width, stream, jets_add_segments<R, Target>, slice, segments(slice, 1),
                    width, of_segments, target);
   }
 };
@@ -148,23 +148,23 @@ struct JetSlices {
 // ---- the sums of a slice: from its jets to `of_segments`, and back ----
 
 template <class R, class S>
-class FullForward {
+class JetsFullForward {
   const JetSlices<R, S>& all;
   const JetsProblem<R, S>& problem = all.problem;
   int64_t channels = problem.channels(), features = all.features();
   int64_t inner = problem.f_in * features;
-  Product<R> to_outputs;
+  Gemm<R> to_outputs;
 
  public:
-  FullForward(const JetSlices<R, S>& all, Workspace& workspace)
+  JetsFullForward(const JetSlices<R, S>& all, Workspace& workspace)
       : all(all), to_outputs({all.length * channels, problem.f_out, inner}, workspace) {}
 
   void operator()(const EdgeSlice& slice, const Planes<S>& jets, R* of_segments) const {
     const Input<R, S> x{all.x.v, all.x.d};
-    launch_threads(slice.n * problem.f_in, all.stream, gather_sources<R, S>, slice, problem.h,
+    launch_threads(slice.n * problem.f_in, all.stream, jets_gather_sources<R, S>, slice, problem.h,
                    problem.f_in, all.x);
-    sum_segments(all.segments(slice, 1), x, problem.f_in, jets, channels * features, features,
-                 all.panels, all.stream);
+    launch_segment_sums(all.segments(slice, 1), x, problem.f_in, jets, channels * features,
+                        features, all.panels, all.stream);
     to_outputs(ScalarTraits<S>::dual, {slice.n * channels, problem.f_out, inner, all.count + 1},
                all.panels.rows(inner), all.layer.rows(problem.f_out), of_segments, false,
                all.stream);
@@ -172,15 +172,15 @@ class FullForward {
 };
 
 template <class R, class S>
-class FullReverse {
+class JetsFullReverse {
   const JetSlices<R, S>& all;
   const JetsProblem<R, S>& problem = all.problem;
   int64_t f_in = problem.f_in, f_out = problem.f_out, features = all.features();
   int64_t inner = f_out * features;
-  Product<R> to_h, to_layer, to_panels;
+  Gemm<R> to_h, to_layer, to_panels;
 
  public:
-  FullReverse(const JetSlices<R, S>& all, Workspace& workspace)
+  JetsFullReverse(const JetSlices<R, S>& all, Workspace& workspace)
       : all(all),
         to_h({all.length, f_in, inner}, workspace),
         to_layer({inner, f_in, all.length}, workspace),
@@ -193,11 +193,11 @@ class FullReverse {
     const Planes<S>&panels = all.panels, &x = all.x;
     const Segments by_jet = all.segments(slice, problem.channels());
     const auto w = all.layer.rows(f_in);
-    launch_threads(slice.n * f_in, all.stream, gather_rows<R, S>, slice, all.segments(slice, 1),
-                   problem.h, f_in, x);
+    launch_threads(slice.n * f_in, all.stream, jets_gather_rows<R, S>, slice,
+                   all.segments(slice, 1), problem.h, f_in, x);
     if (of_segments || grad_layer)
-      sum_segments(by_jet, Input<R, S>{g, nullptr}, f_out, all.network.features(slice), features,
-                   features, panels, all.stream);
+      launch_segment_sums(by_jet, Input<R, S>{g, nullptr}, f_out, all.network.features(slice),
+                          features, features, panels, all.stream);
     if (of_segments)
       to_h(dual, {slice.n, f_in, inner, all.count}, panels.rows(inner), w, of_segments, false,
            all.stream);
@@ -205,50 +205,50 @@ class FullReverse {
       to_layer(dual, {inner, f_in, slice.n, nullptr, all.count}, panels.rows(inner).transposed(),
                x.rows(f_in), grad_layer, true, all.stream);
     if (!want_jets) return;
-    const Shape shape{slice.n, inner, f_in, all.count};
-    multiply_planes(to_panels, shape, x.rows(f_in), w.transposed(), panels, all.stream);
-    multiply_segments(by_jet, g, f_out, panels, features, all.network.grad, all.stream);
+    const GemmShape shape{slice.n, inner, f_in, all.count};
+    gemm_planes(to_panels, shape, x.rows(f_in), w.transposed(), panels, all.stream);
+    launch_segment_products(by_jet, g, f_out, panels, features, all.network.grad, all.stream);
   }
 };
 
 // kappa of every edge and channel
 template <class R, class S>
-void load_kappa(const JetSlices<R, S>& all, const EdgeSlice& slice, const Product<R>& product,
+void load_kappa(const JetSlices<R, S>& all, const EdgeSlice& slice, const Gemm<R>& product,
                 const Planes<S>& jets) {
-  const Shape shape{slice.n * all.problem.channels(), all.problem.f_out, all.features()};
+  const GemmShape shape{slice.n * all.problem.channels(), all.problem.f_out, all.features()};
   const auto a = jets.rows(all.features()), b = all.layer.rows(all.problem.f_out);
-  multiply_planes(product, shape, a, b, all.panels, all.stream);
+  gemm_planes(product, shape, a, b, all.panels, all.stream);
 }
 
 template <class R, class S>
-class DiagonalForward {
+class JetsDiagonalForward {
   const JetSlices<R, S>& all;
   const JetsProblem<R, S>& problem = all.problem;
   int64_t channels = problem.channels(), width = problem.f_out;
-  Product<R> to_kappa;
+  Gemm<R> to_kappa;
 
  public:
-  DiagonalForward(const JetSlices<R, S>& all, Workspace& workspace)
+  JetsDiagonalForward(const JetSlices<R, S>& all, Workspace& workspace)
       : all(all), to_kappa({all.length * channels, width, all.features()}, workspace) {}
 
   void operator()(const EdgeSlice& slice, const Planes<S>& jets, R* of_segments) const {
-    launch_threads(slice.n * width, all.stream, gather_sources<R, S>, slice, problem.h, width,
+    launch_threads(slice.n * width, all.stream, jets_gather_sources<R, S>, slice, problem.h, width,
                    all.x);
     load_kappa(all, slice, to_kappa, jets);
-    launch_threads(slice.n * channels * width, all.stream, diagonal_messages<R, S>,
+    launch_threads(slice.n * channels * width, all.stream, jets_diagonal_messages<R, S>,
                    all.segments(slice, 1), channels, width, all.x, all.panels, of_segments);
   }
 };
 
 template <class R, class S>
-class DiagonalReverse {
+class JetsDiagonalReverse {
   const JetSlices<R, S>& all;
   const JetsProblem<R, S>& problem = all.problem;
   int64_t channels = problem.channels(), width = problem.f_out, features = all.features();
-  Product<R> to_kappa, to_layer, to_jets;
+  Gemm<R> to_kappa, to_layer, to_jets;
 
  public:
-  DiagonalReverse(const JetSlices<R, S>& all, Workspace& workspace)
+  JetsDiagonalReverse(const JetSlices<R, S>& all, Workspace& workspace)
       : all(all),
         to_kappa({all.length * channels, width, features}, workspace),
         to_layer({features, width, all.length * channels}, workspace),
@@ -261,28 +261,28 @@ class DiagonalReverse {
     const Planes<S> weighted = all.network.features(slice), &panels = all.panels;
     if (of_segments) {
       load_kappa(all, slice, to_kappa, weighted);
-      launch_threads(slice.n * width, all.stream, diagonal_messages_back<R, S>,
+      launch_threads(slice.n * width, all.stream, jets_diagonal_messages_back<R, S>,
                      all.segments(slice, 1), channels, width, g, panels, of_segments);
     }
     if (!grad_layer && !want_jets) return;
-    launch_threads(slice.n * width, all.stream, gather_sources<R, S>, slice, problem.h, width,
+    launch_threads(slice.n * width, all.stream, jets_gather_sources<R, S>, slice, problem.h, width,
                    all.x);
-    launch_threads(jets * width, all.stream, diagonal_kappa_gradient<R, S>, slice.n, channels,
+    launch_threads(jets * width, all.stream, jets_diagonal_kappa_gradient<R, S>, slice.n, channels,
                    width, g, all.x, panels);
     if (grad_layer)
       to_layer(ScalarTraits<S>::dual, {features, width, jets}, weighted.rows(features).transposed(),
                panels.rows(width), grad_layer, true, all.stream);
     if (!want_jets) return;
-    const Shape shape{jets, features, width};
+    const GemmShape shape{jets, features, width};
     const auto back = all.layer.rows(width).transposed();
-    multiply_planes(to_jets, shape, panels.rows(width), back, all.network.grad, all.stream);
+    gemm_planes(to_jets, shape, panels.rows(width), back, all.network.grad, all.stream);
   }
 };
 
 // ---- all slices ----
 
 template <template <class, class> class Forward, class R, class S>
-int evaluate(const JetsProblem<R, S>& problem, const JetArrays<R*>& outputs, Call& call) {
+int jets_forward(const JetsProblem<R, S>& problem, const JetArrays<R*>& outputs, Call& call) {
   Workspace& workspace = call.workspace;
   const cudaStream_t stream = call.stream;
   const JetSlices<R, S> slices(problem, false, workspace, stream);
@@ -306,8 +306,8 @@ int evaluate(const JetsProblem<R, S>& problem, const JetArrays<R*>& outputs, Cal
 }
 
 template <template <class, class> class Reverse, class R, class S>
-int differentiate(const JetsProblem<R, S>& problem, const JetArrays<const R*>& cotangents,
-                  const GnoJetsGradients<R>& grad, Call& call) {
+int jets_gradients(const JetsProblem<R, S>& problem, const JetArrays<const R*>& cotangents,
+                   const GnoJetsGradients<R>& grad, Call& call) {
   Workspace& workspace = call.workspace;
   const cudaStream_t stream = call.stream;
   JetSlices<R, S> slices(problem, true, workspace, stream);
@@ -328,22 +328,23 @@ int differentiate(const JetsProblem<R, S>& problem, const JetArrays<const R*>& c
   if (grad.layers) set_zero(grad.layers, problem.start(problem.n_layers + 1), stream);
   slices.pack_last_layer();
   slices.each([&](const EdgeSlice& slice) {
-    launch_threads(slice.n * channels * f_out, stream, gather_cotangents<R>, problem.jet, slice,
-                   cotangents, f_out, problem.degrees(), g);
+    launch_threads(slice.n * channels * f_out, stream, jets_gather_cotangents<R>, problem.jet,
+                   slice, cotangents, f_out, problem.degrees(), g);
     reverse(slice, g, grad.h ? of_segments : nullptr, want_last ? grad_layer : nullptr, want_jets);
     if (grad.h) slices.add(slice, f_in, of_segments, AddToRows<R>{grad.h, f_in});
     if (!want_jets) return;
     slices.network.reverse(slice, grad.edge_weight, grad.weight_derivatives, grad.layers,
                            want_coords ? of_coords : nullptr);
     if (want_coords)
-      launch_threads(slice.n * seen, stream, scatter_edges<R>, slice, seen, of_coords, of_edges);
+      launch_threads(slice.n * seen, stream, jets_scatter_edges<R>, slice, seen, of_coords,
+                     of_edges);
   });
 
   if (want_last)
     unpack_layer(slices.order(), problem.n_hidden(), grad_layer, grad.v, grad.b_v, stream);
   const auto sum = [&](const Csc& graph, int64_t shift, R scale, R* sums) {
     const int64_t d = problem.jet.d;
-    launch_threads(graph.n_rows * d * warp_lanes, stream, sum_edges<R>, graph, of_edges, seen,
+    launch_threads(graph.n_rows * d * warp_lanes, stream, jets_sum_edges<R>, graph, of_edges, seen,
                    shift, d, scale, sums);
   };
   const bool pair = problem.geometry == geometry_pair;
@@ -400,15 +401,15 @@ struct GnoJets {
   template <class S>
   int value(const JetsProblem<T, S>& problem, const JetArrays<T*>& out, Call& call) const {
     if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    return kernel == kernel_full ? evaluate<FullForward>(problem, out, call)
-                                 : evaluate<DiagonalForward>(problem, out, call);
+    return kernel == kernel_full ? jets_forward<JetsFullForward>(problem, out, call)
+                                 : jets_forward<JetsDiagonalForward>(problem, out, call);
   }
   template <class S>
   int gradients(const JetsProblem<T, S>& problem, const JetArrays<const T*>& g,
                 const Gradients& grad, Call& call) const {
     if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    return kernel == kernel_full ? differentiate<FullReverse>(problem, g, grad, call)
-                                 : differentiate<DiagonalReverse>(problem, g, grad, call);
+    return kernel == kernel_full ? jets_gradients<JetsFullReverse>(problem, g, grad, call)
+                                 : jets_gradients<JetsDiagonalReverse>(problem, g, grad, call);
   }
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {

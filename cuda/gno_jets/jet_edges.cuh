@@ -30,7 +30,7 @@ constexpr int64_t segment_length = 256;
 
 // count = {segments, segments times channels}
 static __global__ void __launch_bounds__(scan_threads)
-    find_segments(EdgeSlice slice, int channels, int32_t* begin, int64_t* count) {
+    jets_find_segments(EdgeSlice slice, int channels, int32_t* begin, int64_t* count) {
   const auto starts = [&](int64_t q) {
     return q % segment_length == 0 || slice.rows[q] != slice.rows[q - 1];
   };
@@ -49,8 +49,8 @@ static __global__ void __launch_bounds__(scan_threads)
 // it.
 template <class R, class Target>
 __global__ void __launch_bounds__(block_threads)
-    add_segments(EdgeSlice slice, Segments segments, int64_t width, const R* of_segments,
-                 Target target) {
+    jets_add_segments(EdgeSlice slice, Segments segments, int64_t width, const R* of_segments,
+                      Target target) {
   const int64_t s = thread_number() / width, column = thread_number() % width;
   const int64_t count = *segments.count;
   if (s >= count) return;
@@ -124,8 +124,8 @@ struct AddToOutputs {
 // g [n, channels, F] = the cotangents of every edge's destination, over its degree for a mean.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    gather_cotangents(Jet jet, EdgeSlice slice, JetArrays<const R*> cotangents, int64_t width,
-                      const int64_t* degrees, R* g) {
+    jets_gather_cotangents(Jet jet, EdgeSlice slice, JetArrays<const R*> cotangents, int64_t width,
+                           const int64_t* degrees, R* g) {
   const int64_t i = thread_number(), f = i % width, q = i / width / jet.channels();
   if (q >= slice.n) return;
   R sum = 0;
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(block_threads)
 // x [n, F] = the features of every edge's source; null: 1.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gather_sources(EdgeSlice slice, Input<R, S> h, int64_t width, Planes<S> x) {
+    jets_gather_sources(EdgeSlice slice, Input<R, S> h, int64_t width, Planes<S> x) {
   const int64_t i = thread_number(), q = i / width;
   if (q < slice.n) x.set(i, h ? h[slice.src(q) * width + i % width] : S(R(1)));
 }
@@ -148,7 +148,8 @@ __global__ void __launch_bounds__(block_threads)
 // x [segments, F] = the features of every segment's row.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gather_rows(EdgeSlice slice, Segments segments, Input<R, S> h, int64_t width, Planes<S> x) {
+    jets_gather_rows(EdgeSlice slice, Segments segments, Input<R, S> h, int64_t width,
+                     Planes<S> x) {
   const int64_t i = thread_number(), s = i / width;
   if (s < *segments.count) x.set(i, h[slice.rows[segments.begin[s]] * width + i % width]);
 }
@@ -156,7 +157,7 @@ __global__ void __launch_bounds__(block_threads)
 // ---- positions ----
 
 template <class R, class S>
-struct Positions {
+struct JetPositions {
   Input<R, S> x, y;  // [n_dst, d], [n_src, d]
   bool pair;
   int d;
@@ -174,7 +175,7 @@ struct Positions {
 // 0.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    seed_jets(Jet jet, EdgeSlice slice, Positions<R, S> positions, Planes<S> jets) {
+    jets_seed(Jet jet, EdgeSlice slice, JetPositions<R, S> positions, Planes<S> jets) {
   const int64_t i = thread_number(), width = positions.seen() + 1, a = i % width;
   const int64_t c = i / width % jet.channels(), q = i / width / jet.channels();
   if (q >= slice.n) return;
@@ -185,7 +186,7 @@ __global__ void __launch_bounds__(block_threads)
 // to_edges [n_edges, width] by the edge table
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    scatter_edges(EdgeSlice slice, int64_t width, const R* x, R* to_edges) {
+    jets_scatter_edges(EdgeSlice slice, int64_t width, const R* x, R* to_edges) {
   const int64_t i = thread_number(), q = i / width;
   if (q < slice.n) to_edges[slice.edge(q) * width + i % width] = x[i];
 }
@@ -194,8 +195,8 @@ __global__ void __launch_bounds__(block_threads)
 // each.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    sum_edges(Csc graph, const R* of_edges, int64_t width, int64_t shift, int64_t d, R scale,
-              R* sums) {
+    jets_sum_edges(Csc graph, const R* of_edges, int64_t width, int64_t shift, int64_t d, R scale,
+                   R* sums) {
   const Group warp = this_group(warp_lanes);
   const int64_t row = warp.number / d, a = warp.number % d;
   if (row >= graph.n_rows) return;
@@ -209,7 +210,7 @@ __global__ void __launch_bounds__(block_threads)
 // ---- weights ----
 
 template <class R, class S>
-struct Weights {
+struct JetWeights {
   Input<R, S> value, derivatives;  // [n_edges], [n_edges, channels - 1] or null: 0
   int n_derivatives;
 
@@ -221,8 +222,8 @@ struct Weights {
 
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    weigh(Jet jet, EdgeSlice slice, Weights<R, S> weights, int64_t width, Planes<S> jets,
-          Planes<S> weighted) {
+    jets_weigh(Jet jet, EdgeSlice slice, JetWeights<R, S> weights, int64_t width, Planes<S> jets,
+               Planes<S> weighted) {
   const int64_t q = thread_number() / width, k = thread_number() % width;
   if (q >= slice.n) return;
   const int64_t e = slice.edge(q);
@@ -233,8 +234,8 @@ __global__ void __launch_bounds__(block_threads)
 
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    weigh_reverse(Jet jet, EdgeSlice slice, Weights<R, S> weights, int64_t width,
-                  Planes<S> grad_weighted, Planes<S> grad) {
+    jets_weigh_reverse(Jet jet, EdgeSlice slice, JetWeights<R, S> weights, int64_t width,
+                       Planes<S> grad_weighted, Planes<S> grad) {
   const int64_t q = thread_number() / width, k = thread_number() % width;
   if (q >= slice.n) return;
   const int64_t e = slice.edge(q);
@@ -246,8 +247,8 @@ __global__ void __launch_bounds__(block_threads)
 // A warp an edge and channel.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    weight_gradients(Jet jet, EdgeSlice slice, int64_t width, Planes<S> jets,
-                     Planes<S> grad_weighted, R* grad_value, R* grad_derivatives) {
+    jets_weight_gradients(Jet jet, EdgeSlice slice, int64_t width, Planes<S> jets,
+                          Planes<S> grad_weighted, R* grad_value, R* grad_derivatives) {
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number / jet.channels();
   const int c = int(warp.number % jet.channels());

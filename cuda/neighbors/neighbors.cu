@@ -167,7 +167,7 @@ struct Parts {
 // The largest coordinate of every part; infinity where one is not finite.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    magnitudes(Search s, const R* points, Parts parts) {
+    neighbors_magnitudes(Search s, const R* points, Parts parts) {
   const int64_t first = warp_number() * parts.length, last = min(first + parts.length, parts.n);
   if (first >= parts.n) return;
   double largest = 0;
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(block_threads)
   if (lane_number() == 0) parts.largest[warp_number()] = largest;
 }
 
-__global__ void choose_grid(Search s, Parts sources, Parts destinations) {
+__global__ void neighbors_choose_grid(Search s, Parts sources, Parts destinations) {
   const auto largest = [](const Parts& parts) {
     double x = 0;
     for (int64_t k = lane_number(); k < parts.count; k += warp_lanes) x = fmax(x, parts.largest[k]);
@@ -198,7 +198,7 @@ __global__ void choose_grid(Search s, Parts sources, Parts destinations) {
 
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
-    choose_buckets(Search s, const R* sources, uint32_t* buckets, int32_t* numbers) {
+    neighbors_choose_buckets(Search s, const R* sources, uint32_t* buckets, int32_t* numbers) {
   const int64_t i = thread_number();
   if (i >= s.n_src) return;
   const Cells<D> cells(s);
@@ -245,7 +245,8 @@ __device__ void for_digits(const Digits& digits, const uint32_t* keys, F f) {
   }
 }
 
-__global__ void __launch_bounds__(block_threads) count_digits(Digits digits, const uint32_t* keys) {
+__global__ void __launch_bounds__(block_threads)
+    neighbors_sort_count(Digits digits, const uint32_t* keys) {
   if (warp_number() >= digits.n_chunks) return;
   int32_t count = 0;
   for_digits(digits, keys,
@@ -258,7 +259,8 @@ struct Pairs {
   int32_t* numbers;
 };
 
-__global__ void __launch_bounds__(block_threads) move_pairs(Digits digits, Pairs from, Pairs to) {
+__global__ void __launch_bounds__(block_threads)
+    neighbors_sort_move(Digits digits, Pairs from, Pairs to) {
   if (warp_number() >= digits.n_chunks) return;
   int32_t next = digits.counts[lane_number() * digits.n_chunks + warp_number()];
   for_digits(digits, from.keys,
@@ -272,7 +274,8 @@ __global__ void __launch_bounds__(block_threads) move_pairs(Digits digits, Pairs
              });
 }
 
-__global__ void __launch_bounds__(block_threads) find_starts(Search s, const uint32_t* buckets) {
+__global__ void __launch_bounds__(block_threads)
+    neighbors_find_starts(Search s, const uint32_t* buckets) {
   const int64_t bucket = thread_number();
   if (bucket > s.n_buckets) return;
   int64_t low = 0, high = s.n_src;
@@ -285,7 +288,8 @@ __global__ void __launch_bounds__(block_threads) find_starts(Search s, const uin
 }
 
 template <int D, class R>
-__global__ void __launch_bounds__(block_threads) gather_positions(Search s, const R* sources) {
+__global__ void __launch_bounds__(block_threads)
+    neighbors_gather_positions(Search s, const R* sources) {
   const int64_t k = thread_number();
   if (k >= s.n_src) return;
   const Point<D> p = point<D>(s, sources, s.order[k]);
@@ -343,7 +347,7 @@ __device__ void for_neighbors(const Search& s, const R* destinations, int64_t i,
 
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
-    count_neighbors(Search s, const R* destinations, int64_t* counts) {
+    neighbors_count_rows(Search s, const R* destinations, int64_t* counts) {
   const int64_t i = warp_number();
   if (i >= s.n_dst) return;
   int64_t count = 0;
@@ -351,7 +355,7 @@ __global__ void __launch_bounds__(block_threads)
   if (lane_number() == 0) counts[i] = count;
 }
 
-__global__ void end_offsets(Search s, int64_t* offsets) {
+__global__ void neighbors_end_offsets(Search s, int64_t* offsets) {
   if (threadIdx.x == 0 && s.grid[1] < 0) offsets[s.n_dst] = int64_t(s.grid[1]);
 }
 
@@ -375,7 +379,8 @@ __device__ void sort_row(int32_t* x, int64_t n) {
 
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
-    write_neighbors(Search s, const R* destinations, const int64_t* offsets, int32_t* indices) {
+    neighbors_write_rows(Search s, const R* destinations, const int64_t* offsets,
+                         int32_t* indices) {
   const int64_t i = warp_number();
   if (i >= s.n_dst) return;
   int64_t end = offsets[i];
@@ -410,30 +415,33 @@ int count_all(const Search& s, const R* sources, const R* destinations, int64_t*
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
   const auto magnitude = [&](const Parts& parts, const R* points) {
-    launch_threads(parts.count * warp_lanes, stream, magnitudes<R>, s, points, parts);
+    launch_threads(parts.count * warp_lanes, stream, neighbors_magnitudes<R>, s, points, parts);
   };
   magnitude(source_parts, sources);
   magnitude(destination_parts, destinations);
-  launch(choose_grid, dim3(1), dim3(warp_lanes), 0, stream, s, source_parts, destination_parts);
+  launch(neighbors_choose_grid, dim3(1), dim3(warp_lanes), 0, stream, s, source_parts,
+         destination_parts);
 
   int passes = 0;
   while (int64_t(1) << digit_bits * passes < s.n_buckets) ++passes;
   if (passes % 2 == 0) std::swap(from, to);  // the last one ends in s.order
   with_axes(s.d, [&](auto d) {
-    launch_threads(s.n_src, stream, choose_buckets<d(), R>, s, sources, from.keys, from.numbers);
+    launch_threads(s.n_src, stream, neighbors_choose_buckets<d(), R>, s, sources, from.keys,
+                   from.numbers);
   });
   for (; passes > 0; --passes, digits.shift += digit_bits, std::swap(from, to)) {
-    launch_threads(digits.n_chunks * warp_lanes, stream, count_digits, digits, from.keys);
+    launch_threads(digits.n_chunks * warp_lanes, stream, neighbors_sort_count, digits, from.keys);
     exclusive_scan<int32_t>(digits.counts, warp_lanes * digits.n_chunks, nullptr, sums, stream);
-    launch_threads(digits.n_chunks * warp_lanes, stream, move_pairs, digits, from, to);
+    launch_threads(digits.n_chunks * warp_lanes, stream, neighbors_sort_move, digits, from, to);
   }
-  launch_threads(s.n_buckets + 1, stream, find_starts, s, from.keys);
+  launch_threads(s.n_buckets + 1, stream, neighbors_find_starts, s, from.keys);
   with_axes(s.d, [&](auto d) {
-    launch_threads(s.n_src, stream, gather_positions<d(), R>, s, sources);
-    launch_threads(s.n_dst * warp_lanes, stream, count_neighbors<d(), R>, s, destinations, offsets);
+    launch_threads(s.n_src, stream, neighbors_gather_positions<d(), R>, s, sources);
+    launch_threads(s.n_dst * warp_lanes, stream, neighbors_count_rows<d(), R>, s, destinations,
+                   offsets);
   });
   exclusive_scan(offsets, s.n_dst, offsets + s.n_dst, sums, stream);
-  launch(end_offsets, dim3(1), dim3(warp_lanes), 0, stream, s, offsets);
+  launch(neighbors_end_offsets, dim3(1), dim3(warp_lanes), 0, stream, s, offsets);
   return cudaGetLastError();
 }
 
@@ -444,8 +452,8 @@ int fill_all(const Search& s, const R* destinations, const int64_t* offsets, int
   if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
   const cudaStream_t stream = call.stream;
   with_axes(s.d, [&](auto d) {
-    launch_threads(s.n_dst * warp_lanes, stream, write_neighbors<d(), R>, s, destinations, offsets,
-                   indices);
+    launch_threads(s.n_dst * warp_lanes, stream, neighbors_write_rows<d(), R>, s, destinations,
+                   offsets, indices);
   });
   return cudaGetLastError();
 }

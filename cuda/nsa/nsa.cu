@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(block_threads)
   if (first >= n) return;
   Faults found;
   for (int64_t i = first; i < end; ++i) {
-    const Piece unit = p.unit_of(i / p.heads);
+    const TokenPiece unit = p.unit_of(i / p.heads);
     if (unit.size() <= 0) continue;
     const int32_t* slots = p.slots(unit, int(i % p.heads));
     for (int64_t slot = 0; slot < p.n_slots; ++slot) {

@@ -236,7 +236,7 @@ struct NsaSelectBlocks {
     Best* best = shared.take<Best>(int(rules.n_slots));
     int* n_best = shared.take<int>(1);
     const int head = int(blockIdx.x % pattern.heads), t = int(threadIdx.x);
-    const Piece unit = pattern.unit_of(blockIdx.x / pattern.heads);
+    const TokenPiece unit = pattern.unit_of(blockIdx.x / pattern.heads);
     // of two sequences that share a selection the first has it
     if (unit.size() <= 0 || unit.first != unit.number * pattern.unit) return;
     const int64_t s = unit.sequence, from = pattern.queries.first(s);
@@ -269,7 +269,7 @@ struct NsaSelectBlocks {
   }
 
   // sums[i] = attention of all rows of a unit to compressed token c + i of its sequence
-  __device__ void attend(const Piece& unit, int head, int64_t c, int m, QueryRow<R>* row,
+  __device__ void attend(const TokenPiece& unit, int head, int64_t c, int m, QueryRow<R>* row,
                          const SharedMatrix<R>& q_tile, const SharedMatrix<R>& k_tile,
                          const SharedMatrix<R>& e, R* sums) const {
     const int t = int(threadIdx.x);

@@ -24,8 +24,8 @@ struct SoftmaxSum {
 
 // The weights of n keys, in place of their x; a warp.
 template <class S>
-__device__ void weigh(SoftmaxSum<S>& sum, const QueryRow<S>& row, S* x, int64_t position, int n,
-                      int lane) {
+__device__ void weigh_keys(SoftmaxSum<S>& sum, const QueryRow<S>& row, S* x, int64_t position,
+                           int n, int lane) {
   S total = 0;
   if constexpr (ScalarTraits<S>::dual) {
     for (int c = lane; c < n; c += warp_lanes) {
@@ -104,7 +104,7 @@ struct NsaForward {
               [&](int i, int j, S sum) { x(i, j) = p.scale * sum; });
           __syncthreads();
           warp_per_row(tile.n, [&](int i, int lane) {
-            weigh(sums[i], rows[i], &x(i, 0), keys.position, keys.n, lane);
+            weigh_keys(sums[i], rows[i], &x(i, 0), keys.position, keys.n, lane);
           });
           if (values_wanted()) {
             const bool finite =

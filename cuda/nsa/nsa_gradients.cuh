@@ -110,7 +110,7 @@ struct NsaQueryGradient {
 template <class T, class S>
 struct NsaKeyGradient {
   NsaProblem<T, S> problem;
-  Lists lists;
+  VisitorLists lists;
   const T* cotangent;
   RowStatistics<const S> known;
   S* sums;    // [chunks, block, d_k + d_v]
@@ -135,7 +135,7 @@ struct NsaKeyGradient {
     const SharedMatrix<S> w(shared, p.rows, p.keys), x(shared, p.rows, p.keys);
     const int64_t number = int64_t(blockIdx.x) / parts();
     const int part = int(int64_t(blockIdx.x) % parts());
-    const Chunk chunk = chunk_of(p.pattern, lists, number);
+    const VisitorChunk chunk = chunk_of(p.pattern, lists, number);
     const KeyTile keys = keys_of(p, chunk, part);
     const int n_keys = keys.n;
     if (n_keys <= 0 || chunk.n <= 0) return;
@@ -204,7 +204,8 @@ struct NsaKeyGradient {
 // The chunks of every list, in order.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    nsa_join_chunks(Pattern p, Lists lists, int d_k, int d_v, const S* sums, T* grad_k, T* grad_v) {
+    nsa_join_chunks(Pattern p, VisitorLists lists, int d_k, int d_v, const S* sums, T* grad_k,
+                    T* grad_v) {
   const int d = d_k + d_v;
   const int64_t row = thread_number() / d;  // key times heads plus head
   const int c = int(thread_number() % d);

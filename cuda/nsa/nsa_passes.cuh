@@ -74,7 +74,7 @@ struct NsaForwardPass {
   NsaForward<T, S> attend;
   NsaVisitForward<T, S> visits;
 
-  NsaForwardPass(const NsaForward<T, S>& operation, const Lists& lists, S* values,
+  NsaForwardPass(const NsaForward<T, S>& operation, const VisitorLists& lists, S* values,
                  Workspace& workspace)
       : attend(operation), visits{attend.problem, lists, attend.known_lse, {}} {
     if (!keys_first(attend.problem.pattern)) {
@@ -108,7 +108,8 @@ struct NsaGradientPass {
 
   // `values` has room for the records of visits; gates are summed over a row's heads, rows first
   NsaGradientPass(const NsaProblem<T, S>& problem, const T* g, const RowStatistics<const S>& known,
-                  const NsaGradients<T>& grad, const Lists& lists, S* values, Workspace& workspace)
+                  const NsaGradients<T>& grad, const VisitorLists& lists, S* values,
+                  Workspace& workspace)
       : queries{problem, g, known, grad.q, nullptr},
         keys{problem, lists, g, known, nullptr, nullptr},
         grad(grad) {
@@ -179,14 +180,15 @@ struct SparseAttention {
   }
 
   // Lists of visitors, where they are needed for more than gradients to keys.
-  Lists take_lists() {
-    return keys_first(sizes.pattern) ? gnograd::take_lists(sizes.pattern, workspace) : Lists();
+  VisitorLists take_lists() {
+    return keys_first(sizes.pattern) ? gnograd::take_lists(sizes.pattern, workspace)
+                                     : VisitorLists();
   }
-  void make_lists(const Lists& lists) const {
+  void make_lists(const VisitorLists& lists) const {
     if (keys_first(sizes.pattern)) gnograd::make_lists(sizes.pattern, lists, stream);
   }
   // lse alone
-  NsaForwardPass<T, R> only_lse(const Inputs& in, R* lse, const Lists& lists) {
+  NsaForwardPass<T, R> only_lse(const Inputs& in, R* lse, const VisitorLists& lists) {
     return {{problem<R>(in, {}, nullptr), nullptr, nullptr, nullptr, nullptr, lse, {}, {}},
             lists,
             nullptr,
@@ -196,7 +198,7 @@ struct SparseAttention {
   int forward(const Inputs& in, T* out, R* lse, const SplitLse<R>& split = {}) {
     if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
     const auto p = problem<R>(in, {}, nullptr);
-    const Lists lists = take_lists();
+    const VisitorLists lists = take_lists();
     R* values = workspace.take<R>(record_size(p));
     const NsaForwardPass<T, R> attend({p, nullptr, nullptr, nullptr, out, lse, {}, split}, lists,
                                       values, workspace);
@@ -210,7 +212,7 @@ struct SparseAttention {
   int jvp(const Inputs& in, const Inputs& tangents, T* t_out, R* t_lse) {
     if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
     const auto p = problem<D>(in, tangents, nullptr);
-    const Lists lists = take_lists();
+    const VisitorLists lists = take_lists();
     D* values = workspace.take<D>(record_size(p));
     R* lse = workspace.take<R>(n_rows());
     const auto first = only_lse(in, lse, lists);
@@ -231,7 +233,7 @@ struct SparseAttention {
     const RowStatistics<R> known{workspace.take<R>(n_rows()), workspace.take<R>(n_rows())};
     const bool saved = out && lse;
     const auto p = problem<R>(in, {}, g);
-    const Lists lists = gnograd::take_lists(p.pattern, workspace);
+    const VisitorLists lists = gnograd::take_lists(p.pattern, workspace);
     R* values = workspace.take<R>(record_size(p));
     const NsaForwardPass<T, R> attend({p, nullptr, g, g_lse, nullptr, nullptr, known, {}}, lists,
                                       values, workspace);
@@ -253,7 +255,7 @@ struct SparseAttention {
     R* lse = workspace.take<R>(n_rows());
     const RowStatistics<D> known{workspace.take<D>(n_rows()), workspace.take<D>(n_rows())};
     const auto p = problem<D>(in, tangents, g);
-    const Lists lists = gnograd::take_lists(p.pattern, workspace);
+    const VisitorLists lists = gnograd::take_lists(p.pattern, workspace);
     D* values = workspace.take<D>(record_size(p));
     const auto first = only_lse(in, lse, lists);
     const NsaForwardPass<T, D> attend({p, lse, g, g_lse, nullptr, nullptr, known, {}}, lists,

@@ -94,7 +94,7 @@ __device__ S exponential_below(S x, S lse) {
 
 // Rows of one unit and key/value head that are handled together.
 struct QueryTile {
-  Piece queries;
+  TokenPiece queries;
   int head, part;         // key/value head; which part of its query heads
   int first_head, heads;  // that part
   int n;                  // rows
@@ -159,7 +159,7 @@ __device__ void for_keys(const NsaProblem<T, S>& p, const QueryTile& tile, Befor
                          After after) {
   const int64_t s = tile.queries.sequence;
   const int64_t from = p.pattern.keys.first(s), n_keys = p.pattern.keys.size(s);
-  for (Visits visit(p.pattern, tile.queries, tile.head); visit.next();) {
+  for (BlockVisits visit(p.pattern, tile.queries, tile.head); visit.next();) {
     before(visit.slot);
     const int64_t end = min((visit.block + 1) * p.pattern.block, n_keys);
     for (int64_t k = visit.block * p.pattern.block; k < end; k += p.keys)
@@ -179,8 +179,9 @@ __device__ void load_gates(const NsaProblem<T, S>& p, int head, int64_t slot, Qu
 
 // Rows first..first+n of those that a chunk's entries stand for.
 template <class T, class S>
-__device__ void describe_visitors(const NsaProblem<T, S>& problem, const Lists& lists,
-                                  const Chunk& chunk, int64_t first, int n, QueryRow<S>* rows) {
+__device__ void describe_visitors(const NsaProblem<T, S>& problem, const VisitorLists& lists,
+                                  const VisitorChunk& chunk, int64_t first, int n,
+                                  QueryRow<S>* rows) {
   const Pattern& p = problem.pattern;
   const int64_t s = chunk.keys.sequence, from = p.queries.first(s), n_keys = p.keys.size(s);
   for (int i = int(threadIdx.x); i < n; i += block_threads) {
@@ -192,7 +193,7 @@ __device__ void describe_visitors(const NsaProblem<T, S>& problem, const Lists& 
     bool there = true;
     if (p.selected) {
       const int64_t visitor = lists.entries[entry];
-      const Piece unit = p.unit_of(visitor / p.n_slots);
+      const TokenPiece unit = p.unit_of(visitor / p.n_slots);
       slot = visitor % p.n_slots;
       row.query = unit.number * p.unit + within / p.group;
       there = unit.first <= row.query && row.query < unit.end;
@@ -210,7 +211,7 @@ __device__ void describe_visitors(const NsaProblem<T, S>& problem, const Lists& 
 
 // A part of the keys of a chunk's block, of p.keys keys; none past the end.
 template <class T, class S>
-__device__ KeyTile keys_of(const NsaProblem<T, S>& p, const Chunk& chunk, int part) {
+__device__ KeyTile keys_of(const NsaProblem<T, S>& p, const VisitorChunk& chunk, int part) {
   const int64_t first = chunk.keys.first + int64_t(part) * p.keys;
   return {first, first - p.pattern.keys.first(chunk.keys.sequence),
           int(min(chunk.keys.end - first, int64_t(p.keys)))};

@@ -32,7 +32,7 @@ struct VisitRecords {
 template <class T, class S>
 struct NsaVisitForward {
   NsaProblem<T, S> problem;
-  Lists lists;
+  VisitorLists lists;
   const real<T>* known_lse;  // of dual numbers [rows]
   VisitRecords<S> records;
 
@@ -52,7 +52,7 @@ struct NsaVisitForward {
         v(shared, p.keys, p.d_v);
     const SharedMatrix<S> x(shared, p.rows, p.keys);
     const int part = int(int64_t(blockIdx.x) % records.parts);
-    const Chunk chunk = chunk_of(p.pattern, lists, int64_t(blockIdx.x) / records.parts);
+    const VisitorChunk chunk = chunk_of(p.pattern, lists, int64_t(blockIdx.x) / records.parts);
     const KeyTile keys = keys_of(p, chunk, part);
     if (keys.n <= 0 || chunk.n <= 0) return;
 
@@ -78,7 +78,7 @@ struct NsaVisitForward {
           [&](int i, int j, S sum) { x(i, j) = p.scale * sum; });
       __syncthreads();
       warp_per_row(n, [&](int i, int lane) {
-        weigh(sums[i], rows[i], &x(i, 0), keys.position, keys.n, lane);
+        weigh_keys(sums[i], rows[i], &x(i, 0), keys.position, keys.n, lane);
         __syncwarp();
         if (lane == 0 && rows[i].at >= 0) records.sums[record_of(rows[i], part)] = sums[i];
       });
@@ -103,9 +103,9 @@ struct NsaVisitForward {
 template <class T, class S, class Body>
 __device__ void for_records(const NsaProblem<T, S>& p, int parts, int64_t row, Body body) {
   const int64_t query = row / p.pattern.query_heads(), s = p.pattern.queries.of_token(query);
-  const Piece unit = p.pattern.unit_of(query / p.pattern.unit + s);
+  const TokenPiece unit = p.pattern.unit_of(query / p.pattern.unit + s);
   const int head = int(row % p.pattern.query_heads() / p.pattern.group);
-  for (Visits visit(p.pattern, unit, head); visit.next();) {
+  for (BlockVisits visit(p.pattern, unit, head); visit.next();) {
     const int64_t n =
         min(p.pattern.keys.size(s) - visit.block * p.pattern.block, int64_t(p.pattern.block));
     const int64_t first = (row * p.pattern.n_slots + visit.slot) * parts;
