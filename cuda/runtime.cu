@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Devices, memory and streams, for callers that have no CUDA runtime of their own.
+#include <cstdio>
+#include <map>
+
 #include "device/platform.cuh"
 #include "device/precision.cuh"
 #include "gnograd_cuda.h"
-
-#include <cstdio>
-#include <map>
 
 namespace gnograd {
 namespace {
@@ -29,6 +29,8 @@ __device__ Between<To, From> between(From x) {
   else return Between<To, From>(x);
 }
 
+// Thread: an item; finds its place with a division in 64 bits for every dimension, which bound it
+// where both sides are contiguous; reads and writes it once.
 template <class To, class From>
 __global__ void __launch_bounds__(block_threads)
     runtime_assign(Layout layout, To* to, const From* from, bool add) {
@@ -121,8 +123,7 @@ cudaError_t pool_of_device(cudaMemPool_t* pool) {
     properties.location.id = device;
     if (const auto e = cudaMemPoolCreate(pool, &properties); e != cudaSuccess) return e;
     uint64_t everything = UINT64_MAX;
-    if (const auto e =
-            cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &everything);
+    if (const auto e = cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &everything);
         e != cudaSuccess)
       return e;
   }

@@ -32,7 +32,8 @@ struct ColumnCotangent {
 };
 
 // grad_x_j = sum over the edges that leave j of w_p g_i (/ s_i), and the cotangent of own_j where
-// own is x
+// own is x. An edge moves its weight, position and a row of g; of Min and Max that of the winners,
+// 8 bytes a feature, too, which is then most. Bound by memory.
 template <class T, class S>
 struct AggSourceGradient {
   static constexpr int step = width<T>, unroll = 4;
@@ -65,7 +66,8 @@ struct AggSourceGradient {
   }
 };
 
-// grad_e_p = g_i (/ number of edges of i)
+// grad_e_p = g_i (/ number of edges of i). An edge writes `size` numbers, and reads them from
+// caches, since its neighbours have the same i; bound by memory.
 template <class T, class S>
 struct AggEdgeGradient {
   static constexpr int step = width<T>, unroll = 4;
@@ -89,7 +91,8 @@ struct AggEdgeGradient {
 };
 
 // d_p = g_i . x_j, which is grad_w_p except for Mean; there s_i = sum_p w_p and
-// delta_i = sum_p w_p d_p / s_i are what AggMeanWeightGradient needs besides.
+// delta_i = sum_p w_p d_p / s_i are what AggMeanWeightGradient needs besides. An edge moves a row
+// of x and writes a number; bound by memory, and by the log2(lanes) shuffles of a dot product.
 template <class T, class S>
 struct AggWeightGradient {
   static constexpr int step = width<T>, unroll = 4;
@@ -132,7 +135,8 @@ struct AggWeightGradient {
   }
 };
 
-// grad_w_p = g_i . (x_j - out_i) / s_i = (d_p - delta_i) / s_i
+// grad_w_p = g_i . (x_j - out_i) / s_i = (d_p - delta_i) / s_i. An edge reads one number and writes
+// one, by one lane of its group.
 template <class T, class S>
 struct AggMeanWeightGradient {
   static constexpr int step = width<T>, unroll = 4;

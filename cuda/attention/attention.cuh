@@ -6,10 +6,10 @@
 // for every head. The passes over the graph are written once for all operators:
 //
 //     AttentionForward        out_i, by an online softmax
-//     AttentionStatistics  maximum, 1 / sum and delta_i = sum_p alpha_p ga_p of every softmax,
-//                        with ga_p = g_i . value_p
-//     AttentionByDestination      gradients of what belongs to destinations, edges and weights
-//     AttentionBySource           gradients of what belongs to sources, on the transposed graph
+//     AttentionStatistics     maximum, 1 / sum and delta_i = sum_p alpha_p ga_p of every softmax,
+//                             with ga_p = g_i . value_p
+//     AttentionByDestination  gradients of what belongs to destinations, edges and weights
+//     AttentionBySource       gradients of what belongs to sources, on the transposed graph
 //
 // With gs_p = alpha_p (ga_p - delta_i), the gradient of score_p.
 //
@@ -141,6 +141,9 @@ struct OnlineSoftmax {
   __device__ S inverse() const { return value(sum) == 0 ? S(0) : S(1) / sum; }
 };
 
+// An edge moves what its score and value read: heads size numbers of the source, where both are of
+// one array, as in GAT, else twice that, and of the edge. Its row of the destination comes from
+// caches. Bound by memory and by the chain of rescaled sums, which a group follows edge by edge.
 template <class M>
 struct AttentionForward {
   using T = typename M::T;
@@ -180,6 +183,7 @@ struct AttentionForward {
   }
 };
 
+// An edge moves what it does in AttentionForward; g_i comes from caches. Two dot products a head.
 template <class M>
 struct AttentionStatistics {
   using T = typename M::T;
@@ -247,6 +251,8 @@ struct ScoreGradients {
   }
 };
 
+// An edge moves what it does in AttentionForward, and writes a gradient of its own if it has
+// features.
 template <class M>
 struct AttentionByDestination {
   using S = typename M::S;
@@ -279,6 +285,8 @@ struct AttentionByDestination {
   }
 };
 
+// An edge moves what belongs to its destination: g_i, the softmax row, and x_dst_i or q_i where
+// scores read them; and its own features. Bound by memory.
 template <class M>
 struct AttentionBySource {
   using S = typename M::S;
@@ -304,7 +312,8 @@ struct AttentionBySource {
   }
 };
 
-// The scores and their softmax themselves, for callers that keep them: [2, heads, n_edges].
+// The scores and their softmax themselves, for callers that keep them: [2, heads, n_edges]. An edge
+// moves what its score reads, and writes two numbers a head, n_edges apart.
 template <class M>
 struct AttentionWriteSoftmax {
   using T = typename M::T;

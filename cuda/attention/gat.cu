@@ -112,10 +112,12 @@ struct Gat {
   }
 };
 
-// out[n, h] = a[h] . x[n, h]; a group per row and head.
+// out[n, h] = a[h] . x[n, h]. Group: a row and head, lanes over features. Reads x once, a from
+// caches, writes a number a head; bound by memory.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    gat_row_scores(HeadFeatures<T, S> x, HeadFeatures<T, S> a, int64_t n_rows, S* out) {
+    gat_row_scores(HeadFeatures<T, S> x, HeadFeatures<T, S> a, int64_t n_rows,
+                   S* __restrict__ out) {
   const Heads& heads = x.heads;
   const Group group = this_group(heads.lanes);
   const int64_t item = group.number, row = item / heads.heads;

@@ -98,7 +98,8 @@ struct GatV2 {
   }
 };
 
-// What goes into the scores, for callers that keep it: t by position.
+// What goes into the scores, for callers that keep it: t by position. An edge moves a row of x_src
+// (and e) and writes one; bound by memory.
 template <class T, class S>
 struct GatV2WriteActivated {
   static constexpr int step = width<T>, unroll = attention_unroll<S, step>;

@@ -61,10 +61,12 @@ struct AttentionSetup {
   void sum_weights(const Problem&, int64_t) const {}          // gradients of weights, of all units
 };
 
-// out[n, c] = mean over h of x[n, h, c]
+// out[n, c] = mean over h of x[n, h, c]. Thread: an entry of out; reads `heads` numbers, neighbours
+// neighbouring ones; bound by memory.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-    attention_mean_over_heads(const real<T>* x, int64_t n_rows, int heads, int size, T* out) {
+    attention_mean_over_heads(const real<T>* x, int64_t n_rows, int heads, int size,
+                              T* __restrict__ out) {
   const int64_t row = thread_number() / size, c = thread_number() % size;
   if (row >= n_rows) return;
   real<T> sum = 0;

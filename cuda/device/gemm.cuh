@@ -177,10 +177,15 @@ struct GemmShape {
   const int64_t *used_m = nullptr, *used_k = nullptr;
 };
 
-// Part blockIdx.z of the inner dimension, `depth` long. Rows that are not in use are not written.
+// Block (x, y, z): 64 x 64 of C, from part z of the inner dimension, `depth` long; a thread has 8 x
+// 4 of its sums (float64) or a warp 32 x 32 (float32, on tensor cores). Shared memory: 16 lines of
+// 72 of both factors, 9 KB in float32, 18 KB in float64. Reads m k n/64 + k n m/64 numbers, 2 m n k
+// operations, three times that in float32; bound by the tensor cores (float64: FMAs) and by the
+// splitting of factors. Rows that are not in use are not written.
 template <class R, bool rounded>
 __global__ void __launch_bounds__(block_threads)
-    gemm_tiles(GemmShape shape, int64_t depth, Operand<R> a, Operand<R> b, R* c, bool accumulate) {
+    gemm_tiles(GemmShape shape, int64_t depth, Operand<R> a, Operand<R> b, R* __restrict__ c,
+               bool accumulate) {
   const int64_t m = shape.used_m ? *shape.used_m : shape.m;
   const int64_t k = shape.used_k ? *shape.used_k : shape.k;
   const int64_t first_row = int64_t(blockIdx.x) * tile_rows;
@@ -193,9 +198,12 @@ __global__ void __launch_bounds__(block_threads)
                      });
 }
 
+// C from the parts of the inner dimension, in order. Thread: an entry; reads `parts` numbers,
+// writes one; bound by memory.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    gemm_add_parts(GemmShape shape, int parts, const R* part, R* c, bool accumulate) {
+    gemm_add_parts(GemmShape shape, int parts, const R* __restrict__ part, R* __restrict__ c,
+                   bool accumulate) {
   const int64_t i = thread_number(), size = shape.m * shape.n;
   if (i >= (shape.used_m ? *shape.used_m * shape.n : size)) return;
   R sum = accumulate ? c[i] : R(0);

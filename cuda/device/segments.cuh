@@ -15,10 +15,15 @@ struct Segments {
 
 // c[s] = a^T b, summed over the rows of segment s, for a of m columns and b of n. Columns of b come
 // in chunks; those of one chunk lie together: c [count, n/chunk, m, chunk].
+//
+// Block (s, y, z): 64 x 64 of c[s], as gemm_tiles; blocks beyond the last segment end at once.
+// Reads a and b of the segment n/64 and m/64 times, writes m n numbers; bound by these writes where
+// segments are short, which leave most of a tile's 16 lines empty.
 template <class R, bool rounded>
 __global__ void __launch_bounds__(block_threads, 3)
-    gemm_segment_sums(Segments segments, const R* a, int64_t m, const R* b, int64_t n,
-                      int64_t chunk, R* c, bool accumulate) {
+    gemm_segment_sums(Segments segments, const R* __restrict__ a, int64_t m,
+                      const R* __restrict__ b, int64_t n, int64_t chunk, R* __restrict__ c,
+                      bool accumulate) {
   const int64_t s = blockIdx.x;
   if (s >= *segments.count) return;
   c += s * m * n;
@@ -34,9 +39,13 @@ __global__ void __launch_bounds__(block_threads, 3)
 }
 
 // The rows of segment s of c [rows, n] = those of a [rows, m] times b[s] [m, n].
+//
+// Block (s, y): 64 columns, 64 rows at a time, as gemm_tiles. Reads m n numbers of b a segment,
+// which bounds it where segments are short.
 template <class R, bool rounded>
 __global__ void __launch_bounds__(block_threads)
-    gemm_segment_products(Segments segments, const R* a, int64_t m, const R* b, int64_t n, R* c) {
+    gemm_segment_products(Segments segments, const R* __restrict__ a, int64_t m,
+                          const R* __restrict__ b, int64_t n, R* __restrict__ c) {
   const int64_t s = blockIdx.x;
   if (s >= *segments.count) return;
   const int64_t begin = int64_t(segments.begin[s]) * segments.each;

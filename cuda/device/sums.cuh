@@ -28,9 +28,11 @@ struct WeightedMatrix {
   }
 };
 
+// Thread: 64 rows of a column; neighbours have neighbouring columns. Reads every entry of the
+// matrix once, and writes 1/64 of that; bound by memory, or by what an entry takes to compute.
 template <class Matrix, class Out>
 __global__ void __launch_bounds__(block_threads)
-    sum_rows_fold(Matrix matrix, int64_t n_rows, int64_t n_columns, Out* out) {
+    sum_rows_fold(Matrix matrix, int64_t n_rows, int64_t n_columns, Out* __restrict__ out) {
   const int64_t block = thread_number() / n_columns, column = thread_number() % n_columns;
   const int64_t first = block * folded, last = min(first + folded, n_rows);
   if (block > 0 && first >= n_rows) return;

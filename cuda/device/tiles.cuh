@@ -115,7 +115,8 @@ void shrink_tiles(int& rows, int& columns, Bytes bytes) {
   }
 }
 
-// An operation of blocks of threads on tiles.
+// An operation of blocks of threads on tiles, which says itself what a block does, and how much
+// shared memory it needs.
 template <class Operation>
 __global__ void __launch_bounds__(block_threads) run_on_tiles(Operation operation) {
   operation();

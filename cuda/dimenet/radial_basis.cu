@@ -188,9 +188,12 @@ struct BasisCotangents {
 
 // ---- kernels ----
 
-// The basis, or its tangent.
+// The basis, or its tangent. Thread: a function of an edge. Reads an edge's length n_functions
+// times, from caches, and writes n_functions numbers an edge; bound by the float64 arithmetic of
+// sine, cosine and the Bessel recurrences.
 template <class T, bool Tangent>
-__global__ void __launch_bounds__(block_threads) radial_basis_values(Basis<T> b, T* rbf, T* sbf) {
+__global__ void __launch_bounds__(block_threads)
+    radial_basis_values(Basis<T> b, T* __restrict__ rbf, T* __restrict__ sbf) {
   const int64_t e = thread_number() / b.n_functions();
   const int c = int(thread_number() % b.n_functions());
   if (e >= b.n_edges) return;
@@ -205,10 +208,12 @@ __global__ void __launch_bounds__(block_threads) radial_basis_values(Basis<T> b,
   to = T(real<T>(y));
 }
 
-// Gradient to x, or its tangent: a warp an edge, lanes over functions.
+// Gradient to x, or its tangent. Warp: an edge, lanes over its functions. Reads n_functions
+// cotangents an edge; bound by float64 arithmetic, as the basis.
 template <class T, bool Tangent>
 __global__ void __launch_bounds__(block_threads)
-    radial_basis_distance_gradient(Basis<T> b, BasisCotangents<T> cotangents, T* grad_x) {
+    radial_basis_distance_gradient(Basis<T> b, BasisCotangents<T> cotangents,
+                                   T* __restrict__ grad_x) {
   const Group group = this_group(warp_lanes);
   if (const int64_t e = group.number; e < b.n_edges) {
     double sum = 0;

@@ -9,11 +9,13 @@
 namespace gnograd {
 namespace {
 
-// A thread a row and feature of the result.
+// Thread: a feature of a row of the result; neighbours read neighbouring kappa. 2 f_in f_out
+// operations an edge for as many numbers of kappa: bound by these reads; a row's edges come one
+// after another.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_aggregate_rows(Csc rows, int64_t f_in, int64_t f_out, bool mean, Input<R, S> h,
-                       Input<R, S> kappa, R* out) {
+                       Input<R, S> kappa, R* __restrict__ out) {
   const int64_t i = thread_number() / f_out, o = thread_number() % f_out;
   if (i >= rows.n_rows) return;
   S sum = 0;
@@ -24,11 +26,13 @@ __global__ void __launch_bounds__(block_threads)
   out[thread_number()] = result(sum * scale_of<R>(mean ? rows.offsets : nullptr, i));
 }
 
-// A warp a row and feature of the sources.
+// Warp: a feature of a source, lanes over f_out. Reads kappa of the edges that leave it, f_out
+// numbers together; bound by these reads, and, where f_out < 32, by idle lanes.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_aggregate_source_gradient(Csc columns, const int64_t* degrees, int64_t f_in, int64_t f_out,
-                                  const R* g, Input<R, S> kappa, R* grad_h) {
+    gno_aggregate_source_gradient(Csc columns, const int64_t* __restrict__ degrees, int64_t f_in,
+                                  int64_t f_out, const R* __restrict__ g, Input<R, S> kappa,
+                                  R* __restrict__ grad_h) {
   const Group warp = this_group(warp_lanes);
   const int64_t j = warp.number / f_in, f = warp.number % f_in;
   if (j >= columns.n_rows) return;
@@ -43,11 +47,13 @@ __global__ void __launch_bounds__(block_threads)
   if (warp.lane == 0) grad_h[warp.number] = result(sum);
 }
 
-// A warp a position.
+// Warp: an edge, lanes over kappa. Writes f_in f_out numbers, f_in + f_out are read; bound by the
+// writes and two divisions in 64 bits an entry.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_aggregate_kappa_gradient(Csc rows, int64_t f_in, int64_t f_out, bool mean, const R* g,
-                                 Input<R, S> h, R* grad_kappa) {
+    gno_aggregate_kappa_gradient(Csc rows, int64_t f_in, int64_t f_out, bool mean,
+                                 const R* __restrict__ g, Input<R, S> h,
+                                 R* __restrict__ grad_kappa) {
   const Group warp = this_group(warp_lanes);
   const int64_t p = warp.number;
   if (p >= rows.n_edges) return;

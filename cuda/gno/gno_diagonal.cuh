@@ -7,11 +7,13 @@
 
 namespace gnograd {
 
-// sums[row] += coefficient x o kappa over the edges of a tile; the first edge of a row does it.
+// sums[row] += coefficient x o kappa over the edges of a tile. Thread: a feature of an edge, and
+// only that of a row's first edge does something, for all of them. Reads kappa and x once; bound by
+// memory, in a tile with one long row by its length.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_add_messages(GnoWalk<R, S> walk, int64_t first, int64_t n, const int32_t* rows,
-                     Planes<S> kappa, R* sums) {
+    gno_add_messages(GnoWalk<R, S> walk, int64_t first, int64_t n, const int32_t* __restrict__ rows,
+                     Planes<S> kappa, R* __restrict__ sums) {
   const int64_t q = thread_number() / walk.width, f = thread_number() % walk.width;
   if (q >= n || (q > 0 && rows[q - 1] == rows[q])) return;
   S sum = 0;
@@ -21,11 +23,12 @@ __global__ void __launch_bounds__(block_threads)
   sums[rows[q] * walk.width + f] += result(sum);
 }
 
-// Gradients to kappa, for edges by source.
+// Gradients to kappa, for edges by source. Thread: a feature of an edge; reads two numbers, writes
+// one; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_kappa_gradient(GnoWalk<R, S> walk, Input<R, S> h, int64_t first, int64_t n,
-                       const int32_t* rows, Planes<S> grad) {
+                       const int32_t* __restrict__ rows, Planes<S> grad) {
   const int64_t q = thread_number() / walk.width, f = thread_number() % walk.width;
   if (q >= n) return;
   const int64_t j = rows[q];
@@ -33,11 +36,13 @@ __global__ void __launch_bounds__(block_threads)
   grad.set(thread_number(), walk.coefficient(j, first + q) * walk.feature(first + q, f) * x);
 }
 
-// Gradients to the weights, a warp an edge.
+// Gradients to the weights. Warp: an edge, lanes over features. Reads three numbers a feature, two
+// through indices; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_weight_gradient(GnoWalk<R, S> walk, Input<R, S> h, int64_t first, int64_t n,
-                        const int32_t* rows, Planes<S> kappa, R* grad_weight) {
+                        const int32_t* __restrict__ rows, Planes<S> kappa,
+                        R* __restrict__ grad_weight) {
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number, k = first + q;
   if (q >= n) return;

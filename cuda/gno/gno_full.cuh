@@ -23,7 +23,10 @@ template <class S>
 constexpr size_t outer_sum_bytes = shared_bytes<S>(edges_together * panel_features) +
                                    shared_bytes<S>(edges_together * panel_hidden);
 
-// Panels of the rows from `first` on: block (row, part of K, part of F).
+// Panels of the rows from `first` on. Block (row, part of K, part of F): 64 features by 32 hidden
+// features, a thread 4 x 4 of them, over the row's edges, 8 at a time in shared memory (3 KB in
+// float32). 2 F K operations an edge; writes F K numbers a row, which bound it below some 40 edges
+// a row. Hidden features are found again for every part of F. A row with many edges is one block's.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_outer_sums(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, int64_t first, Planes<S> panels) {
@@ -69,13 +72,18 @@ constexpr size_t edge_gradient_bytes(int64_t d) {
          shared_bytes<S>(edges_together * (d + 1));
 }
 
-// Gradients of what belongs to the edges of row first + blockIdx.x, with Q of the rows; a thread
-// works on one hidden feature at a time. `layer` [tile, d + 1, H] takes in what the row adds to the
-// gradients of [U; b_u].
+// Gradients of what belongs to the edges of row first + blockIdx.x, with Q of the rows. `layer`
+// [tile, d + 1, H] takes in what the row adds to the gradients of [U; b_u].
+//
+// Block: a row, 8 edges at a time; a thread has a hidden feature of all 8, then a warp a sum over
+// them. Shared memory: edge_gradient_bytes, 10 KB in float32. 2 F K operations an edge for reading
+// F K numbers of Q a row for every 8 edges, from caches but for the first; bound by these reads and
+// FMAs. Of K = H + 1, one more than a multiple of 128 is a pass of its own.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_edge_gradients(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, int64_t first, Planes<S> q,
-                       R* grad_weight, R* grad_coords, R* grad_hid, S* layer) {
+                       R* __restrict__ grad_weight, R* __restrict__ grad_coords,
+                       R* __restrict__ grad_hid, S* __restrict__ layer) {
   SharedMemory memory;
   R* g = memory.template take<R>(edges_together * cotangents_together);
   S* before = memory.template take<S>(edges_together * block_threads);

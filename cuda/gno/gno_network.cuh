@@ -43,6 +43,8 @@ struct LayerOrder {
   __host__ __device__ int64_t kappa() const { return f * g; }
 };
 
+// Thread: an entry of the packed layer, read and written once; writes are in order, reads f_step or
+// g_step apart.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_pack_layer(LayerOrder order, int64_t n_hidden, Input<R, S> v, Input<R, S> b_v,
@@ -52,9 +54,11 @@ __global__ void __launch_bounds__(block_threads)
   if (f < order.f) packed.set(i, k < n_hidden ? v[k * order.kappa() + at] : b_v[at]);
 }
 
+// Its inverse, for gradients.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    gno_unpack_layer(LayerOrder order, int64_t n_hidden, const R* packed, R* v, R* b_v) {
+    gno_unpack_layer(LayerOrder order, int64_t n_hidden, const R* __restrict__ packed,
+                     R* __restrict__ v, R* __restrict__ b_v) {
   const int64_t i = thread_number(), g = i % order.g, k = i / order.g % (n_hidden + 1);
   const int64_t f = i / order.g / (n_hidden + 1), at = f * order.f_step + g * order.g_step;
   if (f >= order.f) return;
@@ -80,41 +84,47 @@ void unpack_layer(const LayerOrder& order, int64_t n_hidden, const R* packed, R*
 
 // ---- tiles of edges: `n` positions from `first` on ----
 
-// hidden [n, K]
+// hidden [n, K]. Thread: a hidden feature of an edge; 2 d operations and an activation, reads d
+// numbers of the edge and d of u, all but the first from caches, writes one; bound by the writes
+// and the activation.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_hidden_features(EdgeNetwork<R, S> network, const int64_t* edge, int64_t first, int64_t n,
-                        Planes<S> hidden) {
+    gno_hidden_features(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge, int64_t first,
+                        int64_t n, Planes<S> hidden) {
   const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
   if (at < n) hidden.set(i, network(edge ? edge[first + at] : first + at, k));
 }
 
-// Gradients to [hid; 1] become gradients to the first layer's sums, in place.
+// Gradients to [hid; 1] become gradients to the first layer's sums, in place. Thread: a hidden
+// feature of an edge, whose sum is formed anew; bound by reading and writing `grad` and by the
+// slope.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_before_activation(EdgeNetwork<R, S> network, const int64_t* edge, int64_t first, int64_t n,
-                          Planes<S> grad) {
+    gno_before_activation(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge,
+                          int64_t first, int64_t n, Planes<S> grad) {
   const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
   if (at >= n || k == network.n_hidden) return;
   const int64_t e = edge ? edge[first + at] : first + at;
   grad.set(i, grad[i] * slope(network.activation, network.before(e, k)));
 }
 
+// Gradients to a table of hidden features. Thread: one of an edge; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_store_hidden(EdgeNetwork<R, S> network, const int64_t* edge, int64_t first, int64_t n,
-                     Planes<S> grad, R* grad_hid) {
+    gno_store_hidden(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge, int64_t first,
+                     int64_t n, Planes<S> grad, R* __restrict__ grad_hid) {
   const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
   if (at >= n || k == network.n_hidden) return;
   const int64_t e = edge ? edge[first + at] : first + at;
   grad_hid[e * network.n_hidden + k] = result(grad[i]);
 }
 
-// A warp an edge and coordinate.
+// Warp: a coordinate of an edge, lanes over hidden features. Reads H numbers of `grad` and of u, d
+// times for an edge, from caches but for the first; bound by these reads.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_coordinate_gradient(EdgeNetwork<R, S> network, const int64_t* edge, int64_t first,
-                            int64_t n, Planes<S> grad, R* grad_coords) {
+    gno_coordinate_gradient(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge,
+                            int64_t first, int64_t n, Planes<S> grad, R* __restrict__ grad_coords) {
   const Group warp = this_group(warp_lanes);
   const int64_t at = warp.number / network.d, a = warp.number % network.d;
   if (at >= n) return;

@@ -27,11 +27,12 @@ namespace {
 
 // ---- sums with a diagonal kernel ----
 
-// out[s, c, f] = sum over the edges of a segment of x_f kappa^c_f
+// out[s, c, f] = sum over the edges of a segment of x_f kappa^c_f. Thread: an entry of out, edge by
+// edge; reads kappa once, x once for every channel; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_diagonal_messages(Segments segments, int64_t channels, int64_t width, Planes<S> x,
-                           Planes<S> kappa, R* out) {
+                           Planes<S> kappa, R* __restrict__ out) {
   const int64_t i = thread_number(), f = i % width, c = i / width % channels;
   const int64_t s = i / width / channels;
   if (s >= *segments.count) return;
@@ -41,11 +42,12 @@ __global__ void __launch_bounds__(block_threads)
   out[i] = result(sum);
 }
 
-// out[s, f] = sum over the edges and channels of a segment of g^c_f kappa^c_f
+// out[s, f] = sum over the edges and channels of a segment of g^c_f kappa^c_f. Thread: an entry of
+// out; reads g and kappa once; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    jets_diagonal_messages_back(Segments segments, int64_t channels, int64_t width, const R* g,
-                                Planes<S> kappa, R* out) {
+    jets_diagonal_messages_back(Segments segments, int64_t channels, int64_t width,
+                                const R* __restrict__ g, Planes<S> kappa, R* __restrict__ out) {
   const int64_t i = thread_number(), f = i % width, s = i / width;
   if (s >= *segments.count) return;
   S sum = 0;
@@ -54,11 +56,12 @@ __global__ void __launch_bounds__(block_threads)
   out[i] = result(sum);
 }
 
-// to_kappa[q, c, f] = g^c_f x_f
+// to_kappa[q, c, f] = g^c_f x_f. Thread: an entry; reads g, x once for every channel; bound by
+// memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    jets_diagonal_kappa_gradient(int64_t n, int64_t channels, int64_t width, const R* g,
-                                 Planes<S> x, Planes<S> to_kappa) {
+    jets_diagonal_kappa_gradient(int64_t n, int64_t channels, int64_t width,
+                                 const R* __restrict__ g, Planes<S> x, Planes<S> to_kappa) {
   const int64_t i = thread_number(), f = i % width, q = i / width / channels;
   if (q < n) to_kappa.set(i, g[i] * x[q * width + f]);
 }

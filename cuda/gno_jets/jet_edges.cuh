@@ -28,9 +28,11 @@ struct EdgeSlice {
 // A longer row is several segments, so that no block of threads has much more to do than others.
 constexpr int64_t segment_length = 256;
 
-// count = {segments, segments times channels}
+// count = {segments, segments times channels}. One block of 1024 threads; shared memory: 8 KB.
+// Reads the rows of a slice twice; bound by latency, as one multiprocessor works alone.
 static __global__ void __launch_bounds__(scan_threads)
-    jets_find_segments(EdgeSlice slice, int channels, int32_t* begin, int64_t* count) {
+    jets_find_segments(EdgeSlice slice, int channels, int32_t* __restrict__ begin,
+                       int64_t* __restrict__ count) {
   const auto starts = [&](int64_t q) {
     return q % segment_length == 0 || slice.rows[q] != slice.rows[q - 1];
   };
@@ -45,12 +47,12 @@ static __global__ void __launch_bounds__(scan_threads)
   });
 }
 
-// target(row, column, sum over the segments of a row of `width` numbers each): the first one does
-// it.
+// target(row, column, sum over the segments of a row of `width` numbers each). Thread: a column of
+// a row's first segment, others end at once. Reads `of_segments` once; bound by memory.
 template <class R, class Target>
 __global__ void __launch_bounds__(block_threads)
-    jets_add_segments(EdgeSlice slice, Segments segments, int64_t width, const R* of_segments,
-                      Target target) {
+    jets_add_segments(EdgeSlice slice, Segments segments, int64_t width,
+                      const R* __restrict__ of_segments, Target target) {
   const int64_t s = thread_number() / width, column = thread_number() % width;
   const int64_t count = *segments.count;
   if (s >= count) return;
@@ -122,10 +124,12 @@ struct AddToOutputs {
 };
 
 // g [n, channels, F] = the cotangents of every edge's destination, over its degree for a mean.
+// Thread: an entry; reads those of a destination through its index, two for a mixed derivative;
+// bound by memory.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
     jets_gather_cotangents(Jet jet, EdgeSlice slice, JetArrays<const R*> cotangents, int64_t width,
-                           const int64_t* degrees, R* g) {
+                           const int64_t* __restrict__ degrees, R* __restrict__ g) {
   const int64_t i = thread_number(), f = i % width, q = i / width / jet.channels();
   if (q >= slice.n) return;
   R sum = 0;
@@ -137,7 +141,7 @@ __global__ void __launch_bounds__(block_threads)
 
 // ---- features ----
 
-// x [n, F] = the features of every edge's source; null: 1.
+// x [n, F] = the features of every edge's source; null: 1. Thread: an entry; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_gather_sources(EdgeSlice slice, Input<R, S> h, int64_t width, Planes<S> x) {
@@ -145,7 +149,7 @@ __global__ void __launch_bounds__(block_threads)
   if (q < slice.n) x.set(i, h ? h[slice.src(q) * width + i % width] : S(R(1)));
 }
 
-// x [segments, F] = the features of every segment's row.
+// x [segments, F] = the features of every segment's row. Thread: an entry; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_gather_rows(EdgeSlice slice, Segments segments, Input<R, S> h, int64_t width,
@@ -172,7 +176,7 @@ struct JetPositions {
 };
 
 // Jets of [c_e; 1]: the first d entries have derivative 1 by themselves, all other derivatives are
-// 0.
+// 0. Thread: an entry, written; bound by that.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_seed(Jet jet, EdgeSlice slice, JetPositions<R, S> positions, Planes<S> jets) {
@@ -183,20 +187,22 @@ __global__ void __launch_bounds__(block_threads)
   else jets.set(i, a == width - 1 ? S(R(1)) : positions(slice, q, a));
 }
 
-// to_edges [n_edges, width] by the edge table
+// to_edges [n_edges, width] by the edge table. Thread: an entry; bound by memory.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    jets_scatter_edges(EdgeSlice slice, int64_t width, const R* x, R* to_edges) {
+    jets_scatter_edges(EdgeSlice slice, int64_t width, const R* __restrict__ x,
+                       R* __restrict__ to_edges) {
   const int64_t i = thread_number(), q = i / width;
   if (q < slice.n) to_edges[slice.edge(q) * width + i % width] = x[i];
 }
 
-// sums [n_rows, d] = scale times the sums over edges of columns shift .. shift + d - 1; a warp
-// each.
+// sums [n_rows, d] = scale times the sums over edges of columns shift .. shift + d - 1. Warp: an
+// entry, lanes over edges; reads one number of `width` an edge, the others of it from caches; bound
+// by memory.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    jets_sum_edges(Csc graph, const R* of_edges, int64_t width, int64_t shift, int64_t d, R scale,
-                   R* sums) {
+    jets_sum_edges(Csc graph, const R* __restrict__ of_edges, int64_t width, int64_t shift,
+                   int64_t d, R scale, R* __restrict__ sums) {
   const Group warp = this_group(warp_lanes);
   const int64_t row = warp.number / d, a = warp.number % d;
   if (row >= graph.n_rows) return;
@@ -220,6 +226,8 @@ struct JetWeights {
   }
 };
 
+// weighted = w jets. Thread: a feature of an edge, all its channels; reads them and the weight's
+// jet, which is the same for all features, and writes as many; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_weigh(Jet jet, EdgeSlice slice, JetWeights<R, S> weights, int64_t width, Planes<S> jets,
@@ -232,6 +240,7 @@ __global__ void __launch_bounds__(block_threads)
       JetIn<S>(jet, weighted, width, q, k));
 }
 
+// Gradients to jets from those to weighted jets; as jets_weigh.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_weigh_reverse(Jet jet, EdgeSlice slice, JetWeights<R, S> weights, int64_t width,
@@ -244,11 +253,13 @@ __global__ void __launch_bounds__(block_threads)
       JetIn<S>(jet, grad, width, q, k));
 }
 
-// A warp an edge and channel.
+// Gradients to the weights. Warp: a channel of an edge, lanes over features; reads up to all
+// channels of both arrays, from caches but for the first warp of an edge; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_weight_gradients(Jet jet, EdgeSlice slice, int64_t width, Planes<S> jets,
-                          Planes<S> grad_weighted, R* grad_value, R* grad_derivatives) {
+                          Planes<S> grad_weighted, R* __restrict__ grad_value,
+                          R* __restrict__ grad_derivatives) {
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number / jet.channels();
   const int c = int(warp.number % jet.channels());

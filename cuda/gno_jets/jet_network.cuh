@@ -57,7 +57,9 @@ struct JetsProblem {
   Operand<R> layer(int64_t l) const { return rows(layers + start(l), width(l)); }
 };
 
-// Of `width` features of hid, the last is the 1.
+// Of `width` features of hid, the last is the 1. Thread: a feature of an edge, all its channels;
+// reads and writes as many numbers, those of neighbours side by side; bound by memory, in float64
+// by the four derivatives of the activation.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_activate(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre, Planes<S> hid) {
@@ -72,7 +74,8 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-// Gradients to hid, `pitch` apart, become those to pre.
+// Gradients to hid, `pitch` apart, become those to pre. Thread: as in jets_activate; the gradients
+// are read and written, pre is read.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_activate_reverse(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre,

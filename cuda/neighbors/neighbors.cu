@@ -164,7 +164,8 @@ struct Parts {
         largest(workspace.take<double>(count)) {}
 };
 
-// The largest coordinate of every part; infinity where one is not finite.
+// The largest coordinate of every part; infinity where one is not finite. Warp: a part; reads d
+// numbers a point; bound by memory.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
     neighbors_magnitudes(Search s, const R* points, Parts parts) {
@@ -181,6 +182,7 @@ __global__ void __launch_bounds__(block_threads)
   if (lane_number() == 0) parts.largest[warp_number()] = largest;
 }
 
+// One warp: the width of a cell, from the parts.
 __global__ void neighbors_choose_grid(Search s, Parts sources, Parts destinations) {
   const auto largest = [](const Parts& parts) {
     double x = 0;
@@ -196,6 +198,8 @@ __global__ void neighbors_choose_grid(Search s, Parts sources, Parts destination
 
 // ---- the table ----
 
+// Thread: a point; reads d numbers, writes its bucket and number, 8 bytes; bound by memory and, on
+// GPUs with few units for it, float64.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
     neighbors_choose_buckets(Search s, const R* sources, uint32_t* buckets, int32_t* numbers) {
@@ -245,6 +249,8 @@ __device__ void for_digits(const Digits& digits, const uint32_t* keys, F f) {
   }
 }
 
+// Warp: how often every digit occurs in a chunk of at least 1024 keys. Reads 4 bytes a key; bound
+// by its 6 ballots for 32 keys.
 __global__ void __launch_bounds__(block_threads)
     neighbors_sort_count(Digits digits, const uint32_t* keys) {
   if (warp_number() >= digits.n_chunks) return;
@@ -259,6 +265,8 @@ struct Pairs {
   int32_t* numbers;
 };
 
+// Warp: moves a chunk's pairs to their places, 8 bytes a point read in order and written to 32
+// places; bound by these writes and by the ballots.
 __global__ void __launch_bounds__(block_threads)
     neighbors_sort_move(Digits digits, Pairs from, Pairs to) {
   if (warp_number() >= digits.n_chunks) return;
@@ -274,6 +282,7 @@ __global__ void __launch_bounds__(block_threads)
              });
 }
 
+// Thread: a bucket, by bisection of the sorted keys; log2(n_src) dependent reads, from caches.
 __global__ void __launch_bounds__(block_threads)
     neighbors_find_starts(Search s, const uint32_t* buckets) {
   const int64_t bucket = thread_number();
@@ -287,6 +296,8 @@ __global__ void __launch_bounds__(block_threads)
   s.starts[bucket] = int32_t(low);
 }
 
+// Thread: a point, in the order of buckets; reads d numbers from anywhere, writes 8 d bytes; bound
+// by memory.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
     neighbors_gather_positions(Search s, const R* sources) {
@@ -345,6 +356,8 @@ __device__ void for_neighbors(const Search& s, const R* destinations, int64_t i,
     }
 }
 
+// Warp: a destination, lanes over the points of 3^(d-1) ranges of buckets. Reads 8 d bytes a point
+// of these, mostly from caches; bound by the chain from bucket to range to position.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
     neighbors_count_rows(Search s, const R* destinations, int64_t* counts) {
@@ -355,6 +368,7 @@ __global__ void __launch_bounds__(block_threads)
   if (lane_number() == 0) counts[i] = count;
 }
 
+// One thread: what is wrong with the points stands where their number would.
 __global__ void neighbors_end_offsets(Search s, int64_t* offsets) {
   if (threadIdx.x == 0 && s.grid[1] < 0) offsets[s.n_dst] = int64_t(s.grid[1]);
 }
@@ -377,6 +391,8 @@ __device__ void sort_row(int32_t* x, int64_t n) {
     }
 }
 
+// Warp: as in neighbors_count_rows, which this repeats, and sorts the row that it writes:
+// log2(n)^2/2 passes over it, in global memory but from caches.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
     neighbors_write_rows(Search s, const R* destinations, const int64_t* offsets,

@@ -238,7 +238,7 @@ struct NsaSelectedAttention {
 
 // ---- what a selection has wrong ----
 
-// First query in error of every 32 units and heads, or the largest number; and then of all.
+// First query in error of some units and heads, or the largest number.
 constexpr int64_t no_query = INT64_MAX;
 struct Faults {
   int64_t out_of_range = no_query, named_twice = no_query;
@@ -247,8 +247,10 @@ struct Faults {
     named_twice = min(named_twice, more.named_twice);
   }
 };
+// Thread: 32 units and heads, slot by slot. Reads 4 n_slots bytes each, again from caches for every
+// slot where a block may be named twice: bound by these n_slots^2/2 comparisons.
 __global__ void __launch_bounds__(block_threads)
-    nsa_find_faults(Pattern p, int64_t n, Faults* faults) {
+    nsa_find_faults(Pattern p, int64_t n, Faults* __restrict__ faults) {
   const int64_t first = thread_number() * warp_lanes, end = min(first + warp_lanes, n);
   if (first >= n) return;
   Faults found;
@@ -266,8 +268,9 @@ __global__ void __launch_bounds__(block_threads)
   }
   faults[thread_number()] = found;
 }
+// One warp: the first of all; reads 16 bytes for every thread of that; bound by latency.
 __global__ void __launch_bounds__(block_threads)
-    nsa_first_faults(const Faults* faults, int64_t n, int64_t* first) {
+    nsa_first_faults(const Faults* __restrict__ faults, int64_t n, int64_t* __restrict__ first) {
   Faults found;
   for (int64_t i = thread_number(); i < n; i += warp_lanes) found.add(faults[i]);
   for (int d = warp_lanes / 2; d > 0; d /= 2)

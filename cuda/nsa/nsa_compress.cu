@@ -32,8 +32,10 @@ Stretches make_stretches(int64_t n_tokens, int64_t n_sequences, const int64_t* c
   return {{n_tokens, n_sequences, cu}, block, stride};
 }
 
+// One block of 1024 threads: how many compressed tokens the sequences before have. Shared memory: 8
+// KB; bound by latency.
 __global__ void __launch_bounds__(scan_threads)
-    compress_find_offsets(Stretches x, int64_t* offsets) {
+    compress_find_offsets(Stretches x, int64_t* __restrict__ offsets) {
   scan(
       x.tokens.n, [&](int64_t s) { return x.count(s); },
       [&](int64_t s, int64_t offset) { offsets[s] = offset; });
@@ -71,8 +73,11 @@ struct Compression {
   }
 };
 
+// Thread: a feature of a compressed token; reads `block` tokens, which block/stride compressed ones
+// share in caches, writes one number. 2 block operations a number; bound by memory or L2.
 template <class T, class S>
-__global__ void __launch_bounds__(block_threads) compress_sums(Compression<T, S> p, T* out) {
+__global__ void __launch_bounds__(block_threads)
+    compress_sums(Compression<T, S> p, T* __restrict__ out) {
   const int64_t row = p.heads * p.size, c = thread_number() / row, column = thread_number() % row;
   if (c >= p.compressed.n_tokens) return;
   const int64_t token = p.first_token(c), head = column / p.size;
@@ -82,10 +87,11 @@ __global__ void __launch_bounds__(block_threads) compress_sums(Compression<T, S>
   out[c * row + column] = T(result(sum));
 }
 
-// What every token gets back from the stretches that it is part of.
+// What every token gets back from the stretches that it is part of. Thread: a feature of a token;
+// reads block/stride cotangents, writes one number; bound by memory or L2.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    compress_token_gradient(Compression<T, S> p, T* grad_x) {
+    compress_token_gradient(Compression<T, S> p, T* __restrict__ grad_x) {
   const int64_t row = p.heads * p.size, token = thread_number() / row;
   const int64_t column = thread_number() % row;
   if (token >= p.stretches.tokens.n_tokens) return;
@@ -197,6 +203,11 @@ struct Rules {
 
 __host__ __device__ inline int64_t floor_ratio(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
+// Block: a unit and key/value head; it goes over 64 blocks at a time, over their compressed tokens
+// in tiles of up to 64, and for each over the unit's rows in tiles of up to 64. Shared memory:
+// shared_memory(), as in NsaForward. 2 Dk operations a row and compressed token, reads Dk numbers a
+// token for every unit, of q for every tile of tokens. Bound by shared memory and, where n_slots is
+// large, by the one thread that keeps the best.
 template <class T>
 struct NsaSelectBlocks {
   using R = real<T>;

@@ -53,6 +53,12 @@ __device__ void weigh_keys(SoftmaxSum<S>& sum, const QueryRow<S>& row, S* x, int
   }
 }
 
+// Block: a tile of up to 64 rows that see the same blocks, one key/value head; it goes over their
+// keys in tiles of up to 64. Scores and results are 16 x 16 a warp on tensor cores (numbers from 16
+// bits) or 4 x 4 a thread; then a warp has a row's softmax. Shared memory: shared_memory(), shrunk
+// to 56 KB if tiles stay 16 or more, 99 KB at most. Reads Dk + Dv numbers a key for every tile of
+// rows, from L2 where tiles share keys; 2 (Dk + Dv) operations a row and key. Bound by shared
+// memory, which every operand of a product passes.
 template <class T, class S>
 struct NsaForward {
   using Sum = SoftmaxSum<S>;
@@ -153,11 +159,11 @@ struct NsaForward {
   }
 };
 
-// D of rows whose out is known; a warp each.
+// D of rows whose out is known. Warp: a row; reads 2 Dv numbers, writes one; bound by memory.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-    nsa_delta_of_out(int64_t n_rows, int d_v, const T* cotangent, const real<T>* lse_cotangent,
-                     const T* out, real<T>* delta) {
+    nsa_delta_of_out(int64_t n_rows, int d_v, const T* __restrict__ cotangent,
+                     const real<T>* lse_cotangent, const T* __restrict__ out, real<T>* delta) {
   const int64_t row = thread_number() / warp_lanes;
   const int lane = int(threadIdx.x) % warp_lanes;
   if (row >= n_rows) return;
@@ -168,9 +174,10 @@ __global__ void __launch_bounds__(block_threads)
   if (lane == 0) delta[row] = lse_cotangent ? sum - lse_cotangent[row] : sum;
 }
 
+// lse of its two parts. Thread: a row; bound by memory, an eighth of whose lines is used.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    nsa_join_lse(int64_t n_rows, SplitLse<const R> softmax, R* lse) {
+    nsa_join_lse(int64_t n_rows, SplitLse<const R> softmax, R* __restrict__ lse) {
   const int64_t row = thread_number(), i = row * softmax_copies;
   if (row >= n_rows) return;
   // the maximum of nothing is -infinity already

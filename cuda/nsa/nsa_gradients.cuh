@@ -6,6 +6,9 @@
 
 namespace gnograd {
 
+// Gradients to queries and gates. Block: as in NsaForward, with three products a tile of keys, 2 (2
+// Dk
+// + Dv) operations a row and key; keys are read twice, values once. Bound by shared memory.
 template <class T, class S>
 struct NsaQueryGradient {
   NsaProblem<T, S> problem;
@@ -106,7 +109,11 @@ struct NsaQueryGradient {
   }
 };
 
-// Gradients of a block's keys and values from one chunk of its visitors.
+// Gradients of a block's keys and values from one chunk of its visitors. Block: a part of a chunk,
+// up to 64 keys; it goes over the chunk's rows, 1024 or more, in tiles of up to 64, with four
+// products a tile, five where it gives the gradient to q too: 4 (Dk + Dv) operations a row and key.
+// Shared memory: shared_memory(), as in NsaForward, so that tiles are often 16 x 16. Reads Dk + Dv
+// numbers a row, writes as many a key (and Dk a row and part). Bound by shared memory.
 template <class T, class S>
 struct NsaKeyGradient {
   NsaProblem<T, S> problem;
@@ -201,11 +208,13 @@ struct NsaKeyGradient {
   }
 };
 
-// The chunks of every list, in order.
+// The chunks of every list, in order. Thread: a feature of a key and head; reads a number for every
+// chunk of its block's list, two chunks of a mean list, and writes one; bound by memory and by
+// finding the list, with divisions in 64 bits.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    nsa_join_chunks(Pattern p, VisitorLists lists, int d_k, int d_v, const S* sums, T* grad_k,
-                    T* grad_v) {
+    nsa_join_chunks(Pattern p, VisitorLists lists, int d_k, int d_v, const S* __restrict__ sums,
+                    T* __restrict__ grad_k, T* __restrict__ grad_v) {
   const int d = d_k + d_v;
   const int64_t row = thread_number() / d;  // key times heads plus head
   const int c = int(thread_number() % d);
@@ -222,10 +231,11 @@ __global__ void __launch_bounds__(block_threads)
   else grad_v[row * d_v + c - d_k] = T(result(sum));
 }
 
-// grad[i] = sum over the parts of the heads
+// grad[i] = sum over the parts of the heads. Thread: a gate; reads `parts` numbers; bound by
+// memory.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    nsa_join_gates(int64_t n, int parts, const S* sums, T* grad) {
+    nsa_join_gates(int64_t n, int parts, const S* __restrict__ sums, T* __restrict__ grad) {
   const int64_t i = thread_number();
   if (i >= n) return;
   S sum = 0;

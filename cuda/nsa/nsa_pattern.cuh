@@ -254,8 +254,10 @@ inline VisitorLists take_lists(const Pattern& p, Workspace& workspace) {
   return l;
 }
 
-// Count the entries of every list in every segment, or write them. A warp goes through a segment in
-// order; of its lanes that meet in a list, each finds its place by its rank.
+// Count the entries of every list in every segment, or write them. Warp: a head of a segment of
+// units, in order, 32 slots at a time; of its lanes that meet in a list, each finds its place by
+// its rank. Reads 4 bytes a slot, and writes 8; bound by the latency of the cells, which a warp
+// reads and writes one group of slots after another.
 template <bool write>
 __global__ void __launch_bounds__(block_threads)
     nsa_list_visitors(Pattern p, VisitorLists l, int64_t units) {
@@ -286,7 +288,9 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // What the segments have of a list becomes where they begin in it; its length goes to `starts`.
-static __global__ void __launch_bounds__(block_threads) nsa_sum_segments(VisitorLists l) {
+// Thread: a list; reads and writes 8 bytes for every segment, neighbours side by side; bound by
+// memory.
+static __global__ void __launch_bounds__(block_threads) nsa_place_segments(VisitorLists l) {
   const int64_t list = thread_number();
   if (list >= l.n_lists) return;
   int64_t length = 0;
@@ -299,7 +303,8 @@ static __global__ void __launch_bounds__(block_threads) nsa_sum_segments(Visitor
   l.starts[list] = length;
 }
 
-// Lengths of the lists become their starts.
+// Lengths of the lists become their starts. One block of 1024 threads; shared memory: 8 KB. Reads
+// the lengths twice and writes the starts; bound by latency, as one multiprocessor works alone.
 static __global__ void __launch_bounds__(scan_threads) nsa_scan_lists(VisitorLists l) {
   scan(
       l.n_lists, [&](int64_t i) { return l.starts[i]; },
@@ -311,7 +316,7 @@ inline void make_lists(const Pattern& p, const VisitorLists& l, cudaStream_t str
   const int64_t threads = l.n_segments * p.heads * warp_lanes;
   set_zero(l.cells, l.n_segments * l.n_lists, stream);
   launch_threads(threads, stream, nsa_list_visitors<false>, p, l, p.n_units());
-  launch_threads(l.n_lists, stream, nsa_sum_segments, l);
+  launch_threads(l.n_lists, stream, nsa_place_segments, l);
   launch(nsa_scan_lists, dim3(1), dim3(scan_threads), scan_bytes, stream, l);
   launch_threads(threads, stream, nsa_list_visitors<true>, p, l, p.n_units());
 }

@@ -29,6 +29,9 @@ struct VisitRecords {
   int parts = 1;
 };
 
+// Block: a part of a chunk of a block's visitors, with up to 64 of its keys and values in shared
+// memory (shared_memory(), as in NsaForward); it goes over the chunk's rows in tiles. 2 (Dk + Dv)
+// operations a row and key; reads Dk numbers a visit, writes Dv + 3. Bound by shared memory.
 template <class T, class S>
 struct NsaVisitForward {
   NsaProblem<T, S> problem;
@@ -113,7 +116,8 @@ __device__ void for_records(const NsaProblem<T, S>& p, int parts, int64_t row, B
   }
 }
 
-// What NsaForward gives, from the records of its visits; a warp a row.
+// What NsaForward gives, from the records of its visits. Warp: a row, lanes over features. Reads Dv
+// + 3 numbers a visit once, and writes Dv; bound by memory.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
     nsa_join_visits(NsaForward<T, S> attend, VisitRecords<S> records) {
@@ -143,10 +147,11 @@ __global__ void __launch_bounds__(block_threads)
       int(threadIdx.x) % warp_lanes);
 }
 
-// grad q from the records of NsaKeyGradient; a warp a row.
+// grad q from the records of NsaKeyGradient. Warp: a row, lanes over features. Reads Dk numbers a
+// visit, writes Dk; bound by memory.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    nsa_join_query_gradients(NsaProblem<T, S> p, VisitRecords<S> records, T* grad_q) {
+    nsa_join_query_gradients(NsaProblem<T, S> p, VisitRecords<S> records, T* __restrict__ grad_q) {
   const int64_t row = thread_number() / warp_lanes;
   if (row >= p.pattern.rows()) return;
   for (int c = int(threadIdx.x) % warp_lanes; c < p.d_k; c += warp_lanes) {
