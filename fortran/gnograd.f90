@@ -29,7 +29,9 @@ module gnograd
     & gno_aggregate_jvp, gno_aggregate_hvp
   use gnograd_kernels_gno_kernel, only: gno_kernel_forward, gno_kernel_vjp, gno_kernel_jvp, &
     & gno_kernel_hvp
-  use gnograd_kernels_aggregation, only: agg_forward, agg_vjp, agg_jvp, agg_hvp
+  use gnograd_kernels_aggregation, only: agg_weighted_forward, agg_weighted_vjp, agg_weighted_jvp, &
+    & agg_weighted_hvp, agg_simple_forward, agg_simple_vjp, agg_simple_jvp, agg_simple_hvp, &
+    & agg_concat_forward, agg_concat_vjp, agg_concat_jvp, agg_concat_hvp
   implicit none
   public
 end module gnograd

@@ -6,24 +6,30 @@
 !> g = vjp(c, x). Given a cotangent v of g, c gets jvp(x, v), and x gets hvp(c, x, v). That is all
 !> the second order needs; a third one is refused.
 module gnograd_autodiff_four_faces
-  use gnograd_core_kinds, only: int64
+  use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr, c_ptr
+  use gnograd_core_kinds, only: int32, int64
   use gnograd_core_error, only: error_type, code_memory, code_unsupported
-  use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, resolve, &
-    & emplace, emplace_result, emplace_constant, fail, max_rank, kind_r32
+  use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, values_type, &
+    & resolve, emplace, emplace_result, emplace_constant, fail, max_rank, kind_r32, kind_r64
   use gnograd_autodiff_shape, only: reshape_to, slice
   implicit none
   private
-  public :: four_face_operation, apply, apply_moved
+  public :: four_face_operation, apply, address_of, addresses_of, parts_of, saved_by, learn, solve
+  public :: unknown
 
   !> An operator with its static arguments; families extend it by their kernels.
   type, abstract, extends(operation_type) :: four_face_operation
     !> For messages
     character(len=24) :: name = ""
+    !> Values of each output; several lie one behind the other in one node
+    integer(int64), allocatable :: counts(:)
+    !> Items of each array that evaluate saves for reverse, 0 where it is not needed; whether they
+    !> are 64-bit integers
+    integer(int64), allocatable :: saved_counts(:)
+    logical, allocatable :: saved_integers(:)
   contains
     procedure(evaluate_interface), deferred :: evaluate
     procedure(reverse_interface), deferred :: reverse
-    !> Numbers that evaluate leaves in output%saved for reverse
-    procedure :: count_saved => save_nothing
     procedure :: pullback => four_face_pullback
   end type four_face_operation
 
@@ -32,7 +38,7 @@ module gnograd_autodiff_four_faces
     !> absent inputs and tangents that are zero. Where output%saved has memory it is filled, too.
     subroutine evaluate_interface(self, inputs, output, error, tangents)
       import :: four_face_operation, node_ref, node_type, error_type
-      class(four_face_operation), intent(in) :: self
+      class(four_face_operation), intent(in), target :: self
       type(node_ref), intent(in) :: inputs(:)
       type(node_type), intent(inout), target :: output
       type(error_type), allocatable, intent(out) :: error
@@ -43,7 +49,7 @@ module gnograd_autodiff_four_faces
     !> gradients that nobody wants. Where output is there, evaluate has filled it.
     subroutine reverse_interface(self, cotangent, inputs, gradients, error, tangents, output)
       import :: four_face_operation, node_ref, node_type, error_type
-      class(four_face_operation), intent(in) :: self
+      class(four_face_operation), intent(in), target :: self
       type(node_type), intent(in), target :: cotangent
       type(node_ref), intent(in) :: inputs(:)
       type(node_ref), intent(in) :: gradients(:)
@@ -69,39 +75,58 @@ module gnograd_autodiff_four_faces
     procedure :: pullback => last_pullback
   end type last_operation
 
+  !> Where integers lie, null if there are none
+  interface address_of
+    module procedure :: address_of_list, address_of_table
+  end interface address_of
+
+  !> A size that nothing has told yet
+  integer(int64), parameter :: unknown = -huge(1_int64)
+
+  !> What an address of no values is: not null, which would be an absent array
+  integer(int64), target :: nowhere
+
 contains
 
-  !> The output of a four-face operator as an array.
-  function apply(operator, inputs, absent, rank, shape) result(y)
-    class(four_face_operation), intent(in) :: operator
+  !> The outputs of a four-face operator as arrays. The operator is moved to the tape.
+  subroutine apply(operator, inputs, absent, ranks, shapes, outputs)
+    class(four_face_operation), allocatable, intent(inout) :: operator
     !> Checked by the operator
     type(array_type), intent(in) :: inputs(:)
     !> Inputs that may be absent
     logical, intent(in) :: absent(:)
-    !> Of the output
-    integer, intent(in) :: rank
-    integer(int64), intent(in) :: shape(max_rank)
-    type(array_type) :: y
-    class(four_face_operation), allocatable :: copy
-    integer :: status
+    !> Of the outputs, extents in Fortran order [max_rank, :]
+    integer, intent(in) :: ranks(:)
+    integer(int64), intent(in) :: shapes(:, :)
+    type(array_type), intent(out) :: outputs(:)
+    type(array_type) :: packed
+    integer(int64) :: counts(size(ranks)), first
+    integer :: k
 
-    allocate (copy, source=operator, stat=status)
-    if (status /= 0) then
-      call fail(inputs(findloc(inputs%id > 0, .true., dim=1))%store, code_memory, &
-        & trim(operator%name)//": not enough memory")
+    counts = product(shapes, dim=1)
+    operator%counts = counts
+    if (size(ranks) == 1) then
+      call emplace_outputs(operator, inputs, absent, ranks(1), shapes(:, 1), outputs(1))
       return
     end if
-    y = apply_moved(copy, inputs, absent, rank, shape)
-  end function apply
+    call emplace_outputs(operator, inputs, absent, 1, [sum(counts), 1_int64, 1_int64, 1_int64], &
+      & packed)
+    if (packed%id == 0) return
+    first = 1
+    do k = 1, size(ranks)
+      outputs(k) = reshape_to(slice(packed, [first], [counts(k)]), ranks(k), shapes(:, k))
+      first = first + counts(k)
+    end do
+  end subroutine apply
 
-  !> The same for operators with large static arrays: the operator is moved to the tape, not copied.
-  function apply_moved(operator, inputs, absent, rank, shape) result(y)
+  !> The node of all outputs.
+  subroutine emplace_outputs(operator, inputs, absent, rank, shape, y)
     class(four_face_operation), allocatable, intent(inout) :: operator
     type(array_type), intent(in) :: inputs(:)
     logical, intent(in) :: absent(:)
     integer, intent(in) :: rank
     integer(int64), intent(in) :: shape(max_rank)
-    type(array_type) :: y
+    type(array_type), intent(out) :: y
     type(node_ref) :: x(size(inputs))
     type(node_type), pointer :: z
     type(error_type), allocatable :: error
@@ -116,7 +141,7 @@ contains
       call emplace_result(store, x(first)%node%kind, rank, shape, inputs, y, z)
       if (.not. associated(z)) return
       if (z%requires_grad) then
-        call operator%count_saved(z, kind, n)
+        call count_saved(operator, z%kind, kind, n)
         if (n > 0) call store%pool%take(kind, n, z%saved, ok)
       end if
       if (ok) then
@@ -129,17 +154,150 @@ contains
       end if
     end associate
     y = array_type()
-  end function apply_moved
+  end subroutine emplace_outputs
 
-  subroutine save_nothing(self, output, kind, n)
-    class(four_face_operation), intent(in) :: self
-    type(node_type), intent(in) :: output
+  ! ---- where arrays lie, for the entry points ----
+
+  !> The memory for all that is saved: integers first, then reals.
+  subroutine count_saved(operator, of_values, kind, n)
+    class(four_face_operation), intent(in) :: operator
+    !> Kind of the values
+    integer, intent(in) :: of_values
+    !> Kind and number of what it takes
     integer, intent(out) :: kind
     integer(int64), intent(out) :: n
+    integer(int64) :: n_integers
 
-    kind = output%kind
+    kind = of_values
     n = 0
-  end subroutine save_nothing
+    if (.not. allocated(operator%saved_counts)) return
+    n = sum(operator%saved_counts, mask=.not. operator%saved_integers)
+    n_integers = sum(operator%saved_counts, mask=operator%saved_integers)
+    if (n_integers == 0) return
+    if (kind == kind_r32) n = (n + 1)/2
+    kind = kind_r64
+    n = n + n_integers
+  end subroutine count_saved
+
+  !> Addresses of what forward saved, or is to save; null for what is not needed or not there.
+  function saved_by(operator, output) result(addresses)
+    class(four_face_operation), intent(in) :: operator
+    type(node_type), intent(in), target, optional :: output
+    type(c_ptr) :: addresses(size(operator%saved_counts))
+    integer(int64) :: at
+    integer :: k, pass
+    logical :: narrow
+
+    addresses = c_null_ptr
+    if (.not. present(output)) return
+    at = 0
+    do pass = 1, 2
+      do k = 1, size(addresses)
+        associate (n => operator%saved_counts(k))
+          if (n == 0 .or. (operator%saved_integers(k) .neqv. pass == 1)) cycle
+          narrow = associated(output%saved%r32)
+          if (narrow) then
+            addresses(k) = c_loc(output%saved%r32(at + 1))
+          else if (associated(output%saved%r64)) then
+            addresses(k) = c_loc(output%saved%r64(at + 1))
+          end if
+          ! reals of 32 bits behind integers
+          if (pass == 2 .and. output%kind == kind_r32 .and. .not. narrow) then
+            at = at + (n + 1)/2
+          else
+            at = at + n
+          end if
+        end associate
+      end do
+    end do
+  end function saved_by
+
+  !> Addresses of the values of nodes, null where there is none.
+  function addresses_of(nodes) result(addresses)
+    type(node_ref), intent(in) :: nodes(:)
+    type(c_ptr) :: addresses(size(nodes))
+    integer :: k
+
+    addresses = c_null_ptr
+    do k = 1, size(nodes)
+      if (associated(nodes(k)%node)) &
+        & addresses(k) = address_in(nodes(k)%node%value, nodes(k)%node%kind, 0_int64, &
+        & nodes(k)%node%size)
+    end do
+  end function addresses_of
+
+  !> Addresses of the outputs in their node, or of their cotangents.
+  function parts_of(operator, node) result(addresses)
+    class(four_face_operation), intent(in) :: operator
+    type(node_type), intent(in), target, optional :: node
+    type(c_ptr) :: addresses(size(operator%counts))
+    integer(int64) :: at
+    integer :: k
+
+    addresses = c_null_ptr
+    if (.not. present(node)) return
+    at = 0
+    do k = 1, size(addresses)
+      addresses(k) = address_in(node%value, node%kind, at, operator%counts(k))
+      at = at + operator%counts(k)
+    end do
+  end function parts_of
+
+  !> The address of n values behind the first `at`.
+  function address_in(values, kind, at, n) result(address)
+    type(values_type), intent(in) :: values
+    integer, intent(in) :: kind
+    integer(int64), intent(in) :: at, n
+    type(c_ptr) :: address
+
+    if (n == 0) then
+      address = c_loc(nowhere)
+    else if (kind == kind_r32) then
+      address = c_loc(values%r32(at + 1))
+    else
+      address = c_loc(values%r64(at + 1))
+    end if
+  end function address_in
+
+  function address_of_list(list) result(address)
+    integer(int64), allocatable, intent(in), target :: list(:)
+    type(c_ptr) :: address
+
+    address = c_null_ptr
+    if (.not. allocated(list)) return
+    address = c_loc(nowhere)
+    if (size(list) > 0) address = c_loc(list)
+  end function address_of_list
+
+  function address_of_table(table) result(address)
+    integer(int32), allocatable, intent(in), target :: table(:, :, :)
+    type(c_ptr) :: address
+
+    address = c_null_ptr
+    if (.not. allocated(table)) return
+    address = c_loc(nowhere)
+    if (size(table) > 0) address = c_loc(table)
+  end function address_of_table
+
+  ! ---- sizes, as shapes tell them ----
+
+  !> A size that is still unknown is this extent.
+  pure subroutine learn(size, extent)
+    integer(int64), intent(inout) :: size
+    integer(int64), intent(in) :: extent
+
+    if (size == unknown) size = extent
+  end subroutine learn
+
+  !> The same for an extent that is linear in the size; it would be these for 0 and for 1.
+  pure subroutine solve(size, extent, at_0, at_1)
+    integer(int64), intent(inout) :: size
+    integer(int64), intent(in) :: extent, at_0, at_1
+
+    if (size == unknown) size = max(extent - at_0, 0_int64)/max(at_1 - at_0, 1_int64)
+  end subroutine solve
+
+  ! ---- on the way back ----
 
   subroutine four_face_pullback(self, operands, output, cotangent, wanted, gradients)
     class(four_face_operation), intent(in) :: self

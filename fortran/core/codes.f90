@@ -46,13 +46,14 @@ module gnograd_core_codes
 
 contains
 
-  !> The code of a name, -1 if it is none of these; the first one if there is no name.
-  pure function code_of(names, name) result(code)
+  !> The code of a name, -1 if it is none of these; the default if there is no name.
+  pure function code_of(names, default, name) result(code)
     character(len=*), intent(in) :: names(0:)
+    integer, intent(in) :: default
     character(len=*), intent(in), optional :: name
     integer :: code
 
-    code = 0
+    code = default
     if (present(name)) code = findloc(names == name, .true., dim=1) - 1
   end function code_of
 

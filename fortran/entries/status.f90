@@ -6,7 +6,7 @@ module gnograd_entries_status
   use gnograd_core_error, only: error_type
   implicit none
   private
-  public :: status_of
+  public :: status_of, error_of
 
   !> Message of the last error of this thread
   character(len=:), allocatable, save :: last_message
@@ -24,6 +24,14 @@ contains
     status = int(error%code, c_int)
     last_message = error%message
   end function status_of
+
+  !> The error object behind a status code that this thread has just got.
+  subroutine error_of(status, error)
+    integer(c_int), intent(in) :: status
+    type(error_type), allocatable, intent(out) :: error
+
+    if (status /= 0) error = error_type(int(status), last_message)
+  end subroutine error_of
 
   !> Copy the last message of this thread, cut to length-1 bytes and ended by a null byte.
   subroutine gnograd_last_error(length, message) bind(c, name="gnograd_last_error")

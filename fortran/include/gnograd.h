@@ -1102,7 +1102,7 @@ int64_t gnograd_array_agg_edge_to_edge(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial,
     int exclude, int64_t vector, int64_t rbf, int64_t embedding, int64_t weights);
 int64_t gnograd_array_selected_attention(
-    gnograd_tape *tape, int64_t n_slots, int64_t n_sequences,
+    gnograd_tape *tape, int64_t n_queries, int64_t n_heads, int64_t n_slots, int64_t n_sequences,
     const int32_t *block_index, /* [(n_queries+query_block-1)//query_block, n_heads, n_slots] */
     const int64_t *cu_q,        /* [n_sequences+1] or null */
     const int64_t *cu_k,        /* [n_sequences+1] or null */
@@ -1123,7 +1123,7 @@ int64_t gnograd_array_window_attention(
 int64_t gnograd_array_compress(
     gnograd_tape *tape, int64_t n_sequences,
     const int64_t *cu, /* [n_sequences+1] or null */
-    int64_t block, int64_t stride, int64_t x, int64_t w);
+    int64_t stride, int64_t x, int64_t w);
 
 /* Optimizers move parameters along the gradients of the last backward. */
 typedef struct gnograd_optimizer gnograd_optimizer;

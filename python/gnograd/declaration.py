@@ -9,6 +9,7 @@ C interface, its Fortran and CUDA entry points, and the operation on the tape.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -122,6 +123,22 @@ class Declaration:
                 for fault in faults
             ],
         )
+
+    def words_on_tape(self, static: Collection[str], lists: Collection[str]) -> list[str]:
+        """Those of `arguments` that the C function of the operation on the tape takes.
+
+        They are the static arguments that no extent of an input tells, and the sizes of those that
+        are arrays or lists; a list comes behind its length.
+        """
+        words = self.arguments.split()
+        extents = {dim for spec in self.inputs.values() for dim in spec.split()}
+        of_arrays = {n for spec in self.arrays.values() for n in re.findall(r"[A-Za-z_]\w*", spec)}
+        lengths = {before for before, word in zip(words, words[1:]) if word in lists}  # noqa: B905
+        return [
+            word
+            for word in words
+            if (word in static and word not in extents) or word in of_arrays | lengths - {*static}
+        ]
 
     def _is_absent(self, name: str, static: Mapping[str, Any]) -> bool:
         if name in static:

@@ -7,9 +7,16 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import gnograd
 from gnograd.operator import Function
 
-__all__ = ["present"]
+__all__ = ["operators", "present"]
+
+
+def operators() -> list[Function[Any]]:
+    """All operators that the package exports, by name."""
+    exported = {name: value for name, value in vars(gnograd).items() if isinstance(value, Function)}
+    return [exported[name] for name in sorted(exported)]
 
 
 def present(function: Callable[..., Any], op: Function[Any], module: str, array: str) -> None:

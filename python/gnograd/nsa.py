@@ -271,7 +271,7 @@ def _compressed(static: Mapping[str, Any]) -> dict[str, int]:
     outputs={"out": "Tc Hk D"},
     arguments="T Hk D n_sequences cu block stride Tc",
     arrays={"cu": "int64 n_sequences+1 or None"},
-    absent={"n_sequences": "1", "Tc": "(T>=block)*((T-block+stride)//stride)"},
+    absent={"n_sequences": "1", "Tc": "max(0,(T-block+stride)//stride)"},
     sizes=_compressed,
     limits={**_COMPRESSED, "n_compressed": AT_LEAST_0},
 )

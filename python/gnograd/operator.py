@@ -31,7 +31,7 @@ from gnograd.graph import Graph
 from gnograd.shapes import Shape
 from gnograd.static import Limits, converter
 
-__all__ = ["Array", "Function", "Operator", "Signature", "function", "operator", "spread"]
+__all__ = ["Array", "Function", "Operator", "function", "known_sizes", "operator", "spread"]
 
 Array: TypeAlias = Any
 """A NumPy array, or any array on a GPU that has ``__cuda_array_interface__``."""
@@ -86,6 +86,8 @@ class Function(Generic[P]):
         Static arguments and their defaults, `inspect.Parameter.empty` where there is none.
     arrays : tuple of str
         Names of the static arguments that are arrays.
+    lists : tuple of str
+        Names of the static arguments that are lists of integers.
     n_outputs : int
         How many outputs there are.
 
@@ -129,6 +131,11 @@ class Function(Generic[P]):
             for name in self.static
             if str(declared.parameters[name].annotation).startswith("Array")
         )
+        self.lists = tuple(
+            name
+            for name in self.static
+            if str(declared.parameters[name].annotation) == "Sequence[int]"
+        )
         self.n_outputs = str(declared.return_annotation).count("Array")
         self._choices = choices
         self._converters = {
@@ -171,7 +178,7 @@ class Function(Generic[P]):
         **static
             Static arguments.
         """
-        ordered, static = self._ordered(inputs, static)
+        ordered, static = self.ordered(inputs, static)
         call = self._call(ordered, static)
         signature = call.signature
         own = {n: s for n, s in signature.saved.items() if n not in signature.outputs}
@@ -215,7 +222,7 @@ class Function(Generic[P]):
         """
         values = self.complete(static)
         signature = self.declaration.signature(values)
-        sizes = _known_sizes(values, signature)
+        sizes = known_sizes(values, signature)
         first = of_first = ""
         for (name, spec), given in zip(signature.inputs.items(), inputs, strict=True):
             if given is None:
@@ -257,7 +264,7 @@ class Function(Generic[P]):
         static : dict
             The other static arguments, complete.
         """
-        ordered, given = self._ordered(inputs, arguments)
+        ordered, given = self.ordered(inputs, arguments)
         static = self.complete(given)
         return [*ordered, *(static.pop(name) for name in self.arrays)], static
 
@@ -307,7 +314,7 @@ class Function(Generic[P]):
             return value
         raise TypeError(f"{self.name}: graph is {_kind(value)}, needs a gnograd.Graph")
 
-    def _ordered(
+    def ordered(
         self, inputs: tuple[Array, ...], arguments: Mapping[str, Any]
     ) -> tuple[tuple[Array, ...], dict[str, Any]]:
         """All inputs in order, those by name behind those by position; and the other arguments."""
@@ -471,7 +478,7 @@ class _Call:
     ) -> None:
         self.name = name
         self.signature = signature
-        self._sizes = _known_sizes(static, signature)
+        self._sizes = known_sizes(static, signature)
         self._static = dict(codes)
         for argument, value in static.items():
             if isinstance(value, list):  # of integers; kernels get their address
@@ -663,7 +670,7 @@ def _missing(operator: str, label: str, spec: str, sizes: Mapping[str, int]) -> 
     return TypeError(f"{operator}: {label} is missing, needs an array of shape {readable}")
 
 
-def _known_sizes(static: Mapping[str, Any], signature: Signature) -> dict[str, int]:
+def known_sizes(static: Mapping[str, Any], signature: Signature) -> dict[str, int]:
     """Sizes that the static arguments tell."""
     sizes = {name: value for name, value in static.items() if type(value) is int}
     graph = static.get("graph")

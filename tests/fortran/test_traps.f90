@@ -11,7 +11,8 @@ module test_traps
   use gnograd_core_graph, only: graph_type
   use gnograd_core_kinds, only: int32, int64, sp
   use gnograd_core_threads, only: set_n_threads
-  use gnograd_kernels_aggregation, only: agg_forward, agg_vjp, agg_jvp, agg_hvp
+  use gnograd_kernels_aggregation, only: agg_concat_forward, agg_concat_vjp, &
+    & agg_concat_jvp, agg_concat_hvp
   use gnograd_kernels_attention_backward, only: differentiate
   use gnograd_kernels_attention_forward, only: attend
   use gnograd_kernels_gat, only: gat_r32
@@ -65,14 +66,15 @@ contains
     call random_number(own)
     call trap(.true.)
     do aggregation = min(reduce_sum, reduce_mean, reduce_min), reduce_max
-      call agg_forward(graph, aggregation, x, w, e, own, out, error)
+      call agg_concat_forward(graph, aggregation, x, w, e, own, out, error=error)
       if (.not. allocated(error)) call check(error, all(ieee_is_finite(out)), "forward")
-      if (.not. allocated(error)) call agg_vjp(graph, 2, 3, aggregation, out, x, w, e, error=error, &
-        & grad_x=grad_x, grad_w=grad_w, grad_e=grad_e)
+      if (.not. allocated(error)) call agg_concat_vjp(graph, aggregation=aggregation, cotangent=out, x=x, &
+        & w=w, e=e, own=own, error=error, grad_x=grad_x, grad_w=grad_w, grad_e=grad_e)
       if (.not. allocated(error)) call check(error, all(ieee_is_finite(grad_x)), "vjp")
-      if (.not. allocated(error)) call agg_jvp(graph, aggregation, x, w, e, x, w, e, own, out, error)
-      if (.not. allocated(error)) call agg_hvp(graph, 2, aggregation, out, x, w, x, w, error, &
-        & grad_x, grad_w, grad_e)
+      if (.not. allocated(error)) call agg_concat_jvp(graph, aggregation, x, w, e, own, x, w, e, &
+        & own, out, error)
+      if (.not. allocated(error)) call agg_concat_hvp(graph, aggregation=aggregation, cotangent=out, x=x, &
+        & w=w, e=e, own=own, t_x=x, t_w=w, grad_x=grad_x, grad_w=grad_w, grad_e=grad_e, error=error)
       if (allocated(error)) exit
     end do
     call trap(.false.)

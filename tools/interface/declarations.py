@@ -11,10 +11,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "gnograd"
@@ -61,6 +60,8 @@ class Array:
     written: bool
     otherwise: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Extents under conditions, as ``"kernel=diagonal"``."""
+    unless: tuple[str, ...] = ()
+    """Conditions under which it is not saved; "" is always."""
 
     @property
     def names(self) -> set[str]:
@@ -85,8 +86,13 @@ class Operator:
     """What forward writes for vjp; those that are outputs, too, included."""
     arrays: tuple[Array, ...]
     """Static arrays."""
-    declaration: Any
+    absent: Mapping[str, str]
+    """What stands for arguments that are left out, by their names in C."""
+    summed: tuple[str, ...]
+    """Inputs whose gradients may be written to one array."""
     differentiable: bool
+    positional: tuple[str, ...]
+    """Inputs that have no default, in Fortran's names."""
 
     @property
     def has_graph(self) -> bool:
@@ -97,13 +103,31 @@ class Operator:
         return ("forward", "vjp", "jvp", "hvp") if self.differentiable else ("forward",)
 
     @property
+    def told(self) -> list[str]:
+        """Static arguments that are extents of inputs, which the tape reads off them."""
+        extents = {dim for array in self.inputs if not array.optional for dim in array.dims}
+        return [name for name in self.statics if name in extents]
+
+    @property
     def static_sizes(self) -> list[str]:
-        """Sizes that static arrays and lists alone tell."""
-        known = {name for array in self.inputs if not array.optional for name in array.names}
-        told = {name for array in self.arrays for name in array.names} - known
-        lists = [s.c_name for s in self.statics.values() if s.kind == "integers"]
-        told |= {before for before, after in pairwise(self.arguments) if after in lists}
+        """Sizes in the extents of static arrays and lists."""
+        told = {name for array in [*self.arrays, *self.lists] for name in array.names}
         return [name for name in self.arguments if name in told and name not in self.statics]
+
+    @property
+    def lists(self) -> list[Array]:
+        """Static lists of integers as arrays; their length is the argument before them."""
+        return [
+            Array(name, (before,), "int64", False, False)
+            for before, name in pairwise(self.arguments)
+            if name in self.statics and self.statics[name].kind == "integers"
+        ]
+
+    @property
+    def own_saved(self) -> list[Array]:
+        """What forward writes for vjp besides outputs."""
+        outputs = {array.name for array in self.outputs}
+        return [array for array in self.saved if array.name not in outputs]
 
     def operands(self, face: str) -> list[Array]:
         """The arrays of a face in the order of its arguments."""
@@ -112,12 +136,12 @@ class Operator:
             cotangents = self._named(self.outputs, "cotangent", False)
         tangents = self._named(self.inputs, "t_{}", True)
         gradients = self._named(self.inputs, "grad_{}", True, written=True)
-        outputs = [*self.outputs]
-        own = [a for a in self.saved if a.name not in {o.name for o in outputs}]
+        saved = self._named(self.own_saved, "{}", True, written=True)
+        results = self._named(self.outputs, "t_{}", False, written=True)
         return {
-            "forward": [*self.inputs, *outputs, *self._named(own, "{}", True, written=True)],
+            "forward": [*self.inputs, *self.outputs, *saved],
             "vjp": [*cotangents, *self.inputs, *self._named(self.saved, "{}", True), *gradients],
-            "jvp": [*self.inputs, *tangents, *self._named(outputs, "t_{}", False, written=True)],
+            "jvp": [*self.inputs, *tangents, *results],
             "hvp": [*cotangents, *self.inputs, *tangents, *gradients],
         }[face]
 
@@ -126,7 +150,7 @@ class Operator:
         arrays: Sequence[Array], name: str, optional: bool, written: bool = False
     ) -> list[Array]:
         return [
-            Array(name.format(a.name), a.dims, a.dtype, optional, written, a.otherwise)
+            replace(a, name=name.format(a.name), optional=optional, written=written)
             for a in arrays
         ]
 
@@ -142,7 +166,7 @@ def _read_family(package: Path, family: str) -> list[Operator]:
     def declared(differentiable: bool) -> Callable[..., Any]:
         def with_shapes(**shapes: Any) -> Callable[[Any], Any]:
             return lambda node: operators.append(
-                _operator(family, node, SimpleNamespace(**shapes), differentiable)
+                _operator(family, node, shapes, differentiable)
             )
 
         return with_shapes
@@ -183,9 +207,8 @@ def _evaluate(package: Path, module: str, decorators: Mapping[str, Any]) -> dict
 
 
 def _operator(
-    family: str, node: ast.FunctionDef, given: SimpleNamespace, differentiable: bool
+    family: str, node: ast.FunctionDef, shapes: Mapping[str, Any], differentiable: bool
 ) -> Operator:
-    shapes = vars(given)
     when: Mapping[str, Mapping[str, str]] = shapes.get("when", {})
     arrays: Mapping[str, str] = shapes.get("arrays", {})
     choices: Mapping[str, Mapping[str, int]] = shapes.get("choices", {})
@@ -193,19 +216,20 @@ def _operator(
     optional = _maybe_none(node)
     words = shapes["arguments"].split()
 
-    def array(name: str, spec: str, written: bool = False, prefix: str = "") -> Array:
+    def array(name: str, spec: str, written: bool = False) -> Array:
         dims, dtype, absent = _parse(spec)
-        otherwise = {}
+        otherwise, unless = {}, [""] if name in shapes.get("offered", ()) else []
         for condition, changes in when.items():
             sizes = {word: new for word, new in changes.items() if word in words}
             changed = changes.get(name, spec)
             if changed == "None":
+                unless.append(condition)
                 continue
             renamed = " ".join(sizes.get(word, word) for word in changed.split())
             other = _parse(renamed)[0]
             if other != dims:
                 otherwise[condition] = other
-        return Array(name.lower(), dims, dtype, absent, written, otherwise)
+        return Array(name.lower(), dims, dtype, absent, written, otherwise, tuple(unless))
 
     return Operator(
         name=node.name,
@@ -214,15 +238,18 @@ def _operator(
         arguments=tuple(map(c_name, words)),
         statics={c_name(name): static for name, static in statics.items() if name in words},
         inputs=tuple(
-            Array(a.name, a.dims, a.dtype, a.optional or optional[name], False, a.otherwise)
+            replace(array(name, spec), optional=optional[name])
             for name, spec in shapes["inputs"].items()
-            for a in [array(name, spec)]
         ),
         outputs=tuple(array(name, spec, True) for name, spec in shapes["outputs"].items()),
         saved=tuple(array(name, spec) for name, spec in shapes.get("saved", {}).items()),
         arrays=tuple(array(name, spec) for name, spec in arrays.items()),
-        declaration=given,
+        absent={c_name(n): in_c(e) for n, e in shapes.get("absent", {}).items()},
+        summed=tuple(shapes.get("summed", ())),
         differentiable=differentiable,
+        positional=tuple(
+            a.arg.lower() for a in node.args.args[: len(node.args.args) - len(node.args.defaults)]
+        ),
     )
 
 
@@ -273,10 +300,3 @@ def c_name(size: str) -> str:
 def in_c(expression: str) -> str:
     """An expression of sizes with the names of C."""
     return re.sub(r"[A-Za-z_]\w*", lambda match: c_name(match[0]), expression)
-
-
-if __name__ == "__main__":
-    for operator in read_operators():
-        print(operator.name, operator.arguments)
-        for face in operator.faces:
-            print("   ", face, [(a.name, a.dims, a.otherwise) for a in operator.operands(face)])

@@ -6,9 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from declarations import Array, Operator, read_operators
+from declarations import Array, Operator, Static, in_c, names_in, read_operators
 
 GRAPH_SIZES = ("n_src", "n_dst", "n_edges")
+WIDTHS = {"d": "n_features", "de": "n_edge_features", "do": "n_own_features"}
+"""What kernels get besides that may have to do without the arrays: sizes, by their arguments."""
 C_TYPES = {
     "integer": "integer(c_int64_t)", "size": "integer(c_int64_t)", "code": "integer(c_int)",
     "logical": "integer(c_int)", "number": "real(c_double)", "integers": "type(c_ptr)",
@@ -34,19 +36,19 @@ def kind(op: Operator, argument: str) -> str:
     return op.statics[argument].kind if argument in op.statics else "size"
 
 
-def declared(op: Operator, attribute: str = "value") -> list[str]:
-    """Declarations of the arguments before the arrays, a line for each type."""
+def declared(op: Operator, arguments: Iterable[str]) -> list[str]:
+    """Declarations of arguments before the arrays, a line for each type."""
     by_type: dict[str, list[str]] = {}
-    for argument in op.arguments:
+    for argument in arguments:
         by_type.setdefault(C_TYPES[kind(op, argument)], []).append(argument)
-    return [f"{type_}, {attribute} :: {', '.join(found)}" for type_, found in by_type.items()]
+    return [f"{type_}, value :: {', '.join(found)}" for type_, found in by_type.items()]
 
 
 def pointers(op: Operator, arrays: Iterable[Array], real: str) -> list[str]:
     """Declarations of the pointers that arrays at addresses become, `<name>_`."""
     types = {"int32": "integer(c_int32_t)", "int64": "integer(c_int64_t)"}
     by_type: dict[str, list[str]] = {}
-    for array in [*op.arrays, *_lists(op), *arrays]:
+    for array in [*op.arrays, *op.lists, *arrays]:
         axes = ",".join(":" * len(array.dims))
         type_ = types.get(array.dtype, real)
         by_type.setdefault(type_, []).append(f"{array.name}_({axes})")
@@ -55,27 +57,36 @@ def pointers(op: Operator, arrays: Iterable[Array], real: str) -> list[str]:
 
 def views(op: Operator, arrays: Iterable[Array]) -> list[str]:
     """Statements that make these pointers."""
-    lines = []
-    for array in [*op.arrays, *_lists(op)]:
-        lines.append(f"call view({array.name}, {_extents(op, array)}, {array.name}_)")
+    lines = [view(op, array) for array in [*op.arrays, *op.lists]]
     if free_sizes(op):
-        lines.append(f"call {op.family}_sizes({', '.join(f'{a.name}_' for a in _lists(op))}, "
+        lines.append(f"call {op.family}_sizes({', '.join(f'{a.name}_' for a in op.lists)}, "
                      f"{', '.join(free_sizes(op))})")  # fmt: skip
-    for array in arrays:
-        lines.append(f"call view({array.name}, {_extents(op, array)}, {array.name}_)")
-    return lines
+    return [*lines, *(view(op, array) for array in arrays)]
+
+
+def view(op: Operator, array: Array) -> str:
+    """The statement that makes a pointer of an address."""
+    how = "view_if_given" if array.optional else "view"
+    return f"call {how}({array.name}, {_extents(op, array)}, {array.name}_)"
 
 
 def passed(op: Operator, arrays: Iterable[Array]) -> str:
     """The arguments of the kernel, by keyword."""
     given = []
+    results = {dim for array in op.outputs for dim in array.dims}
     for argument, static in op.statics.items():
+        if argument in results:  # the result itself tells it
+            continue
         convert = {
             "graph": "{}_", "array": "{}_", "integers": "{}_", "code": "int({})",
             "logical": "{} /= 0", "integer": "{}", "number": "{}",
         }[static.kind]  # fmt: skip
         given.append(f"{static.name}={convert.format(argument)}")
+    told = {n for a in [*op.inputs, *op.outputs, *op.arrays, *op.lists] for n in a.names}
+    given += [f"{n}={n}" for n in op.arguments if kind(op, n) == "size" and n not in told]
     given += [f"{array.name}={array.name}_" for array in arrays]
+    if op.summed and any(array.name.startswith("grad_") for array in arrays):
+        given += ["own_is_x=own_is_x", *(f"{short}={name}" for short, name in WIDTHS.items())]
     return ", ".join([*given, "error=error"])
 
 
@@ -85,13 +96,17 @@ def free_sizes(op: Operator) -> list[str]:
     found: dict[str, None] = {}
     for array in [*op.inputs, *op.outputs]:
         for dim in array.dims:
-            found |= dict.fromkeys(n for n in re.findall(r"[a-z_]\w*", dim) if n not in known)
+            found |= dict.fromkeys(name for name in names_in(dim) if name not in known)
     return list(found)
 
 
 def expression(op: Operator, text: str, graph: str = "graph_") -> str:
-    """An expression of sizes in 64 bits."""
-    text = re.sub(r"(?<![\w.])(\d+)", r"\1_c_int64_t", text.replace("//", "/"))
+    """An expression of sizes in 64 bits, or a power of one."""
+    if "**" in text:
+        base, _, power = text.partition("**")
+        return f"real({expression(op, base, graph)}, c_double)**({power}_c_double)"
+    text = re.sub(r"//([a-z]\w*)", r"/max(\1, 1)", text).replace("//", "/")  # never by 0
+    text = re.sub(r"(?<![\w.])(\d+)", r"\1_c_int64_t", text)
     if op.has_graph:
         text = re.sub(r"\b(n_src|n_dst|n_edges)\b", rf"{graph}%\1", text)
     return text
@@ -99,19 +114,10 @@ def expression(op: Operator, text: str, graph: str = "graph_") -> str:
 
 def condition(op: Operator, text: str) -> str:
     """A condition on a static argument, of its number in C."""
-    name, _, value = text.partition("=")
+    name, _, values = text.partition("=")
     static = next(static for static in op.statics.values() if static.name == name)
-    number = static.codes[value] if static.codes else int(value == "True")
-    return f"{static.c_name} == {number}"
-
-
-def _lists(op: Operator) -> list[Array]:
-    """Static lists of integers, as arrays; their length is the argument before them."""
-    return [
-        Array(argument, (before,), "int64", False, False)
-        for before, argument in zip(op.arguments, op.arguments[1:])
-        if kind(op, argument) == "integers"
-    ]
+    numbers = [static.codes.get(value, int(value == "True")) for value in values.split("|")]
+    return " .or. ".join(f"{static.c_name} == {number}" for number in numbers)
 
 
 def _extents(op: Operator, array: Array) -> str:
@@ -136,3 +142,190 @@ def wrap(text: str, indent: str, width: int = 100) -> str:
             line = "  & "
         line += word
     return f"\n{indent}".join([*lines, line])
+
+
+# ---- the tape ----
+
+
+def sizes(op: Operator) -> list[str]:
+    """Sizes of an operation and its static integers, which are sizes as well."""
+    own = [name for name in op.arguments if kind(op, name) in ("size", "integer")]
+    return [*own, *free_sizes(op)]
+
+
+def on_tape(op: Operator) -> list[str]:
+    """Arguments of the C function of the operation that come before the arrays."""
+    return [
+        name for name in op.arguments
+        if name in op.static_sizes or (name in op.statics and name not in op.told)
+    ]  # fmt: skip
+
+
+def of_kind(op: Operator, *kinds: str) -> list[Static]:
+    """The static arguments of some kinds."""
+    return [static for static in op.statics.values() if static.kind in kinds]
+
+
+def call(op: Operator, face: str, real: str, groups: dict[str, str]) -> str:
+    """The entry point called by an operation; groups are the names of the arrays of addresses."""
+    given = []
+    for name in op.arguments:
+        if name == "graph":
+            given.append("c_loc(self%graph)")
+        elif kind(op, name) in ("array", "integers"):
+            given.append(f"address_of(self%{name})")
+        else:
+            given.append(f"self%{name}")
+    places = {array.name: k for k, array in enumerate(op.inputs, 1)}
+    outputs = {array.name: k for k, array in enumerate(op.outputs, 1)}
+    own = {array.name: k for k, array in enumerate(op.own_saved, 1)}
+    for array in op.operands(face):
+        name, group = array.name, ""
+        if name in places and group == "":
+            group, k = "inputs", places[name]
+        elif name.startswith("t_") and name[2:] in places and face != "forward":
+            group, k = "tangents", places[name[2:]]
+        elif name.startswith("grad_") and face in ("vjp", "hvp"):
+            group, k = "gradients", places[name[5:]]
+        elif name == "cotangent" or name.startswith("c_"):
+            group, k = "cotangents", outputs.get(name[2:], 1)
+        elif name in own:
+            group, k = "saved", own[name]
+        else:
+            group, k = "outputs", outputs[name.removeprefix("t_")]
+        given.append(f"{groups[group]}({k})")
+    return f"gnograd_{op.name}_{face}_{real}({', '.join(given)})"
+
+
+def checks(op: Operator) -> list[str]:
+    """Statements that find the sizes of an operation, and refuse what does not fit to them."""
+    known = {*GRAPH_SIZES, *op.statics} - set(op.told)
+    hook = _sizes_hook(op)
+    early = set(computed(op)) & {name for array in op.inputs for name in array.names}
+    lines = [line for array in op.lists for line in _fit_static(op, array, known)]
+    if early:
+        lines += hook
+    for k, array in enumerate(op.inputs, 1):
+        block = _fit_input(op, k, array, known)
+        if array.optional:
+            block = [f"if (associated(x({k})%node)) then", *_indented(block), "end if"]
+        else:
+            known |= array.names
+        lines += block
+    for array in op.arrays:
+        block = _fit_static(op, array, known)
+        if array.optional:
+            block = [f"if (allocated(operator%{array.name})) then", *_indented(block), "end if"]
+        lines += block
+    lines.append("if (failed(store)) return")
+    if not early:
+        lines += hook
+    for name, text in op.absent.items():
+        if kind(op, name) == "number":
+            test = f"operator%default_{name}"
+        else:
+            test = f"{name} == unknown"
+        lines.append(f"if ({test}) {name} = {expression(op, text, 'graph')}")
+    for name in sizes(op):
+        if name not in op.statics:
+            lines.append(f"if ({name} == unknown) {name} = 0")
+    return lines
+
+
+def computed(op: Operator) -> list[str]:
+    """Sizes that follow from static arguments alone, by the Fortran `<family>_sizes`."""
+    told = {*op.statics, *GRAPH_SIZES, *(name for array in op.inputs for name in array.names)}
+    of_outputs = dict.fromkeys(name for array in op.outputs for dim in array.dims
+                               for name in names_in(dim) if name not in told)  # fmt: skip
+    return free_sizes(op) or list(of_outputs)
+
+
+def _sizes_hook(op: Operator) -> list[str]:
+    if not computed(op):
+        return []
+    given = [f"operator%{s.c_name}" for s in of_kind(op, "integers", "array", "integer")]
+    return [f"call {op.family}_sizes({', '.join([*given, *computed(op)])})"]
+
+
+def _fit_input(op: Operator, k: int, array: Array, known: set[str]) -> list[str]:
+    """Learn from the shape of an input, and check it."""
+
+    def fit(dims: Sequence[str]) -> list[str]:
+        extents = [f"x({k})%node%shape({axis})" for axis in range(len(dims), 0, -1)]
+        needed = ", ".join(expression(op, dim, "graph") for dim in reversed(dims))
+        check = f'call check_shape(store, "{op.name}", "{array.name}", x({k})%node, {len(dims)}, ' \
+                f"[{needed}])"  # fmt: skip
+        return [*_learned(op, dims, extents, known), check]
+
+    if not array.otherwise:
+        return fit(array.dims)
+    lines = []
+    for when, dims in array.otherwise.items():
+        lines += [f"{'else ' if lines else ''}if ({condition(op, when)}) then"]
+        lines += _indented(fit(dims))
+    return [*lines, "else", *_indented(fit(array.dims)), "end if"]
+
+
+def _fit_static(op: Operator, array: Array, known: set[str]) -> list[str]:
+    """The same for a static array."""
+    it = f"operator%{array.name}"
+    rank = len(array.dims)
+    extents = [f"size({it}, {axis}, c_int64_t)" for axis in range(rank, 0, -1)]
+    needed = ", ".join(expression(op, dim, "graph") for dim in reversed(array.dims))
+    return [
+        *_learned(op, array.dims, extents, known),
+        f"if (any(shape({it}, c_int64_t) /= [{needed}])) call fail(store, code_value, "
+        f'"{op.name}: {array.name} does not fit to the other arguments")',
+    ]
+
+
+def _learned(
+    op: Operator, dims: Sequence[str], extents: Sequence[str], known: set[str]
+) -> list[str]:
+    """A size that is still unknown is told by an extent."""
+    lines = []
+    for dim, extent in zip(dims, extents):
+        unknown = [name for name in names_in(dim) if name not in known]
+        if unknown == [dim]:
+            lines.append(f"call learn({dim}, {extent})")
+        elif unknown:
+            at = [expression(op, re.sub(rf"\b{unknown[-1]}\b", n, dim), "graph") for n in "01"]
+            lines.append(f"call solve({unknown[-1]}, {extent}, {at[0]}, {at[1]})")
+    return lines
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def counts(op: Operator) -> list[str]:
+    """Items of what forward saves besides outputs; 0 where it does not."""
+    found = []
+    for array in op.own_saved:
+        n = "*".join(f"({expression(op, dim, 'graph')})" for dim in array.dims)
+        if "" in array.unless:
+            n = "0_c_int64_t"
+        elif array.unless:
+            never = " .or. ".join(condition(op, when) for when in array.unless)
+            n = f"merge(0_c_int64_t, {n}, {never})"
+        found.append(n)
+    return found
+
+
+def result_shape(op: Operator, array: Array) -> str:
+    """Extents of an output on the tape, 1 beyond its rank."""
+    extents = [expression(op, dim, "graph") for dim in reversed(array.dims)]
+    for when, dims in array.otherwise.items():
+        for k, dim in enumerate(reversed(dims)):
+            other = expression(op, dim, "graph")
+            if other != extents[k]:
+                extents[k] = f"merge({other}, {extents[k]}, {condition(op, when)})"
+    return ", ".join(extents + ["1_c_int64_t"] * (4 - len(extents)))
+
+
+def shape_comment(array: Array) -> str:
+    """Extents in Fortran's order, for a comment."""
+    text = f"[{', '.join(reversed(array.dims))}]"
+    for when, dims in array.otherwise.items():
+        text += f"; {when}: [{', '.join(reversed(dims))}]"
+    return text

@@ -36,11 +36,11 @@ def declare(op: Operator) -> str:
 
 def declare_on_tape(op: Operator) -> str:
     """The operation on a tape."""
-    sizes = op.static_sizes
+    wanted = {*op.static_sizes, *op.statics} - set(op.told)
     parameters = [("gnograd_tape *tape", "")]
     for text, comment in c.before_arrays(op, "gnograd_graph"):
         name = text.split()[-1].lstrip("*")
-        if name in op.statics or name in sizes:
+        if name in wanted:
             parameters.append((text, comment))
     parameters += [(f"int64_t {array.name}", "") for array in op.inputs]
     others = [array.name for array in op.outputs[1:]]

@@ -1,0 +1,35 @@
+! SPDX-License-Identifier: MIT
+
+!> The faces of all operators on plain arrays: what entry points and Fortran programs call.
+module gnograd_kernels
+  use gnograd_kernels_aggregation, only: agg_weighted_forward, agg_weighted_vjp, &
+    & agg_weighted_jvp, agg_weighted_hvp, agg_simple_forward, agg_simple_vjp, agg_simple_jvp, &
+    & agg_simple_hvp, agg_concat_forward, agg_concat_vjp, agg_concat_jvp, agg_concat_hvp
+  use gnograd_kernels_dimenet, only: agg_edge_to_edge_forward, agg_edge_to_edge_vjp, &
+    & agg_edge_to_edge_jvp, agg_edge_to_edge_hvp
+  use gnograd_kernels_gno, only: gno_forward, gno_vjp, gno_jvp, gno_hvp, gno_contract_forward, &
+    & gno_contract_vjp, gno_contract_jvp, gno_contract_hvp
+  use gnograd_kernels_gno_aggregate, only: gno_aggregate_forward, gno_aggregate_vjp, &
+    & gno_aggregate_jvp, gno_aggregate_hvp
+  use gnograd_kernels_gno_jets, only: gno_with_gradient_forward, gno_with_gradient_vjp, &
+    & gno_with_gradient_jvp, gno_with_gradient_hvp, gno_with_laplacian_forward, &
+    & gno_with_laplacian_vjp, gno_with_laplacian_jvp, gno_with_laplacian_hvp, &
+    & gno_with_hessian_forward, gno_with_hessian_vjp, gno_with_hessian_jvp, gno_with_hessian_hvp
+  use gnograd_kernels_gno_jets_arrays, only: gno_jets_sizes
+  use gnograd_kernels_gno_kernel, only: gno_kernel_forward, gno_kernel_vjp, gno_kernel_jvp, &
+    & gno_kernel_hvp
+  use gnograd_kernels_mha, only: mha_gat_forward, mha_gat_vjp, mha_gat_jvp, mha_gat_hvp, &
+    & mha_gat_v2_forward, mha_gat_v2_vjp, mha_gat_v2_jvp, mha_gat_v2_hvp, mha_simple_forward, &
+    & mha_simple_vjp, mha_simple_jvp, mha_simple_hvp
+  use gnograd_kernels_nsa_branches, only: selected_attention_forward, selected_attention_vjp, &
+    & selected_attention_jvp, selected_attention_hvp, compressed_attention_forward, &
+    & compressed_attention_vjp, compressed_attention_jvp, compressed_attention_hvp, &
+    & window_attention_forward, window_attention_vjp, window_attention_jvp, window_attention_hvp
+  use gnograd_kernels_nsa_compress, only: compress_forward, compress_vjp, compress_jvp, &
+    & compress_hvp, nsa_sizes
+  use gnograd_kernels_nsa_select, only: select_blocks_forward
+  use gnograd_kernels_radial_basis, only: radial_basis_forward, radial_basis_vjp, &
+    & radial_basis_jvp, radial_basis_hvp
+  implicit none
+  public
+end module gnograd_kernels

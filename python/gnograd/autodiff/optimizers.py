@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""Optimizers, which move the parameters of a tape along their gradients."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd import _core
+from gnograd.autodiff.arrays import Array, Handle
+from gnograd.backends.cpu import address, check_status
+
+__all__ = ["SGD", "Adam"]
+
+
+class _Optimizer(Handle):
+    """What `Adam` and `SGD` have in common."""
+
+    _instead = "keep its state_dict and load that into another optimizer"
+
+    lr: float
+    """Learning rate; may be changed between steps."""
+    _slots: tuple[str, ...]
+
+    def __init__(self, params: Sequence[Array], lr: float) -> None:
+        self.lr = lr
+        self.params = tuple(params)
+        if not self.params:
+            raise ValueError("optimizer: needs at least one parameter")
+        tape = self.params[0].tape
+        if any(array.tape is not tape for array in self.params):
+            raise ValueError("optimizer: the parameters are on different tapes")
+        handles = np.array([array._handle for array in self.params], np.int64)
+        check_status(self._create(tape._handle, handles, tape._address))
+        self._handle = int(tape._scratch[0])
+        weakref.finalize(self, _core.gnograd_optimizer_free, self._handle).atexit = False
+
+    def _create(self, tape: int, handles: NDArray[np.int64], result: int) -> int:
+        raise NotImplementedError
+
+    def step(self) -> None:
+        """Move the parameters along the gradients of the last `Array.backward`."""
+        check_status(_core.gnograd_optimizer_step(self._handle, self.lr))
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to go on later: learning rate, steps taken, running averages."""
+        state: dict[str, Any] = {
+            "lr": self.lr,
+            "steps": int(_core.gnograd_optimizer_steps(self._handle)),
+        }
+        for slot, name in enumerate(self._slots):
+            state[name] = [np.empty(array.shape, array.dtype) for array in self.params]
+            self._exchange(slot, state[name], write=False)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state_dict`."""
+        loaded = {}
+        for name in self._slots:
+            loaded[name] = [
+                np.ascontiguousarray(values, array.dtype)
+                for values, array in zip(state[name], self.params, strict=True)
+            ]
+            for k, (values, array) in enumerate(zip(loaded[name], self.params, strict=True)):
+                if values.shape != array.shape:
+                    raise ValueError(
+                        f"optimizer: {name}[{k}] has shape {values.shape}, "
+                        f"its parameter {array.shape}"
+                    )
+        for slot, name in enumerate(self._slots):
+            self._exchange(slot, loaded[name], write=True)
+        self.lr = float(state["lr"])
+        _core.gnograd_optimizer_set_steps(self._handle, int(state["steps"]))
+
+    def _exchange(self, slot: int, arrays: Sequence[NDArray[Any]], write: bool) -> None:
+        for k, values in enumerate(arrays):
+            check_status(
+                _core.gnograd_optimizer_slot(self._handle, slot, k, int(write), address(values))
+            )
+
+
+class Adam(_Optimizer):
+    """Adam: steps of the running mean of the gradient over its root mean square.
+
+    Parameters
+    ----------
+    params : sequence of Array
+        Parameters of one tape.
+    lr : float
+        Learning rate.
+    betas : tuple of float
+        Decay of the running averages of the gradient and of its square.
+    eps : float
+        Added to the root mean square.
+    weight_decay : float
+        Times the parameter, added to the gradient.
+
+    References
+    ----------
+    Kingma and Ba, Adam: A Method for Stochastic Optimization, ICLR 2015.
+    """
+
+    _slots = ("mean", "mean_square")
+
+    def __init__(
+        self,
+        params: Sequence[Array],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        self._settings = (*betas, eps, weight_decay)
+        super().__init__(params, lr)
+
+    def _create(self, tape: int, handles: NDArray[np.int64], result: int) -> int:
+        return int(
+            _core.gnograd_adam_create(
+                tape, handles.size, address(handles), self.lr, *self._settings, result
+            )
+        )
+
+
+class SGD(_Optimizer):
+    """Gradient descent; with momentum along the decaying sum of gradients.
+
+    Parameters
+    ----------
+    params : sequence of Array
+        Parameters of one tape.
+    lr : float
+        Learning rate.
+    momentum : float
+        Decay of the sum.
+    """
+
+    _slots = ("momentum",)
+
+    def __init__(self, params: Sequence[Array], lr: float, momentum: float = 0.0) -> None:
+        self._momentum = momentum
+        super().__init__(params, lr)
+
+    def _create(self, tape: int, handles: NDArray[np.int64], result: int) -> int:
+        return int(
+            _core.gnograd_sgd_create(
+                tape, handles.size, address(handles), self.lr, self._momentum, result
+            )
+        )
