@@ -101,18 +101,16 @@ GNOGRAD_CUDA_API int gnograd_cuda_use_tf32(int on);
  * common to all: for languages that call this library without reading this header. */
 GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
 
-/* Every face of every operator is a pair of functions:
- *   size_t gnograd_cuda_<name>_workspace_bytes_<type>(sizes and codes)
- *   int    gnograd_cuda_<name>_<type>(sizes and codes, arrays, workspace, its bytes, stream)
- * An operator on a graph has it first among the sizes.
+/* Every face of every operator is a pair of functions for each type:
+ *   size_t gnograd_cuda_<operator>_<face>_workspace_bytes_<type>(sizes and codes)
+ *   int    gnograd_cuda_<operator>_<face>_<type>(sizes and codes, arrays, workspace, its bytes, stream)
+ * The graph of an operator stands first among the sizes. vjp gets the cotangents of the outputs
+ * (`cotangent`, or c_<output> of several), the inputs, what forward saved, and writes the gradients
+ * grad_<input>; jvp gets tangents t_<input> and writes t_<output>; hvp, the derivative of vjp along
+ * tangents, gets cotangents, inputs and tangents and writes grad_<input>. They are generated from
+ * the declarations of python/gnograd by tools/interface/cuda.py; arrays are explained where an
+ * operator has them first.
  */
-#define GNOGRAD_CUDA_FACE(name, type, sizes, ...)                                               \
-  GNOGRAD_CUDA_API size_t gnograd_cuda_##name##_workspace_bytes_##type(                         \
-      GNOGRAD_CUDA_LIST sizes);                                                                 \
-  GNOGRAD_CUDA_API int gnograd_cuda_##name##_##type(GNOGRAD_CUDA_LIST sizes, __VA_ARGS__,       \
-                                                    void *workspace, size_t workspace_bytes,    \
-                                                    void *stream);
-#define GNOGRAD_CUDA_LIST(...) __VA_ARGS__
 
 /* ---- aggregation: out_i = Agg over the edges p = (j -> i), feature by feature ----
  *
@@ -130,52 +128,372 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * Where own is x (n_src = n_dst, D = Do), the gradients may be one array too, grad_own = grad_x: it
  * gets their sum, rounded once.
  */
-#define GNOGRAD_CUDA_AGG_WEIGHTED \
-  (const gnograd_cuda_graph *graph, int64_t n_features, int aggregation)
-#define GNOGRAD_CUDA_AGG_SIMPLE \
-  (const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation)
-#define GNOGRAD_CUDA_AGG_CONCAT                                                         \
-  (const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,        \
-   int64_t n_own_features, int aggregation)
 
-#define GNOGRAD_CUDA_AGGREGATION(type)                                                           \
-  GNOGRAD_CUDA_FACE(agg_weighted_forward, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *x,        \
-                    const void *w, void *out, int64_t *location, void *degree)                   \
-  GNOGRAD_CUDA_FACE(agg_weighted_vjp, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *cotangent,    \
-                    const void *x, const void *w, const void *out, const int64_t *location,      \
-                    const void *degree, void *grad_x, void *grad_w)                              \
-  GNOGRAD_CUDA_FACE(agg_weighted_jvp, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *x,            \
-                    const void *w, const void *x_tangent, const void *w_tangent,                 \
-                    void *out_tangent)                                                           \
-  GNOGRAD_CUDA_FACE(agg_weighted_hvp, type, GNOGRAD_CUDA_AGG_WEIGHTED, const void *cotangent,    \
-                    const void *x, const void *w, const void *x_tangent, const void *w_tangent,  \
-                    void *grad_x_tangent, void *grad_w_tangent)                                  \
-  GNOGRAD_CUDA_FACE(agg_simple_forward, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *x,            \
-                    const void *e, void *out, int64_t *location)                                 \
-  GNOGRAD_CUDA_FACE(agg_simple_vjp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *cotangent,        \
-                    const void *x, const void *e, const int64_t *location, void *grad_x,         \
-                    void *grad_e)                                                                \
-  GNOGRAD_CUDA_FACE(agg_simple_jvp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *x, const void *e, \
-                    const void *x_tangent, const void *e_tangent, void *out_tangent)             \
-  GNOGRAD_CUDA_FACE(agg_simple_hvp, type, GNOGRAD_CUDA_AGG_SIMPLE, const void *cotangent,        \
-                    const void *x, const void *e, const void *x_tangent, const void *e_tangent,  \
-                    void *grad_x_tangent, void *grad_e_tangent)                                  \
-  GNOGRAD_CUDA_FACE(agg_concat_forward, type, GNOGRAD_CUDA_AGG_CONCAT, const void *x,            \
-                    const void *w, const void *e, const void *own, void *out, int64_t *location, \
-                    void *degree)                                                                \
-  GNOGRAD_CUDA_FACE(agg_concat_vjp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *cotangent,        \
-                    const void *x, const void *w, const void *e, const void *own,                \
-                    const void *out, const int64_t *location, const void *degree, void *grad_x,  \
-                    void *grad_w, void *grad_e, void *grad_own)                                  \
-  GNOGRAD_CUDA_FACE(agg_concat_jvp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *x, const void *w, \
-                    const void *e, const void *own, const void *x_tangent,                       \
-                    const void *w_tangent, const void *e_tangent, const void *own_tangent,       \
-                    void *out_tangent)                                                           \
-  GNOGRAD_CUDA_FACE(agg_concat_hvp, type, GNOGRAD_CUDA_AGG_CONCAT, const void *cotangent,        \
-                    const void *x, const void *w, const void *e, const void *own,                \
-                    const void *x_tangent, const void *w_tangent, const void *e_tangent,         \
-                    const void *own_tangent, void *grad_x_tangent, void *grad_w_tangent,         \
-                    void *grad_e_tangent, void *grad_own_tangent)
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation,
+    const void *x,     /* [n_src, n_features] */
+    const void *w,     /* [n_edges] */
+    void *out,         /* [n_dst, n_features] */
+    int64_t *location, /* [n_dst, n_features] or null */
+    void *degree,      /* real [n_dst] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation,
+    const void *cotangent, /* [n_dst, n_features] */
+    const void *x, const void *w, const void *out, const int64_t *location, const void *degree,
+    void *grad_x,          /* [n_src, n_features] or null */
+    void *grad_w,          /* [n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *x,
+    const void *w,
+    const void *t_x, /* [n_src, n_features] or null */
+    const void *t_w, /* [n_edges] or null */
+    void *t_out,     /* [n_dst, n_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *cotangent,
+    const void *x, const void *w, const void *t_x, const void *t_w, void *grad_x, void *grad_w,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *x,
+    const void *w, void *out, int64_t *location, void *degree, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *cotangent,
+    const void *x, const void *w, const void *out, const int64_t *location, const void *degree,
+    void *grad_x, void *grad_w, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *x,
+    const void *w, const void *t_x, const void *t_w, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *cotangent,
+    const void *x, const void *w, const void *t_x, const void *t_w, void *grad_x, void *grad_w,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *x,
+    const void *w, void *out, int64_t *location, void *degree, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *cotangent,
+    const void *x, const void *w, const void *out, const int64_t *location, const void *degree,
+    void *grad_x, void *grad_w, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *x,
+    const void *w, const void *t_x, const void *t_w, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *cotangent,
+    const void *x, const void *w, const void *t_x, const void *t_w, void *grad_x, void *grad_w,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *x,
+    const void *w, void *out, int64_t *location, void *degree, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *cotangent,
+    const void *x, const void *w, const void *out, const int64_t *location, const void *degree,
+    void *grad_x, void *grad_w, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *x,
+    const void *w, const void *t_x, const void *t_w, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int aggregation, const void *cotangent,
+    const void *x, const void *w, const void *t_x, const void *t_w, void *grad_x, void *grad_w,
+    void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *x,     /* [n_src, n_features] or null */
+    const void *e,     /* [n_edges, n_edge_features] or null */
+    void *out,         /* [n_dst, n_features+n_edge_features] */
+    int64_t *location, /* [n_dst, n_features+n_edge_features] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *cotangent, /* [n_dst, n_features+n_edge_features] */
+    const void *x, const void *e, const int64_t *location,
+    void *grad_x,          /* [n_src, n_features] or null */
+    void *grad_e,          /* [n_edges, n_edge_features] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *x, const void *e,
+    const void *t_x, /* [n_src, n_features] or null */
+    const void *t_e, /* [n_edges, n_edge_features] or null */
+    void *t_out,     /* [n_dst, n_features+n_edge_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *cotangent, const void *x, const void *e, const void *t_x, const void *t_e,
+    void *grad_x, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *x, const void *e, void *out, int64_t *location, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *cotangent, const void *x, const void *e, const int64_t *location, void *grad_x,
+    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *x, const void *e, const void *t_x, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *cotangent, const void *x, const void *e, const void *t_x, const void *t_e,
+    void *grad_x, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *x, const void *e, void *out, int64_t *location, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *cotangent, const void *x, const void *e, const int64_t *location, void *grad_x,
+    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *x, const void *e, const void *t_x, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *cotangent, const void *x, const void *e, const void *t_x, const void *t_e,
+    void *grad_x, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *x, const void *e, void *out, int64_t *location, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *cotangent, const void *x, const void *e, const int64_t *location, void *grad_x,
+    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *x, const void *e, const void *t_x, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_simple_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features, int aggregation,
+    const void *cotangent, const void *x, const void *e, const void *t_x, const void *t_e,
+    void *grad_x, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation,
+    const void *x,     /* [n_src, n_features] or null */
+    const void *w,     /* [n_edges] or null */
+    const void *e,     /* [n_edges, n_edge_features] or null */
+    const void *own,   /* [n_dst, n_own_features] or null */
+    void *out,         /* [n_dst, n_features+n_edge_features+n_own_features] */
+    int64_t *location, /* [n_dst, n_features+n_edge_features] or null */
+    void *degree,      /* real [n_dst] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation,
+    const void *cotangent, /* [n_dst, n_features+n_edge_features+n_own_features] */
+    const void *x, const void *w, const void *e, const void *own, const void *out,
+    const int64_t *location, const void *degree,
+    void *grad_x,          /* [n_src, n_features] or null */
+    void *grad_w,          /* [n_edges] or null */
+    void *grad_e,          /* [n_edges, n_edge_features] or null */
+    void *grad_own,        /* [n_dst, n_own_features] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *x, const void *w, const void *e,
+    const void *own,
+    const void *t_x,   /* [n_src, n_features] or null */
+    const void *t_w,   /* [n_edges] or null */
+    const void *t_e,   /* [n_edges, n_edge_features] or null */
+    const void *t_own, /* [n_dst, n_own_features] or null */
+    void *t_out,       /* [n_dst, n_features+n_edge_features+n_own_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *cotangent, const void *x, const void *w,
+    const void *e, const void *own, const void *t_x, const void *t_w, const void *t_e,
+    const void *t_own, void *grad_x, void *grad_w, void *grad_e, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *x, const void *w, const void *e,
+    const void *own, void *out, int64_t *location, void *degree, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *cotangent, const void *x, const void *w,
+    const void *e, const void *own, const void *out, const int64_t *location, const void *degree,
+    void *grad_x, void *grad_w, void *grad_e, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *x, const void *w, const void *e,
+    const void *own, const void *t_x, const void *t_w, const void *t_e, const void *t_own,
+    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *cotangent, const void *x, const void *w,
+    const void *e, const void *own, const void *t_x, const void *t_w, const void *t_e,
+    const void *t_own, void *grad_x, void *grad_w, void *grad_e, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *x, const void *w, const void *e,
+    const void *own, void *out, int64_t *location, void *degree, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *cotangent, const void *x, const void *w,
+    const void *e, const void *own, const void *out, const int64_t *location, const void *degree,
+    void *grad_x, void *grad_w, void *grad_e, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *x, const void *w, const void *e,
+    const void *own, const void *t_x, const void *t_w, const void *t_e, const void *t_own,
+    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *cotangent, const void *x, const void *w,
+    const void *e, const void *own, const void *t_x, const void *t_w, const void *t_e,
+    const void *t_own, void *grad_x, void *grad_w, void *grad_e, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *x, const void *w, const void *e,
+    const void *own, void *out, int64_t *location, void *degree, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *cotangent, const void *x, const void *w,
+    const void *e, const void *own, const void *out, const int64_t *location, const void *degree,
+    void *grad_x, void *grad_w, void *grad_e, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *x, const void *w, const void *e,
+    const void *own, const void *t_x, const void *t_w, const void *t_e, const void *t_own,
+    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
+    int64_t n_own_features, int aggregation, const void *cotangent, const void *x, const void *w,
+    const void *e, const void *own, const void *t_x, const void *t_w, const void *t_e,
+    const void *t_own, void *grad_x, void *grad_w, void *grad_e, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
 
 /* ---- graph attention: out_i = sum over p = (j -> i) of softmax(score)_p value_p, per head ----
  *
@@ -197,42 +515,462 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * vjp that gets them reads them instead of x_dst and e, which may then be null; the negative_slope
  * of LeakyReLU and ELU must not be negative there.
  */
-#define GNOGRAD_CUDA_MHA_GAT                                                                  \
-  (const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels,                      \
-   int64_t n_edge_channels, int concat_heads, int activation, double negative_slope)
-#define GNOGRAD_CUDA_MHA_GAT_V2                                                               \
-  (const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,    \
-   int activation, double negative_slope)
-#define GNOGRAD_CUDA_MHA_SIMPLE                                                               \
-  (const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,    \
-   int norm_by_dim)
 
-#define GNOGRAD_CUDA_ATTENTION(name, type, sizes, written, read, A, B, C, D)                      \
-  GNOGRAD_CUDA_FACE(name##_forward, type, sizes, const void *A, const void *B, const void *C,     \
-                    const void *D, void *out, GNOGRAD_CUDA_LIST written)                          \
-  GNOGRAD_CUDA_FACE(name##_vjp, type, sizes, const void *cotangent, const void *A, const void *B, \
-                    const void *C, const void *D, GNOGRAD_CUDA_LIST read, void *grad_##A,         \
-                    void *grad_##B, void *grad_##C, void *grad_##D)                               \
-  GNOGRAD_CUDA_FACE(name##_jvp, type, sizes, const void *A, const void *B, const void *C,         \
-                    const void *D, const void *A##_tangent, const void *B##_tangent,              \
-                    const void *C##_tangent, const void *D##_tangent, void *out_tangent)          \
-  GNOGRAD_CUDA_FACE(name##_hvp, type, sizes, const void *cotangent, const void *A, const void *B, \
-                    const void *C, const void *D, const void *A##_tangent,                        \
-                    const void *B##_tangent, const void *C##_tangent, const void *D##_tangent,    \
-                    void *grad_##A##_tangent, void *grad_##B##_tangent, void *grad_##C##_tangent, \
-                    void *grad_##D##_tangent)
-#define GNOGRAD_CUDA_WRITTEN (void *lse, void *softmax_scores)
-#define GNOGRAD_CUDA_READ (const void *out, const void *lse, const void *softmax_scores)
-#define GNOGRAD_CUDA_WRITTEN_V2 (void *lse, void *softmax_scores, void *activation_scores)
-#define GNOGRAD_CUDA_READ_V2 \
-  (const void *out, const void *lse, const void *softmax_scores, const void *activation_scores)
-#define GNOGRAD_CUDA_GRAPH_ATTENTION(type)                                                        \
-  GNOGRAD_CUDA_ATTENTION(mha_gat, type, GNOGRAD_CUDA_MHA_GAT, GNOGRAD_CUDA_WRITTEN,               \
-                         GNOGRAD_CUDA_READ, x_src, x_dst, a, e)                                   \
-  GNOGRAD_CUDA_ATTENTION(mha_gat_v2, type, GNOGRAD_CUDA_MHA_GAT_V2, GNOGRAD_CUDA_WRITTEN_V2,      \
-                         GNOGRAD_CUDA_READ_V2, x_src, x_dst, a, e)                                \
-  GNOGRAD_CUDA_ATTENTION(mha_simple, type, GNOGRAD_CUDA_MHA_SIMPLE, GNOGRAD_CUDA_WRITTEN,         \
-                         GNOGRAD_CUDA_READ, q, k, v, e)
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope,
+    const void *x_src,    /* [n_src, n_heads*n_channels] */
+    const void *x_dst,    /* [n_dst, n_heads*n_channels] */
+    const void *a,        /* [n_heads*(2*n_channels+n_edge_channels)] */
+    const void *e,        /* [n_edges, n_heads*n_edge_channels] or null */
+    void *out,            /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    void *lse,            /* real [n_dst, n_heads] or null */
+    void *softmax_scores, /* real [2, n_heads, n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope,
+    const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
+    const void *lse, const void *softmax_scores,
+    void *grad_x_src,      /* [n_src, n_heads*n_channels] or null */
+    void *grad_x_dst,      /* [n_dst, n_heads*n_channels] or null */
+    void *grad_a,          /* [n_heads*(2*n_channels+n_edge_channels)] or null */
+    void *grad_e,          /* [n_edges, n_heads*n_edge_channels] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
+    const void *a, const void *e,
+    const void *t_x_src, /* [n_src, n_heads*n_channels] or null */
+    const void *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
+    const void *t_a,     /* [n_heads*(2*n_channels+n_edge_channels)] or null */
+    const void *t_e,     /* [n_edges, n_heads*n_edge_channels] or null */
+    void *t_out,         /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *cotangent,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
+    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
+    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *cotangent,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
+    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
+    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
+    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *cotangent,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
+    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
+    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *cotangent,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
+    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
+    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
+    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *cotangent,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
+    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
+    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *cotangent,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
+    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
+    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
+    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, const void *cotangent,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
+    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope,
+    const void *x_src,       /* [n_src, n_heads*n_channels] */
+    const void *x_dst,       /* [n_dst, n_heads*n_channels] */
+    const void *a,           /* [n_heads*n_channels] */
+    const void *e,           /* [n_edges, n_heads*n_channels] or null */
+    void *out,               /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    void *lse,               /* real [n_dst, n_heads] or null */
+    void *softmax_scores,    /* real [2, n_heads, n_edges] or null */
+    void *activation_scores, /* [n_edges, n_heads*n_channels] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope,
+    const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
+    const void *lse, const void *softmax_scores, const void *activation_scores,
+    void *grad_x_src,      /* [n_src, n_heads*n_channels] or null */
+    void *grad_x_dst,      /* [n_dst, n_heads*n_channels] or null */
+    void *grad_a,          /* [n_heads*n_channels] or null */
+    void *grad_e,          /* [n_edges, n_heads*n_channels] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
+    const void *e,
+    const void *t_x_src, /* [n_src, n_heads*n_channels] or null */
+    const void *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
+    const void *t_a,     /* [n_heads*n_channels] or null */
+    const void *t_e,     /* [n_edges, n_heads*n_channels] or null */
+    void *t_out,         /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *cotangent, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
+    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
+    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *cotangent, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
+    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
+    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
+    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *cotangent, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
+    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
+    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *cotangent, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
+    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
+    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
+    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *cotangent, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
+    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
+    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *cotangent, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
+    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
+    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
+    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int activation, double negative_slope, const void *cotangent, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
+    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim,
+    const void *q,        /* [n_dst, n_heads*n_channels] */
+    const void *k,        /* [n_src, n_heads*n_channels] */
+    const void *v,        /* [n_src, n_heads*n_channels] */
+    const void *e,        /* [n_edges, n_heads*n_channels] or null */
+    void *out,            /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    void *lse,            /* real [n_dst, n_heads] or null */
+    void *softmax_scores, /* real [2, n_heads, n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim,
+    const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    const void *q, const void *k, const void *v, const void *e, const void *out, const void *lse,
+    const void *softmax_scores,
+    void *grad_q,          /* [n_dst, n_heads*n_channels] or null */
+    void *grad_k,          /* [n_src, n_heads*n_channels] or null */
+    void *grad_v,          /* [n_src, n_heads*n_channels] or null */
+    void *grad_e,          /* [n_edges, n_heads*n_channels] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *q, const void *k, const void *v, const void *e,
+    const void *t_q, /* [n_dst, n_heads*n_channels] or null */
+    const void *t_k, /* [n_src, n_heads*n_channels] or null */
+    const void *t_v, /* [n_src, n_heads*n_channels] or null */
+    const void *t_e, /* [n_edges, n_heads*n_channels] or null */
+    void *t_out,     /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
+    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
+    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
+    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
+    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
+    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
+    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
+    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
+    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
+    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
+    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
+    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
+    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
+    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
+    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
+    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
+    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
+    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
+    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim);
+GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
+    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
+    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
+    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 
 /* ---- native sparse attention ----
  *
@@ -264,70 +1002,577 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * query row, slot and 64 keys of a block (or fewer, where heads are large) three numbers and
  * max(d_k, d_v) in `real`, twice that in jvp and hvp.
  */
-#define GNOGRAD_CUDA_SELECTED_ATTENTION                                                            \
-  (int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,         \
-   int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,                  \
-   const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,         \
-   int64_t q_offset, int64_t query_block, int duplicates)
-#define GNOGRAD_CUDA_COMPRESSED_ATTENTION                                                          \
-  (int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,         \
-   int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,      \
-   int64_t stride, double scale, int causal, int64_t q_offset)
-#define GNOGRAD_CUDA_WINDOW_ATTENTION                                                              \
-  (int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,         \
-   int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,     \
-   double scale, int causal, int64_t q_offset)
 
-#define GNOGRAD_CUDA_SPARSE_ATTENTION(type)                                                        \
-  GNOGRAD_CUDA_FACE(selected_attention_forward, type,                                \
-                                  GNOGRAD_CUDA_SELECTED_ATTENTION, const void *q, const void *k,   \
-                                  const void *v, const void *slot_gate, void *out, void *lse)      \
-  GNOGRAD_CUDA_FACE(                                                                 \
-      selected_attention_vjp, type, GNOGRAD_CUDA_SELECTED_ATTENTION, const void *cotangent,        \
-      const void *q, const void *k, const void *v, const void *slot_gate, const void *out,         \
-      const void *lse, void *grad_q, void *grad_k, void *grad_v, void *grad_slot_gate)             \
-  GNOGRAD_CUDA_FACE(                                                                 \
-      selected_attention_jvp, type, GNOGRAD_CUDA_SELECTED_ATTENTION, const void *q, const void *k, \
-      const void *v, const void *slot_gate, const void *q_tangent, const void *k_tangent,          \
-      const void *v_tangent, const void *slot_gate_tangent, void *out_tangent)                     \
-  GNOGRAD_CUDA_FACE(                                                                 \
-      selected_attention_hvp, type, GNOGRAD_CUDA_SELECTED_ATTENTION, const void *cotangent,        \
-      const void *q, const void *k, const void *v, const void *slot_gate, const void *q_tangent,   \
-      const void *k_tangent, const void *v_tangent, const void *slot_gate_tangent,                 \
-      void *grad_q_tangent, void *grad_k_tangent, void *grad_v_tangent,                            \
-      void *grad_slot_gate_tangent)                                                                \
-  GNOGRAD_CUDA_FACE(compressed_attention_forward, type,                              \
-                                  GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *q, const void *k, \
-                                  const void *v, void *out, void *lse)                             \
-  GNOGRAD_CUDA_FACE(                                                                 \
-      compressed_attention_vjp, type, GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *cotangent,    \
-      const void *lse_cotangent, const void *q, const void *k, const void *v, const void *out,     \
-      const void *lse, void *grad_q, void *grad_k, void *grad_v)                                   \
-  GNOGRAD_CUDA_FACE(                                                                 \
-      compressed_attention_jvp, type, GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *q,            \
-      const void *k, const void *v, const void *q_tangent, const void *k_tangent,                  \
-      const void *v_tangent, void *out_tangent, void *lse_tangent)                                 \
-  GNOGRAD_CUDA_FACE(                                                                 \
-      compressed_attention_hvp, type, GNOGRAD_CUDA_COMPRESSED_ATTENTION, const void *cotangent,    \
-      const void *lse_cotangent, const void *q, const void *k, const void *v,                      \
-      const void *q_tangent, const void *k_tangent, const void *v_tangent, void *grad_q_tangent,   \
-      void *grad_k_tangent, void *grad_v_tangent)                                                  \
-  GNOGRAD_CUDA_FACE(window_attention_forward, type, GNOGRAD_CUDA_WINDOW_ATTENTION,   \
-                                  const void *q, const void *k, const void *v, void *out,          \
-                                  void *lse)                                                       \
-  GNOGRAD_CUDA_FACE(window_attention_vjp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
-                                  const void *cotangent, const void *q, const void *k,             \
-                                  const void *v, const void *out, const void *lse, void *grad_q,   \
-                                  void *grad_k, void *grad_v)                                      \
-  GNOGRAD_CUDA_FACE(window_attention_jvp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
-                                  const void *q, const void *k, const void *v,                     \
-                                  const void *q_tangent, const void *k_tangent,                    \
-                                  const void *v_tangent, void *out_tangent)                        \
-  GNOGRAD_CUDA_FACE(window_attention_hvp, type, GNOGRAD_CUDA_WINDOW_ATTENTION,       \
-                                  const void *cotangent, const void *q, const void *k,             \
-                                  const void *v, const void *q_tangent, const void *k_tangent,     \
-                                  const void *v_tangent, void *grad_q_tangent,                     \
-                                  void *grad_k_tangent, void *grad_v_tangent)
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_forward_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_forward_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences,
+    const int32_t *block_index, /* [(n_queries+query_block-1)//query_block, n_heads, n_slots] */
+    const int64_t *cu_q,        /* [n_sequences+1] or null */
+    const int64_t *cu_k,        /* [n_sequences+1] or null */
+    int64_t block_size, double scale, int causal, int64_t q_offset, int64_t query_block,
+    int duplicates,
+    const void *q,              /* [n_queries, n_query_heads, d_k] */
+    const void *k,              /* [n_keys, n_heads, d_k] */
+    const void *v,              /* [n_keys, n_heads, d_v] */
+    const void *slot_gate,      /* [n_queries, n_heads, n_slots] or null */
+    void *out,                  /* [n_queries, n_query_heads, d_v] */
+    void *lse,                  /* real [n_queries, n_query_heads] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_vjp_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_vjp_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates,
+    const void *cotangent, /* [n_queries, n_query_heads, d_v] */
+    const void *q, const void *k, const void *v, const void *slot_gate, const void *out,
+    const void *lse,
+    void *grad_q,          /* [n_queries, n_query_heads, d_k] or null */
+    void *grad_k,          /* [n_keys, n_heads, d_k] or null */
+    void *grad_v,          /* [n_keys, n_heads, d_v] or null */
+    void *grad_slot_gate,  /* [n_queries, n_heads, n_slots] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_jvp_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_jvp_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *q, const void *k,
+    const void *v, const void *slot_gate,
+    const void *t_q,         /* [n_queries, n_query_heads, d_k] or null */
+    const void *t_k,         /* [n_keys, n_heads, d_k] or null */
+    const void *t_v,         /* [n_keys, n_heads, d_v] or null */
+    const void *t_slot_gate, /* [n_queries, n_heads, n_slots] or null */
+    void *t_out,             /* [n_queries, n_query_heads, d_v] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_hvp_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_hvp_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *slot_gate, const void *t_q, const void *t_k,
+    const void *t_v, const void *t_slot_gate, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_slot_gate, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_forward_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_forward_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *q, const void *k,
+    const void *v, const void *slot_gate, void *out, void *lse, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_vjp_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_vjp_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *slot_gate, const void *out, const void *lse,
+    void *grad_q, void *grad_k, void *grad_v, void *grad_slot_gate, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_jvp_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_jvp_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *q, const void *k,
+    const void *v, const void *slot_gate, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_slot_gate, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_hvp_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_hvp_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *slot_gate, const void *t_q, const void *t_k,
+    const void *t_v, const void *t_slot_gate, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_slot_gate, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_forward_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_forward_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *q, const void *k,
+    const void *v, const void *slot_gate, void *out, void *lse, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_vjp_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_vjp_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *slot_gate, const void *out, const void *lse,
+    void *grad_q, void *grad_k, void *grad_v, void *grad_slot_gate, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_jvp_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_jvp_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *q, const void *k,
+    const void *v, const void *slot_gate, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_slot_gate, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_hvp_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_hvp_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *slot_gate, const void *t_q, const void *t_k,
+    const void *t_v, const void *t_slot_gate, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_slot_gate, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_forward_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_forward_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *q, const void *k,
+    const void *v, const void *slot_gate, void *out, void *lse, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_vjp_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_vjp_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *slot_gate, const void *out, const void *lse,
+    void *grad_q, void *grad_k, void *grad_v, void *grad_slot_gate, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_jvp_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_jvp_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *q, const void *k,
+    const void *v, const void *slot_gate, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_slot_gate, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_hvp_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_hvp_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *slot_gate, const void *t_q, const void *t_k,
+    const void *t_v, const void *t_slot_gate, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_slot_gate, void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_forward_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_forward_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const int64_t *cu_q, /* [n_sequences+1] or null */
+    const int64_t *cu_k, /* [n_sequences+1] or null */
+    int64_t block, int64_t stride, double scale, int causal, int64_t q_offset,
+    const void *q,       /* [n_queries, n_query_heads, d_k] */
+    const void *k,       /* [n_keys, n_heads, d_k] */
+    const void *v,       /* [n_keys, n_heads, d_v] */
+    void *out,           /* [n_queries, n_query_heads, d_v] */
+    void *lse,           /* real [n_queries, n_query_heads] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_vjp_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_vjp_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset,
+    const void *c_out, /* [n_queries, n_query_heads, d_v] or null */
+    const void *c_lse, /* real [n_queries, n_query_heads] or null */
+    const void *q, const void *k, const void *v, const void *out, const void *lse,
+    void *grad_q,      /* [n_queries, n_query_heads, d_k] or null */
+    void *grad_k,      /* [n_keys, n_heads, d_k] or null */
+    void *grad_v,      /* [n_keys, n_heads, d_v] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_jvp_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_jvp_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v,
+    const void *t_q, /* [n_queries, n_query_heads, d_k] or null */
+    const void *t_k, /* [n_keys, n_heads, d_k] or null */
+    const void *t_v, /* [n_keys, n_heads, d_v] or null */
+    void *t_out,     /* [n_queries, n_query_heads, d_v] */
+    void *t_lse,     /* real [n_queries, n_query_heads] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_hvp_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_hvp_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *c_out,
+    const void *c_lse, const void *q, const void *k, const void *v, const void *t_q,
+    const void *t_k, const void *t_v, void *grad_q, void *grad_k, void *grad_v, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_forward_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_forward_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_vjp_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_vjp_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *c_out,
+    const void *c_lse, const void *q, const void *k, const void *v, const void *out,
+    const void *lse, void *grad_q, void *grad_k, void *grad_v, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_jvp_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_jvp_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *t_q, const void *t_k, const void *t_v, void *t_out, void *t_lse,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_hvp_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_hvp_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *c_out,
+    const void *c_lse, const void *q, const void *k, const void *v, const void *t_q,
+    const void *t_k, const void *t_v, void *grad_q, void *grad_k, void *grad_v, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_forward_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_forward_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_vjp_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_vjp_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *c_out,
+    const void *c_lse, const void *q, const void *k, const void *v, const void *out,
+    const void *lse, void *grad_q, void *grad_k, void *grad_v, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_jvp_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_jvp_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *t_q, const void *t_k, const void *t_v, void *t_out, void *t_lse,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_hvp_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_hvp_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *c_out,
+    const void *c_lse, const void *q, const void *k, const void *v, const void *t_q,
+    const void *t_k, const void *t_v, void *grad_q, void *grad_k, void *grad_v, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_forward_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_forward_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_vjp_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_vjp_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *c_out,
+    const void *c_lse, const void *q, const void *k, const void *v, const void *out,
+    const void *lse, void *grad_q, void *grad_k, void *grad_v, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_jvp_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_jvp_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *t_q, const void *t_k, const void *t_v, void *t_out, void *t_lse,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compressed_attention_hvp_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_hvp_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t block,
+    int64_t stride, double scale, int causal, int64_t q_offset, const void *c_out,
+    const void *c_lse, const void *q, const void *k, const void *v, const void *t_q,
+    const void *t_k, const void *t_v, void *grad_q, void *grad_k, void *grad_v, void *workspace,
+    size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const int64_t *cu_q, /* [n_sequences+1] or null */
+    const int64_t *cu_k, /* [n_sequences+1] or null */
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const void *q,       /* [n_queries, n_query_heads, d_k] */
+    const void *k,       /* [n_keys, n_heads, d_k] */
+    const void *v,       /* [n_keys, n_heads, d_v] */
+    void *out,           /* [n_queries, n_query_heads, d_v] */
+    void *lse,           /* real [n_queries, n_query_heads] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset,
+    const void *cotangent, /* [n_queries, n_query_heads, d_v] */
+    const void *q, const void *k, const void *v, const void *out, const void *lse,
+    void *grad_q,          /* [n_queries, n_query_heads, d_k] or null */
+    void *grad_k,          /* [n_keys, n_heads, d_k] or null */
+    void *grad_v,          /* [n_keys, n_heads, d_v] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
+    const void *t_q, /* [n_queries, n_query_heads, d_k] or null */
+    const void *t_k, /* [n_keys, n_heads, d_k] or null */
+    const void *t_v, /* [n_keys, n_heads, d_v] or null */
+    void *t_out,     /* [n_queries, n_query_heads, d_v] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
+    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
+    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
+    void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
+    const void *v, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
+    const void *t_q, const void *t_k, const void *t_v, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
+    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
+    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
+    void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
+    const void *v, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
+    const void *t_q, const void *t_k, const void *t_v, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
+    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
+    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
+    void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
+    const void *v, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
+    const void *t_q, const void *t_k, const void *t_v, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset);
+GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
+    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
+    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
+    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
 
 /* compress: out [n_compressed, n_heads, n_features], sum over i < block of w_i x_{c stride + i}, of
  * the tokens x [n_tokens, n_heads, n_features] of every sequence, borders cu [n_sequences+1] or
@@ -336,31 +1581,194 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * keys k [n_compressed, n_heads, d_k] of n_keys tokens, whose borders are cu_k, and lse of
  * compressed_attention; at most 1024 slots. Rules and order are those of the CPU.
  */
-#define GNOGRAD_CUDA_COMPRESS                                                                     \
-  (int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu, \
-   int64_t block, int64_t stride, int64_t n_compressed)
-#define GNOGRAD_CUDA_SELECT_BLOCKS                                                                \
-  (int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads,                \
-   int64_t n_heads, int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q,       \
-   const int64_t *cu_k, int64_t block, int64_t stride, int64_t block_size, double scale,          \
-   int causal, int64_t q_offset, int64_t query_block, int64_t first_blocks, int64_t local_blocks, \
-   int exclude_own)
-#define GNOGRAD_CUDA_COMPRESSION(type)                                                            \
-  GNOGRAD_CUDA_FACE(compress_forward, type, GNOGRAD_CUDA_COMPRESS, const void *x,   \
-                                  const void *w, void *out)                                       \
-  GNOGRAD_CUDA_FACE(compress_vjp, type, GNOGRAD_CUDA_COMPRESS,                      \
-                                  const void *cotangent, const void *x, const void *w,            \
-                                  void *grad_x, void *grad_w)                                     \
-  GNOGRAD_CUDA_FACE(compress_jvp, type, GNOGRAD_CUDA_COMPRESS, const void *x,       \
-                                  const void *w, const void *x_tangent, const void *w_tangent,    \
-                                  void *out_tangent)                                              \
-  GNOGRAD_CUDA_FACE(compress_hvp, type, GNOGRAD_CUDA_COMPRESS,                      \
-                                  const void *cotangent, const void *x, const void *w,            \
-                                  const void *x_tangent, const void *w_tangent,                   \
-                                  void *grad_x_tangent, void *grad_w_tangent)                     \
-  GNOGRAD_CUDA_FACE(select_blocks_forward, type, GNOGRAD_CUDA_SELECT_BLOCKS,        \
-                                  const void *q, const void *k, const void *lse,                  \
-                                  int32_t *block_index)
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_forward_workspace_bytes_f32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_forward_f32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,
+    const int64_t *cu, /* [n_sequences+1] or null */
+    int64_t block, int64_t stride, int64_t n_compressed,
+    const void *x,     /* [n_tokens, n_heads, n_features] */
+    const void *w,     /* [block, n_heads] */
+    void *out,         /* [n_compressed, n_heads, n_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_vjp_workspace_bytes_f32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_vjp_f32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed,
+    const void *cotangent, /* [n_compressed, n_heads, n_features] */
+    const void *x, const void *w,
+    void *grad_x,          /* [n_tokens, n_heads, n_features] or null */
+    void *grad_w,          /* [block, n_heads] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_jvp_workspace_bytes_f32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_jvp_f32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *x, const void *w,
+    const void *t_x, /* [n_tokens, n_heads, n_features] or null */
+    const void *t_w, /* [block, n_heads] or null */
+    void *t_out,     /* [n_compressed, n_heads, n_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_hvp_workspace_bytes_f32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_hvp_f32(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *cotangent, const void *x,
+    const void *w, const void *t_x, const void *t_w, void *grad_x, void *grad_w, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_forward_workspace_bytes_f64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_forward_f64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *x, const void *w, void *out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_vjp_workspace_bytes_f64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_vjp_f64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *cotangent, const void *x,
+    const void *w, void *grad_x, void *grad_w, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_jvp_workspace_bytes_f64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_jvp_f64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *x, const void *w,
+    const void *t_x, const void *t_w, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_hvp_workspace_bytes_f64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_hvp_f64(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *cotangent, const void *x,
+    const void *w, const void *t_x, const void *t_w, void *grad_x, void *grad_w, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_forward_workspace_bytes_f16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_forward_f16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *x, const void *w, void *out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_vjp_workspace_bytes_f16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_vjp_f16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *cotangent, const void *x,
+    const void *w, void *grad_x, void *grad_w, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_jvp_workspace_bytes_f16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_jvp_f16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *x, const void *w,
+    const void *t_x, const void *t_w, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_hvp_workspace_bytes_f16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_hvp_f16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *cotangent, const void *x,
+    const void *w, const void *t_x, const void *t_w, void *grad_x, void *grad_w, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_forward_workspace_bytes_bf16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_forward_bf16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *x, const void *w, void *out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_vjp_workspace_bytes_bf16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_vjp_bf16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *cotangent, const void *x,
+    const void *w, void *grad_x, void *grad_w, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_jvp_workspace_bytes_bf16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_jvp_bf16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *x, const void *w,
+    const void *t_x, const void *t_w, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_compress_hvp_workspace_bytes_bf16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed);
+GNOGRAD_CUDA_API int gnograd_cuda_compress_hvp_bf16(
+    int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences, const int64_t *cu,
+    int64_t block, int64_t stride, int64_t n_compressed, const void *cotangent, const void *x,
+    const void *w, const void *t_x, const void *t_w, void *grad_x, void *grad_w, void *workspace,
+    size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_select_blocks_forward_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, int64_t block_size, double scale, int causal, int64_t q_offset,
+    int64_t query_block, int64_t first_blocks, int64_t local_blocks, int exclude_own);
+GNOGRAD_CUDA_API int gnograd_cuda_select_blocks_forward_f32(
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t n_slots, int64_t n_sequences,
+    const int64_t *cu_q,  /* [n_sequences+1] or null */
+    const int64_t *cu_k,  /* [n_sequences+1] or null */
+    int64_t block, int64_t stride, int64_t block_size, double scale, int causal, int64_t q_offset,
+    int64_t query_block, int64_t first_blocks, int64_t local_blocks, int exclude_own,
+    const void *q,        /* [n_queries, n_query_heads, d_k] */
+    const void *k,        /* [n_compressed, n_heads, d_k] */
+    const void *lse,      /* real [n_queries, n_query_heads] */
+    int32_t *block_index, /* [(n_queries+query_block-1)//query_block, n_heads, n_slots] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_select_blocks_forward_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, int64_t block_size, double scale, int causal, int64_t q_offset,
+    int64_t query_block, int64_t first_blocks, int64_t local_blocks, int exclude_own);
+GNOGRAD_CUDA_API int gnograd_cuda_select_blocks_forward_f64(
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, int64_t block_size, double scale, int causal, int64_t q_offset,
+    int64_t query_block, int64_t first_blocks, int64_t local_blocks, int exclude_own, const void *q,
+    const void *k, const void *lse, int32_t *block_index, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_select_blocks_forward_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, int64_t block_size, double scale, int causal, int64_t q_offset,
+    int64_t query_block, int64_t first_blocks, int64_t local_blocks, int exclude_own);
+GNOGRAD_CUDA_API int gnograd_cuda_select_blocks_forward_f16(
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, int64_t block_size, double scale, int causal, int64_t q_offset,
+    int64_t query_block, int64_t first_blocks, int64_t local_blocks, int exclude_own, const void *q,
+    const void *k, const void *lse, int32_t *block_index, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_select_blocks_forward_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, int64_t block_size, double scale, int causal, int64_t q_offset,
+    int64_t query_block, int64_t first_blocks, int64_t local_blocks, int exclude_own);
+GNOGRAD_CUDA_API int gnograd_cuda_select_blocks_forward_bf16(
+    int64_t n_queries, int64_t n_compressed, int64_t n_keys, int64_t n_query_heads, int64_t n_heads,
+    int64_t d_k, int64_t n_slots, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t block, int64_t stride, int64_t block_size, double scale, int causal, int64_t q_offset,
+    int64_t query_block, int64_t first_blocks, int64_t local_blocks, int exclude_own, const void *q,
+    const void *k, const void *lse, int32_t *block_index, void *workspace, size_t workspace_bytes,
+    void *stream);
 
 /* nsa_selected_attention: selected_attention in the shape of Ascend's operator, whose limits
  * gnograd_nsa_selected_attention_get_workspace_size_r32 checks (it reads no array on a device).
@@ -368,25 +1776,123 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * causal. lse = softmax_max + ln(softmax_sum), each real [n_queries, n_query_heads, 8], one value 8
  * times; -infinity and 0 where a query sees no key. cu_q and cu_k as above: with the leading 0.
  */
-#define GNOGRAD_CUDA_NSA_SELECTED_ATTENTION                                                        \
-  (int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,         \
-   int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,             \
-   const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count, \
-   int sparse_mode)
-#define GNOGRAD_CUDA_ASCEND(type)                                                                  \
-  GNOGRAD_CUDA_FACE(nsa_selected_attention_forward, type, GNOGRAD_CUDA_NSA_SELECTED_ATTENTION,     \
-                    const void *query, const void *key, const void *value, void *attention_out,    \
-                    void *softmax_max, void *softmax_sum)                                          \
-  GNOGRAD_CUDA_FACE(nsa_selected_attention_vjp, type, GNOGRAD_CUDA_NSA_SELECTED_ATTENTION,         \
-                    const void *attention_out_grad, const void *query, const void *key,            \
-                    const void *value, const void *attention_out, const void *softmax_max,         \
-                    const void *softmax_sum, void *dq, void *dk, void *dv)
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_nsa_selected_attention_forward_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode);
+GNOGRAD_CUDA_API int gnograd_cuda_nsa_selected_attention_forward_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences,
+    const int32_t *topk_indices, /* [n_queries, n_heads, select_block_count] */
+    const int64_t *cu_q,         /* [n_sequences+1] or null */
+    const int64_t *cu_k,         /* [n_sequences+1] or null */
+    double scale_value, int64_t select_block_size, int64_t select_block_count, int sparse_mode,
+    const void *query,           /* [n_queries, n_query_heads, d_k] */
+    const void *key,             /* [n_keys, n_heads, d_k] */
+    const void *value,           /* [n_keys, n_heads, d_v] */
+    void *attention_out,         /* [n_queries, n_query_heads, d_v] */
+    void *softmax_max,           /* [n_queries, n_query_heads, 8] */
+    void *softmax_sum,           /* [n_queries, n_query_heads, 8] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nsa_selected_attention_vjp_workspace_bytes_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode);
+GNOGRAD_CUDA_API int gnograd_cuda_nsa_selected_attention_vjp_f32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode, const void *attention_out_grad, const void *query, const void *key,
+    const void *value, const void *attention_out, const void *softmax_max, const void *softmax_sum,
+    void *dq, void *dk, void *dv, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nsa_selected_attention_forward_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode);
+GNOGRAD_CUDA_API int gnograd_cuda_nsa_selected_attention_forward_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode, const void *query, const void *key, const void *value, void *attention_out,
+    void *softmax_max, void *softmax_sum, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nsa_selected_attention_vjp_workspace_bytes_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode);
+GNOGRAD_CUDA_API int gnograd_cuda_nsa_selected_attention_vjp_f64(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode, const void *attention_out_grad, const void *query, const void *key,
+    const void *value, const void *attention_out, const void *softmax_max, const void *softmax_sum,
+    void *dq, void *dk, void *dv, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nsa_selected_attention_forward_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode);
+GNOGRAD_CUDA_API int gnograd_cuda_nsa_selected_attention_forward_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode, const void *query, const void *key, const void *value, void *attention_out,
+    void *softmax_max, void *softmax_sum, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nsa_selected_attention_vjp_workspace_bytes_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode);
+GNOGRAD_CUDA_API int gnograd_cuda_nsa_selected_attention_vjp_f16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode, const void *attention_out_grad, const void *query, const void *key,
+    const void *value, const void *attention_out, const void *softmax_max, const void *softmax_sum,
+    void *dq, void *dk, void *dv, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nsa_selected_attention_forward_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode);
+GNOGRAD_CUDA_API int gnograd_cuda_nsa_selected_attention_forward_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode, const void *query, const void *key, const void *value, void *attention_out,
+    void *softmax_max, void *softmax_sum, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nsa_selected_attention_vjp_workspace_bytes_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode);
+GNOGRAD_CUDA_API int gnograd_cuda_nsa_selected_attention_vjp_bf16(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_sequences, const int32_t *topk_indices, const int64_t *cu_q,
+    const int64_t *cu_k, double scale_value, int64_t select_block_size, int64_t select_block_count,
+    int sparse_mode, const void *attention_out_grad, const void *query, const void *key,
+    const void *value, const void *attention_out, const void *softmax_max, const void *softmax_sum,
+    void *dq, void *dk, void *dv, void *workspace, size_t workspace_bytes, void *stream);
 
 /* faults[0]: the first query that names a block which its sequence does not have; faults[1]: the
  * first that names a block twice; -1 where there is none. */
-#define GNOGRAD_CUDA_SPARSE_ATTENTION_CHECK                                                        \
-  GNOGRAD_CUDA_FACE(selected_attention_check, i32, GNOGRAD_CUDA_SELECTED_ATTENTION,                \
-                    int64_t *faults /* [2] */)
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_selected_attention_check_workspace_bytes_i32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates);
+GNOGRAD_CUDA_API int gnograd_cuda_selected_attention_check_i32(
+    int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
+    int64_t d_v, int64_t n_slots, int64_t n_sequences, const int32_t *block_index,
+    const int64_t *cu_q, const int64_t *cu_k, int64_t block_size, double scale, int causal,
+    int64_t q_offset, int64_t query_block, int duplicates,
+    int64_t *faults, /* [2] */
+    void *workspace, size_t workspace_bytes, void *stream);
 
 /* ---- DimeNet++ ----
  *
@@ -396,20 +1902,111 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * x [n_edges], w [n_radial], rbf [n_edges, n_radial], sbf [n_edges, n_spherical*n_radial].
  * n_spherical <= 10, n_radial <= 16, exponent 1 to 100.
  */
-#define GNOGRAD_CUDA_RADIAL_BASIS \
-  (int64_t n_edges, int64_t n_spherical, int64_t n_radial, int exponent)
-#define GNOGRAD_CUDA_BASIS(type)                                                                   \
-  GNOGRAD_CUDA_FACE(radial_basis_forward, type, GNOGRAD_CUDA_RADIAL_BASIS, const void *x,          \
-                    const void *w, void *rbf, void *sbf)                                           \
-  GNOGRAD_CUDA_FACE(radial_basis_vjp, type, GNOGRAD_CUDA_RADIAL_BASIS, const void *grad_rbf,       \
-                    const void *grad_sbf, const void *x, const void *w, void *grad_x,              \
-                    void *grad_w)                                                                  \
-  GNOGRAD_CUDA_FACE(radial_basis_jvp, type, GNOGRAD_CUDA_RADIAL_BASIS, const void *x,              \
-                    const void *w, const void *x_tangent, const void *w_tangent,                   \
-                    void *rbf_tangent, void *sbf_tangent)                                          \
-  GNOGRAD_CUDA_FACE(radial_basis_hvp, type, GNOGRAD_CUDA_RADIAL_BASIS, const void *grad_rbf,       \
-                    const void *grad_sbf, const void *x, const void *w, const void *x_tangent,     \
-                    const void *w_tangent, void *grad_x_tangent, void *grad_w_tangent)
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_forward_workspace_bytes_f32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_forward_f32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent,
+    const void *x, /* [n_edges, 1] */
+    const void *w, /* [n_radial] */
+    void *rbf,     /* [n_edges, n_radial] */
+    void *sbf,     /* [n_edges, n_spherical*n_radial] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_vjp_workspace_bytes_f32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_vjp_f32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent,
+    const void *c_rbf, /* [n_edges, n_radial] or null */
+    const void *c_sbf, /* [n_edges, n_spherical*n_radial] or null */
+    const void *x, const void *w,
+    void *grad_x,      /* [n_edges, 1] or null */
+    void *grad_w,      /* [n_radial] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_jvp_workspace_bytes_f32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_jvp_f32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *x,
+    const void *w,
+    const void *t_x, /* [n_edges, 1] or null */
+    const void *t_w, /* [n_radial] or null */
+    void *t_rbf,     /* [n_edges, n_radial] */
+    void *t_sbf,     /* [n_edges, n_spherical*n_radial] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_hvp_workspace_bytes_f32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_hvp_f32(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *c_rbf,
+    const void *c_sbf, const void *x, const void *w, const void *t_x, const void *t_w, void *grad_x,
+    void *grad_w, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_forward_workspace_bytes_f64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_forward_f64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *x,
+    const void *w, void *rbf, void *sbf, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_vjp_workspace_bytes_f64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_vjp_f64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *c_rbf,
+    const void *c_sbf, const void *x, const void *w, void *grad_x, void *grad_w, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_jvp_workspace_bytes_f64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_jvp_f64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *x,
+    const void *w, const void *t_x, const void *t_w, void *t_rbf, void *t_sbf, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_hvp_workspace_bytes_f64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_hvp_f64(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *c_rbf,
+    const void *c_sbf, const void *x, const void *w, const void *t_x, const void *t_w, void *grad_x,
+    void *grad_w, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_forward_workspace_bytes_f16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_forward_f16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *x,
+    const void *w, void *rbf, void *sbf, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_vjp_workspace_bytes_f16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_vjp_f16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *c_rbf,
+    const void *c_sbf, const void *x, const void *w, void *grad_x, void *grad_w, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_jvp_workspace_bytes_f16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_jvp_f16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *x,
+    const void *w, const void *t_x, const void *t_w, void *t_rbf, void *t_sbf, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_hvp_workspace_bytes_f16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_hvp_f16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *c_rbf,
+    const void *c_sbf, const void *x, const void *w, const void *t_x, const void *t_w, void *grad_x,
+    void *grad_w, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_forward_workspace_bytes_bf16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_forward_bf16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *x,
+    const void *w, void *rbf, void *sbf, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_vjp_workspace_bytes_bf16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_vjp_bf16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *c_rbf,
+    const void *c_sbf, const void *x, const void *w, void *grad_x, void *grad_w, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_jvp_workspace_bytes_bf16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_jvp_bf16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *x,
+    const void *w, const void *t_x, const void *t_w, void *t_rbf, void *t_sbf, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_radial_basis_hvp_workspace_bytes_bf16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent);
+GNOGRAD_CUDA_API int gnograd_cuda_radial_basis_hvp_bf16(
+    int64_t n_edges, int64_t n_spherical, int64_t n_radial, int64_t exponent, const void *c_rbf,
+    const void *c_sbf, const void *x, const void *w, const void *t_x, const void *t_w, void *grad_x,
+    void *grad_w, void *workspace, size_t workspace_bytes, void *stream);
 
 /* agg_edge_to_edge: out[e] = sum over the edges e' = (k -> j) that end where e = (j -> i) starts of
  * embedding[e'] o W2 . (W1^T (rbf[e'] o Y)), as in gnograd.h; the graph's sources and destinations
@@ -420,30 +2017,157 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * exclude: 0 leaves out e' where it is e walked backwards, 1 every e' with k = i, 2 none.
  * Sums are plain FMAs in `real`.
  */
-#define GNOGRAD_CUDA_AGG_EDGE_TO_EDGE                                                            \
-  (const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,        \
-   int64_t n_emb, int exclude)
-#define GNOGRAD_CUDA_EDGE_TO_EDGE(type)                                                            \
-  GNOGRAD_CUDA_FACE(agg_edge_to_edge_forward, type, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                 \
-                    const void *vector, const void *rbf, const void *embedding,                    \
-                    const void *weights, void *out)                                                \
-  GNOGRAD_CUDA_FACE(agg_edge_to_edge_vjp, type, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                     \
-                    const void *cotangent, const void *vector, const void *rbf,                    \
-                    const void *embedding, const void *weights, void *grad_vector, void *grad_rbf, \
-                    void *grad_embedding, void *grad_weights)                                      \
-  GNOGRAD_CUDA_FACE(agg_edge_to_edge_jvp, type, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                     \
-                    const void *vector, const void *rbf, const void *embedding,                    \
-                    const void *weights, const void *vector_tangent, const void *rbf_tangent,      \
-                    const void *embedding_tangent, const void *weights_tangent, void *out_tangent) \
-  GNOGRAD_CUDA_FACE(agg_edge_to_edge_hvp, type, GNOGRAD_CUDA_AGG_EDGE_TO_EDGE,                     \
-                    const void *cotangent, const void *vector, const void *rbf,                    \
-                    const void *embedding, const void *weights, const void *vector_tangent,        \
-                    const void *rbf_tangent, const void *embedding_tangent,                        \
-                    const void *weights_tangent, void *grad_vector_tangent,                        \
-                    void *grad_rbf_tangent, void *grad_embedding_tangent,                          \
-                    void *grad_weights_tangent)
 
-/* ---- all families: a new one is one line here ---- */
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude,
+    const void *vector,    /* [n_edges, 3] */
+    const void *rbf,       /* [n_edges, n_spherical*n_radial] */
+    const void *embedding, /* [n_edges, n_emb] */
+    const void *weights,   /* [n_spherical*n_radial+n_emb, n_mid] */
+    void *out,             /* [n_edges, n_emb] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude,
+    const void *cotangent, /* [n_edges, n_emb] */
+    const void *vector, const void *rbf, const void *embedding, const void *weights,
+    void *grad_vector,     /* [n_edges, 3] or null */
+    void *grad_rbf,        /* [n_edges, n_spherical*n_radial] or null */
+    void *grad_embedding,  /* [n_edges, n_emb] or null */
+    void *grad_weights,    /* [n_spherical*n_radial+n_emb, n_mid] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *vector, const void *rbf, const void *embedding,
+    const void *weights,
+    const void *t_vector,    /* [n_edges, 3] or null */
+    const void *t_rbf,       /* [n_edges, n_spherical*n_radial] or null */
+    const void *t_embedding, /* [n_edges, n_emb] or null */
+    const void *t_weights,   /* [n_spherical*n_radial+n_emb, n_mid] or null */
+    void *t_out,             /* [n_edges, n_emb] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *cotangent, const void *vector, const void *rbf,
+    const void *embedding, const void *weights, const void *t_vector, const void *t_rbf,
+    const void *t_embedding, const void *t_weights, void *grad_vector, void *grad_rbf,
+    void *grad_embedding, void *grad_weights, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *vector, const void *rbf, const void *embedding,
+    const void *weights, void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *cotangent, const void *vector, const void *rbf,
+    const void *embedding, const void *weights, void *grad_vector, void *grad_rbf,
+    void *grad_embedding, void *grad_weights, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *vector, const void *rbf, const void *embedding,
+    const void *weights, const void *t_vector, const void *t_rbf, const void *t_embedding,
+    const void *t_weights, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *cotangent, const void *vector, const void *rbf,
+    const void *embedding, const void *weights, const void *t_vector, const void *t_rbf,
+    const void *t_embedding, const void *t_weights, void *grad_vector, void *grad_rbf,
+    void *grad_embedding, void *grad_weights, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *vector, const void *rbf, const void *embedding,
+    const void *weights, void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *cotangent, const void *vector, const void *rbf,
+    const void *embedding, const void *weights, void *grad_vector, void *grad_rbf,
+    void *grad_embedding, void *grad_weights, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *vector, const void *rbf, const void *embedding,
+    const void *weights, const void *t_vector, const void *t_rbf, const void *t_embedding,
+    const void *t_weights, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *cotangent, const void *vector, const void *rbf,
+    const void *embedding, const void *weights, const void *t_vector, const void *t_rbf,
+    const void *t_embedding, const void *t_weights, void *grad_vector, void *grad_rbf,
+    void *grad_embedding, void *grad_weights, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *vector, const void *rbf, const void *embedding,
+    const void *weights, void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *cotangent, const void *vector, const void *rbf,
+    const void *embedding, const void *weights, void *grad_vector, void *grad_rbf,
+    void *grad_embedding, void *grad_weights, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *vector, const void *rbf, const void *embedding,
+    const void *weights, const void *t_vector, const void *t_rbf, const void *t_embedding,
+    const void *t_weights, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_edge_to_edge_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_spherical, int64_t n_radial, int64_t n_mid,
+    int64_t n_emb, int exclude, const void *cotangent, const void *vector, const void *rbf,
+    const void *embedding, const void *weights, const void *t_vector, const void *t_rbf,
+    const void *t_embedding, const void *t_weights, void *grad_vector, void *grad_rbf,
+    void *grad_embedding, void *grad_weights, void *workspace, size_t workspace_bytes,
+    void *stream);
 
 /* ---- graph neural operators, for f32 and f64 ----
  *
@@ -458,134 +2182,674 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * activation: relu 0, gelu 1, silu 2, tanh 3, sin 4, identity 5; reduction: sum 0, mean 1;
  * kernel: full 0, diagonal 1. The order of arguments is that of gnograd.h.
  */
-#define GNOGRAD_CUDA_GNO_KERNEL                                                                   \
-  (int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation)
-#define GNOGRAD_CUDA_GNO_AGGREGATE \
-  (const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction)
-#define GNOGRAD_CUDA_GNO \
-  (const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation, int reduction,       \
-   int kernel)
-#define GNOGRAD_CUDA_GNO_CONTRACT \
-  (const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction, int kernel)
 
-#define GNOGRAD_CUDA_GRAPH_OPERATORS(type)                                                        \
-  GNOGRAD_CUDA_FACE(                                                                           \
-      gno_kernel_forward, type, GNOGRAD_CUDA_GNO_KERNEL, const void *coords,    \
-      const void *u, const void *b_u, const void *v, const void *b_v, void *kappa)                \
-  GNOGRAD_CUDA_FACE(                                                                           \
-      gno_kernel_vjp, type, GNOGRAD_CUDA_GNO_KERNEL, const void *cotangent,     \
-      const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,         \
-      void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v)              \
-  GNOGRAD_CUDA_FACE(                                                                           \
-      gno_kernel_jvp, type, GNOGRAD_CUDA_GNO_KERNEL, const void *coords,        \
-      const void *u, const void *b_u, const void *v, const void *b_v, const void *coords_tangent, \
-      const void *u_tangent, const void *b_u_tangent, const void *v_tangent,                      \
-      const void *b_v_tangent, void *kappa_tangent)                                               \
-  GNOGRAD_CUDA_FACE(                                                                           \
-      gno_kernel_hvp, type, GNOGRAD_CUDA_GNO_KERNEL, const void *cotangent,     \
-      const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,         \
-      const void *coords_tangent, const void *u_tangent, const void *b_u_tangent,                 \
-      const void *v_tangent, const void *b_v_tangent, void *grad_coords_tangent,                  \
-      void *grad_u_tangent, void *grad_b_u_tangent, void *grad_v_tangent, void *grad_b_v_tangent) \
-  GNOGRAD_CUDA_FACE(gno_aggregate_forward, type, GNOGRAD_CUDA_GNO_AGGREGATE, const void *h,       \
-                    const void *kappa, void *out)                                                 \
-  GNOGRAD_CUDA_FACE(gno_aggregate_vjp, type, GNOGRAD_CUDA_GNO_AGGREGATE, const void *cotangent,   \
-                    const void *h, const void *kappa, void *grad_h, void *grad_kappa)             \
-  GNOGRAD_CUDA_FACE(gno_aggregate_jvp, type, GNOGRAD_CUDA_GNO_AGGREGATE, const void *h,           \
-                    const void *kappa, const void *h_tangent, const void *kappa_tangent,          \
-                    void *out_tangent)                                                            \
-  GNOGRAD_CUDA_FACE(gno_aggregate_hvp, type, GNOGRAD_CUDA_GNO_AGGREGATE, const void *cotangent,   \
-                    const void *h, const void *kappa, const void *h_tangent,                      \
-                    const void *kappa_tangent, void *grad_h_tangent, void *grad_kappa_tangent)    \
-  GNOGRAD_CUDA_FACE(gno_forward, type, GNOGRAD_CUDA_GNO, const void *h, const void *coords,       \
-                    const void *u, const void *b_u, const void *v, const void *b_v,               \
-                    const void *edge_weight, void *out)                                           \
-  GNOGRAD_CUDA_FACE(gno_vjp, type, GNOGRAD_CUDA_GNO, const void *cotangent, const void *h,        \
-                    const void *coords, const void *u, const void *b_u, const void *v,            \
-                    const void *b_v, const void *edge_weight, void *grad_h, void *grad_coords,    \
-                    void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v,                   \
-                    void *grad_edge_weight)                                                       \
-  GNOGRAD_CUDA_FACE(gno_jvp, type, GNOGRAD_CUDA_GNO, const void *h, const void *coords,           \
-                    const void *u, const void *b_u, const void *v, const void *b_v,               \
-                    const void *edge_weight, const void *h_tangent, const void *coords_tangent,   \
-                    const void *u_tangent, const void *b_u_tangent, const void *v_tangent,        \
-                    const void *b_v_tangent, const void *edge_weight_tangent, void *out_tangent)  \
-  GNOGRAD_CUDA_FACE(gno_hvp, type, GNOGRAD_CUDA_GNO, const void *cotangent, const void *h,        \
-                    const void *coords, const void *u, const void *b_u, const void *v,            \
-                    const void *b_v, const void *edge_weight, const void *h_tangent,              \
-                    const void *coords_tangent, const void *u_tangent, const void *b_u_tangent,   \
-                    const void *v_tangent, const void *b_v_tangent,                               \
-                    const void *edge_weight_tangent, void *grad_h_tangent,                        \
-                    void *grad_coords_tangent, void *grad_u_tangent, void *grad_b_u_tangent,      \
-                    void *grad_v_tangent, void *grad_b_v_tangent, void *grad_edge_weight_tangent) \
-  GNOGRAD_CUDA_FACE(gno_contract_forward, type, GNOGRAD_CUDA_GNO_CONTRACT, const void *h,         \
-                    const void *hid, const void *v, const void *b_v, const void *edge_weight,     \
-                    void *out)                                                                    \
-  GNOGRAD_CUDA_FACE(gno_contract_vjp, type, GNOGRAD_CUDA_GNO_CONTRACT, const void *cotangent,     \
-                    const void *h, const void *hid, const void *v, const void *b_v,               \
-                    const void *edge_weight, void *grad_h, void *grad_hid, void *grad_v,          \
-                    void *grad_b_v, void *grad_edge_weight)                                       \
-  GNOGRAD_CUDA_FACE(gno_contract_jvp, type, GNOGRAD_CUDA_GNO_CONTRACT, const void *h,             \
-                    const void *hid, const void *v, const void *b_v, const void *edge_weight,     \
-                    const void *h_tangent, const void *hid_tangent, const void *v_tangent,        \
-                    const void *b_v_tangent, const void *edge_weight_tangent, void *out_tangent)  \
-  GNOGRAD_CUDA_FACE(gno_contract_hvp, type, GNOGRAD_CUDA_GNO_CONTRACT, const void *cotangent,     \
-                    const void *h, const void *hid, const void *v, const void *b_v,               \
-                    const void *edge_weight, const void *h_tangent, const void *hid_tangent,      \
-                    const void *v_tangent, const void *b_v_tangent,                               \
-                    const void *edge_weight_tangent, void *grad_h_tangent,                        \
-                    void *grad_hid_tangent, void *grad_v_tangent, void *grad_b_v_tangent,         \
-                    void *grad_edge_weight_tangent)
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel,
+    const void *h,           /* [n_src, f_in] or null */
+    const void *coords,      /* [n_edges, d] */
+    const void *u,           /* [d, n_hidden] */
+    const void *b_u,         /* [n_hidden] */
+    const void *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
+    const void *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
+    const void *edge_weight, /* [n_edges] or null */
+    void *out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel,
+    const void *cotangent,  /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const void *h, const void *coords, const void *u, const void *b_u, const void *v,
+    const void *b_v, const void *edge_weight,
+    void *grad_h,           /* [n_src, f_in] or null */
+    void *grad_coords,      /* [n_edges, d] or null */
+    void *grad_u,           /* [d, n_hidden] or null */
+    void *grad_b_u,         /* [n_hidden] or null */
+    void *grad_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
+    void *grad_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    void *grad_edge_weight, /* [n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
+    const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    const void *t_h,           /* [n_src, f_in] or null */
+    const void *t_coords,      /* [n_edges, d] or null */
+    const void *t_u,           /* [d, n_hidden] or null */
+    const void *t_b_u,         /* [n_hidden] or null */
+    const void *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
+    const void *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    const void *t_edge_weight, /* [n_edges] or null */
+    void *t_out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
+    const void *edge_weight, const void *t_h, const void *t_coords, const void *t_u,
+    const void *t_b_u, const void *t_v, const void *t_b_v, const void *t_edge_weight, void *grad_h,
+    void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v,
+    void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
+    const void *b_u, const void *v, const void *b_v, const void *edge_weight, void *out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
+    const void *edge_weight, void *grad_h, void *grad_coords, void *grad_u, void *grad_b_u,
+    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
+    const void *b_u, const void *v, const void *b_v, const void *edge_weight, const void *t_h,
+    const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
+    const void *edge_weight, const void *t_h, const void *t_coords, const void *t_u,
+    const void *t_b_u, const void *t_v, const void *t_b_v, const void *t_edge_weight, void *grad_h,
+    void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v,
+    void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel,
+    const void *h,           /* [n_src, f_in] or null */
+    const void *hid,         /* [n_edges, n_hidden] */
+    const void *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
+    const void *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
+    const void *edge_weight, /* [n_edges] or null */
+    void *out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel,
+    const void *cotangent,  /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const void *h, const void *hid, const void *v, const void *b_v, const void *edge_weight,
+    void *grad_h,           /* [n_src, f_in] or null */
+    void *grad_hid,         /* [n_edges, n_hidden] or null */
+    void *grad_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
+    void *grad_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    void *grad_edge_weight, /* [n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const void *edge_weight,
+    const void *t_h,           /* [n_src, f_in] or null */
+    const void *t_hid,         /* [n_edges, n_hidden] or null */
+    const void *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
+    const void *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    const void *t_edge_weight, /* [n_edges] or null */
+    void *t_out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const void *b_v, const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v,
+    const void *t_b_v, const void *t_edge_weight, void *grad_h, void *grad_hid, void *grad_v,
+    void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const void *edge_weight, void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const void *b_v, const void *edge_weight, void *grad_h, void *grad_hid, void *grad_v,
+    void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
+    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const void *b_v, const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v,
+    const void *t_b_v, const void *t_edge_weight, void *grad_h, void *grad_hid, void *grad_v,
+    void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_forward_workspace_bytes_f32(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_forward_f32(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *coords, /* [n_edges, d] */
+    const void *u,      /* [d, n_hidden] */
+    const void *b_u,    /* [n_hidden] */
+    const void *v,      /* [n_hidden, f_in, f_out] */
+    const void *b_v,    /* [f_in, f_out] */
+    void *kappa,        /* [n_edges, f_in, f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_vjp_workspace_bytes_f32(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_vjp_f32(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *cotangent, /* [n_edges, f_in, f_out] */
+    const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
+    void *grad_coords,     /* [n_edges, d] or null */
+    void *grad_u,          /* [d, n_hidden] or null */
+    void *grad_b_u,        /* [n_hidden] or null */
+    void *grad_v,          /* [n_hidden, f_in, f_out] or null */
+    void *grad_b_v,        /* [f_in, f_out] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_jvp_workspace_bytes_f32(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_jvp_f32(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
+    const void *t_coords, /* [n_edges, d] or null */
+    const void *t_u,      /* [d, n_hidden] or null */
+    const void *t_b_u,    /* [n_hidden] or null */
+    const void *t_v,      /* [n_hidden, f_in, f_out] or null */
+    const void *t_b_v,    /* [f_in, f_out] or null */
+    void *t_kappa,        /* [n_edges, f_in, f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_hvp_workspace_bytes_f32(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_hvp_f32(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *cotangent, const void *coords, const void *u, const void *b_u, const void *v,
+    const void *b_v, const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v,
+    const void *t_b_v, void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v,
+    void *grad_b_v, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_forward_workspace_bytes_f64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_forward_f64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *coords, const void *u, const void *b_u, const void *v, const void *b_v, void *kappa,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_vjp_workspace_bytes_f64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_vjp_f64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *cotangent, const void *coords, const void *u, const void *b_u, const void *v,
+    const void *b_v, void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_jvp_workspace_bytes_f64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_jvp_f64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
+    const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v, const void *t_b_v,
+    void *t_kappa, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_hvp_workspace_bytes_f64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_hvp_f64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *cotangent, const void *coords, const void *u, const void *b_u, const void *v,
+    const void *b_v, const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v,
+    const void *t_b_v, void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v,
+    void *grad_b_v, void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction,
+    const void *h,     /* [n_src, f_in] */
+    const void *kappa, /* [n_edges, f_in, f_out] */
+    void *out,         /* [n_dst, f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction,
+    const void *cotangent, /* [n_dst, f_out] */
+    const void *h, const void *kappa,
+    void *grad_h,          /* [n_src, f_in] or null */
+    void *grad_kappa,      /* [n_edges, f_in, f_out] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction, const void *h,
+    const void *kappa,
+    const void *t_h,     /* [n_src, f_in] or null */
+    const void *t_kappa, /* [n_edges, f_in, f_out] or null */
+    void *t_out,         /* [n_dst, f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction,
+    const void *cotangent, const void *h, const void *kappa, const void *t_h, const void *t_kappa,
+    void *grad_h, void *grad_kappa, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction, const void *h,
+    const void *kappa, void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction,
+    const void *cotangent, const void *h, const void *kappa, void *grad_h, void *grad_kappa,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction, const void *h,
+    const void *kappa, const void *t_h, const void *t_kappa, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction,
+    const void *cotangent, const void *h, const void *kappa, const void *t_h, const void *t_kappa,
+    void *grad_h, void *grad_kappa, void *workspace, size_t workspace_bytes, void *stream);
 
 /* ---- gno_with_gradient, gno_with_laplacian, gno_with_hessian, for f32 and f64 ----
  *
  * The sum of gno with its derivatives by the positions x_i of the destinations, as in gnograd.h:
- * out [n_dst, f_out], gradient [n_dst, d, f_out], second [n_dst, f_out] for the Laplacian,
- * [n_dst, d, d, f_out] for the Hessian; of several cotangents c_* some may be null.
+ * out [n_dst, f_out], gradient [n_dst, d, f_out], laplacian [n_dst, f_out],
+ * hessian [n_dst, d, d, f_out]; of several cotangents c_* some may be null.
  * x [n_dst, d], y [n_src, d], layers [U_1 | b_1 | U_2 | b_2 | ...]; widths [n_layers], of the hidden
  * layers, is host memory, and is read during the call only. weight_derivatives [n_edges, d] for the
  * gradient, [n_edges, d+1] for the Laplacian, [n_edges, d+d(d+1)/2] for the Hessian; or null: 0.
  * geometry: x_i - y_j 0, [x_i, y_j] 1; other arrays and codes as for gno.
  */
-#define GNOGRAD_CUDA_GNO_JETS                                                                 \
-  (const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers, \
-   const int64_t *widths, int geometry, int activation, int reduction, int kernel)
-#define GNOGRAD_CUDA_JETS_INPUTS                                                          \
-  const void *h, const void *x, const void *y, const void *layers, const void *v,         \
-      const void *b_v, const void *edge_weight, const void *weight_derivatives
-#define GNOGRAD_CUDA_JETS_TANGENTS                                               \
-  const void *h_tangent, const void *x_tangent, const void *y_tangent,           \
-      const void *layers_tangent, const void *v_tangent, const void *b_v_tangent, \
-      const void *edge_weight_tangent, const void *weight_derivatives_tangent
-#define GNOGRAD_CUDA_JETS_GRADIENTS                                                 \
-  void *grad_h, void *grad_x, void *grad_y, void *grad_layers, void *grad_v,        \
-      void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives
-#define GNOGRAD_CUDA_JETS_FIRST_OUTPUTS (void *out, void *gradient)
-#define GNOGRAD_CUDA_JETS_FIRST_OUTPUT_TANGENTS (void *out_tangent, void *gradient_tangent)
-#define GNOGRAD_CUDA_JETS_FIRST_COTANGENTS (const void *c_out, const void *c_gradient)
-#define GNOGRAD_CUDA_JETS_SECOND_OUTPUTS (void *out, void *gradient, void *second)
-#define GNOGRAD_CUDA_JETS_SECOND_OUTPUT_TANGENTS \
-  (void *out_tangent, void *gradient_tangent, void *second_tangent)
-#define GNOGRAD_CUDA_JETS_SECOND_COTANGENTS \
-  (const void *c_out, const void *c_gradient, const void *c_second)
 
-#define GNOGRAD_CUDA_JETS_FACES(name, type, ORDER)                                            \
-  GNOGRAD_CUDA_FACE(name##_forward, type, GNOGRAD_CUDA_GNO_JETS, GNOGRAD_CUDA_JETS_INPUTS,    \
-                    GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUTS)                    \
-  GNOGRAD_CUDA_FACE(name##_vjp, type, GNOGRAD_CUDA_GNO_JETS,                                  \
-                    GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS,                 \
-                    GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_GRADIENTS)                    \
-  GNOGRAD_CUDA_FACE(name##_jvp, type, GNOGRAD_CUDA_GNO_JETS, GNOGRAD_CUDA_JETS_INPUTS,        \
-                    GNOGRAD_CUDA_JETS_TANGENTS,                                               \
-                    GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUT_TANGENTS)            \
-  GNOGRAD_CUDA_FACE(name##_hvp, type, GNOGRAD_CUDA_GNO_JETS,                                  \
-                    GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS,                 \
-                    GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_TANGENTS,                     \
-                    GNOGRAD_CUDA_JETS_GRADIENTS)
-#define GNOGRAD_CUDA_JETS(type)                           \
-  GNOGRAD_CUDA_JETS_FACES(gno_with_gradient, type, FIRST)   \
-  GNOGRAD_CUDA_JETS_FACES(gno_with_laplacian, type, SECOND) \
-  GNOGRAD_CUDA_JETS_FACES(gno_with_hessian, type, SECOND)
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths,          /* [n_layers] */
+    int geometry, int activation, int reduction, int kernel,
+    const void *h,                  /* [n_src, f_in] or null */
+    const void *x,                  /* [n_dst, d] */
+    const void *y,                  /* [n_src, d] */
+    const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
+    const void *v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] */
+    const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
+    const void *edge_weight,        /* [n_edges] or null */
+    const void *weight_derivatives, /* [n_edges, d] or null */
+    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
+    const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives,
+    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_x,                  /* [n_dst, d] or null */
+    void *grad_y,                  /* [n_src, d] or null */
+    void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    void *grad_v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    void *grad_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    void *grad_edge_weight,        /* [n_edges] or null */
+    void *grad_weight_derivatives, /* [n_edges, d] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_src, f_in] or null */
+    const void *t_x,                  /* [n_dst, d] or null */
+    const void *t_y,                  /* [n_src, d] or null */
+    const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    const void *t_v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    const void *t_edge_weight,        /* [n_edges] or null */
+    const void *t_weight_derivatives, /* [n_edges, d] or null */
+    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
+    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
+    const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
+    const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
+    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
+    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const void *weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
+    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
+    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
+    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
+    const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
+    const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
+    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
+    void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths,          /* [n_layers] */
+    int geometry, int activation, int reduction, int kernel,
+    const void *h,                  /* [n_src, f_in] or null */
+    const void *x,                  /* [n_dst, d] */
+    const void *y,                  /* [n_src, d] */
+    const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
+    const void *v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] */
+    const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
+    const void *edge_weight,        /* [n_edges] or null */
+    const void *weight_derivatives, /* [n_edges, d+1] or null */
+    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *laplacian,                /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
+    const void *c_laplacian,       /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives,
+    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_x,                  /* [n_dst, d] or null */
+    void *grad_y,                  /* [n_src, d] or null */
+    void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    void *grad_v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    void *grad_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    void *grad_edge_weight,        /* [n_edges] or null */
+    void *grad_weight_derivatives, /* [n_edges, d+1] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_src, f_in] or null */
+    const void *t_x,                  /* [n_dst, d] or null */
+    const void *t_y,                  /* [n_src, d] or null */
+    const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    const void *t_v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    const void *t_edge_weight,        /* [n_edges] or null */
+    const void *t_weight_derivatives, /* [n_edges, d+1] or null */
+    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *t_laplacian,                /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
+    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, const void *t_weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
+    void *laplacian, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
+    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
+    void *t_laplacian, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
+    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, const void *t_weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths,          /* [n_layers] */
+    int geometry, int activation, int reduction, int kernel,
+    const void *h,                  /* [n_src, f_in] or null */
+    const void *x,                  /* [n_dst, d] */
+    const void *y,                  /* [n_src, d] */
+    const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
+    const void *v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] */
+    const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
+    const void *edge_weight,        /* [n_edges] or null */
+    const void *weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
+    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *hessian,                  /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
+    const void *c_hessian,         /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] or null */
+    const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives,
+    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_x,                  /* [n_dst, d] or null */
+    void *grad_y,                  /* [n_src, d] or null */
+    void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    void *grad_v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    void *grad_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    void *grad_edge_weight,        /* [n_edges] or null */
+    void *grad_weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_src, f_in] or null */
+    const void *t_x,                  /* [n_dst, d] or null */
+    const void *t_y,                  /* [n_src, d] or null */
+    const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
+    const void *t_v,                  /* [last_width, f_in, f_out]; kernel=diagonal: [last_width, f_in] or null */
+    const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
+    const void *t_edge_weight,        /* [n_edges] or null */
+    const void *t_weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
+    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *t_hessian,                  /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
+    const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
+    const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
+    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
+    void *hessian, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const void *weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
+    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
+    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
+    void *t_hessian, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
+    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
+    const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
+    const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
+    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
+    void *workspace, size_t workspace_bytes, void *stream);
 
 /* ---- neighbours within a radius, for coordinates in f32 and f64 ----
  *
@@ -603,35 +2867,51 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * or -2 where a destination is not. indices [offsets[n_dst]].
  * Kept between the two: positions [n_src, d], order [n_src], starts [n_buckets+1], grid [2].
  */
-#define GNOGRAD_CUDA_NEIGHBORS                                                                \
-  (int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets,               \
-   double radius, double period_x, double period_y, double period_z, int exclude_self)
-#define GNOGRAD_CUDA_NEIGHBOR_SEARCH(type)                                                     \
-  GNOGRAD_CUDA_FACE(neighbors_count, type, GNOGRAD_CUDA_NEIGHBORS, const void *sources,        \
-                    const void *destinations, const int64_t *source_items,                     \
-                    const int64_t *destination_items, double *positions, int32_t *order,       \
-                    int32_t *starts, double *grid, int64_t *offsets)                           \
-  GNOGRAD_CUDA_FACE(neighbors_fill, type, GNOGRAD_CUDA_NEIGHBORS, const void *destinations,    \
-                    const int64_t *source_items, const int64_t *destination_items,             \
-                    const double *positions, const int32_t *order, const int32_t *starts,      \
-                    const double *grid, const int64_t *offsets, int32_t *indices)
 
-#define GNOGRAD_CUDA_FOUR_TYPES(family) family(f32) family(f64) family(f16) family(bf16)
-#define GNOGRAD_CUDA_FAMILIES                            \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_AGGREGATION)      \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_GRAPH_ATTENTION)  \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_SPARSE_ATTENTION) \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_COMPRESSION)      \
-  GNOGRAD_CUDA_SPARSE_ATTENTION_CHECK                    \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_ASCEND)           \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_BASIS)            \
-  GNOGRAD_CUDA_FOUR_TYPES(GNOGRAD_CUDA_EDGE_TO_EDGE) \
-  GNOGRAD_CUDA_GRAPH_OPERATORS(f32) \
-  GNOGRAD_CUDA_GRAPH_OPERATORS(f64) \
-  GNOGRAD_CUDA_JETS(f32) GNOGRAD_CUDA_JETS(f64) \
-  GNOGRAD_CUDA_NEIGHBOR_SEARCH(f32) \
-  GNOGRAD_CUDA_NEIGHBOR_SEARCH(f64)
-GNOGRAD_CUDA_FAMILIES
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_count_workspace_bytes_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
+    double period_x, double period_y, double period_z, int exclude_self);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
+    double period_x, double period_y, double period_z, int exclude_self,
+    const void *sources,              /* [n_src, d] */
+    const void *destinations,         /* [n_dst, d] */
+    const int64_t *source_items,      /* [n_items+1] or null */
+    const int64_t *destination_items, /* [n_items+1] or null */
+    double *positions,                /* [n_src, d] */
+    int32_t *order,                   /* [n_src] */
+    int32_t *starts,                  /* [n_buckets+1] */
+    double *grid,                     /* [2] */
+    int64_t *offsets,                 /* [n_dst+1] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_fill_workspace_bytes_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
+    double period_x, double period_y, double period_z, int exclude_self);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, const void *destinations,
+    const int64_t *source_items, const int64_t *destination_items, const double *positions,
+    const int32_t *order, const int32_t *starts, const double *grid, const int64_t *offsets,
+    int32_t *indices, /* [offsets[n_dst]] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_count_workspace_bytes_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
+    double period_x, double period_y, double period_z, int exclude_self);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, const void *sources,
+    const void *destinations, const int64_t *source_items, const int64_t *destination_items,
+    double *positions, int32_t *order, int32_t *starts, double *grid, int64_t *offsets,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_fill_workspace_bytes_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
+    double period_x, double period_y, double period_z, int exclude_self);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, const void *destinations,
+    const int64_t *source_items, const int64_t *destination_items, const double *positions,
+    const int32_t *order, const int32_t *starts, const double *grid, const int64_t *offsets,
+    int32_t *indices, void *workspace, size_t workspace_bytes, void *stream);
 
 #ifdef __cplusplus
 }

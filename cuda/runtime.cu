@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Devices, memory and streams, for callers that have no CUDA runtime of their own.
+#include <cstdio>
+#include <map>
+
 #include "device/platform.cuh"
 #include "device/precision.cuh"
 #include "gnograd_cuda.h"
-
-#include <cstdio>
-#include <map>
 
 namespace gnograd {
 namespace {
@@ -29,9 +29,11 @@ __device__ Between<To, From> between(From x) {
   else return Between<To, From>(x);
 }
 
+// Thread: an item; finds its place with a division in 64 bits for every dimension, which bound it
+// where both sides are contiguous; reads and writes it once.
 template <class To, class From>
 __global__ void __launch_bounds__(block_threads)
-    assign(Layout layout, To* to, const From* from, bool add) {
+    runtime_assign(Layout layout, To* to, const From* from, bool add) {
   int64_t rest = thread_number(), at = 0, source = 0;
   if (rest >= layout.n_items) return;
   for (int d = layout.n_dims - 1; d >= 0; --d) {
@@ -49,7 +51,7 @@ template <class To, class From>
 int launch_assign(const Layout& layout, void* to, const void* from, bool add, cudaStream_t stream) {
   if constexpr (std::is_integral_v<To> != std::is_integral_v<From>) return GNOGRAD_CUDA_VALUE;
   else {
-    launch_threads(layout.n_items, stream, assign<To, From>, layout, static_cast<To*>(to),
+    launch_threads(layout.n_items, stream, runtime_assign<To, From>, layout, static_cast<To*>(to),
                    static_cast<const From*>(from), add);
     return cudaGetLastError();
   }
@@ -121,8 +123,7 @@ cudaError_t pool_of_device(cudaMemPool_t* pool) {
     properties.location.id = device;
     if (const auto e = cudaMemPoolCreate(pool, &properties); e != cudaSuccess) return e;
     uint64_t everything = UINT64_MAX;
-    if (const auto e =
-            cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &everything);
+    if (const auto e = cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &everything);
         e != cudaSuccess)
       return e;
   }
@@ -299,10 +300,9 @@ int gnograd_cuda_use_tf32(int on) {
   return 0;
 }
 
-// The header's list of families once more, each face written out as text.
-#define TEXT(...) #__VA_ARGS__
-#define EXPANDED_TEXT(...) TEXT(__VA_ARGS__)
-#undef GNOGRAD_CUDA_FACE
-#define GNOGRAD_CUDA_FACE(name, type, sizes, ...) \
-  #name "_" #type "(" EXPANDED_TEXT(GNOGRAD_CUDA_LIST sizes) "; " EXPANDED_TEXT(__VA_ARGS__) ")\n"
-const char* gnograd_cuda_prototypes() { return GNOGRAD_CUDA_FAMILIES; }
+// Generated from the header (tools/interface/cuda.py)
+const char* gnograd_cuda_prototypes() {
+  return
+#include "runtime_entries.cuh"
+      ;
+}

@@ -5,11 +5,11 @@
 //
 // for every head. The passes over the graph are written once for all operators:
 //
-//     AttendEdges        out_i, by an online softmax
-//     SoftmaxStatistics  maximum, 1 / sum and delta_i = sum_p alpha_p ga_p of every softmax,
-//                        with ga_p = g_i . value_p
-//     ByDestination      gradients of what belongs to destinations, edges and weights
-//     BySource           gradients of what belongs to sources, on the transposed graph
+//     AttentionForward        out_i, by an online softmax
+//     AttentionStatistics     maximum, 1 / sum and delta_i = sum_p alpha_p ga_p of every softmax,
+//                             with ga_p = g_i . value_p
+//     AttentionByDestination  gradients of what belongs to destinations, edges and weights
+//     AttentionBySource       gradients of what belongs to sources, on the transposed graph
 //
 // With gs_p = alpha_p (ga_p - delta_i), the gradient of score_p.
 //
@@ -34,7 +34,7 @@ namespace gnograd {
 
 // Rows of features of one kind of node or edge, head by head: [n, heads, size].
 template <class T, class S>
-struct Features {
+struct HeadFeatures {
   Input<T, S> x;
   Heads heads;
 
@@ -45,7 +45,7 @@ struct Features {
 };
 
 template <class T>
-struct Gradient {
+struct HeadGradient {
   T* x;  // [n, heads, size], or null
 
   explicit __host__ __device__ operator bool() const { return x; }
@@ -61,7 +61,7 @@ struct Gradient {
 
 // The cotangent of out, [n_dst, heads, size], or [n_dst, size] shared by all heads.
 template <class T>
-struct Cotangent {
+struct HeadCotangent {
   const T* g;
   Heads heads;
   bool concat;
@@ -100,13 +100,12 @@ constexpr int attention_unroll = ScalarTraits<S>::dual || step > 4 ? 1 : 2;
 
 // ga_p = g_i . value_p
 template <class M>
-__device__ typename M::S project(const M& model, const Heads& heads,
-                                 const Cotangent<typename M::T>& g, const Edge& p,
-                                 const Place& at) {
+__device__ typename M::S dot_with_value(const M& model, const Heads& heads,
+                                        const HeadCotangent<typename M::T>& g, const Edge& p,
+                                        const Place& at) {
   using S = typename M::S;
-  return sum_over_head<S>(heads, at, [&](int c) {
-    return inner<S>(g.load(p.dst, at.head, c), model.value(p, at, c));
-  });
+  return sum_over_head<S>(
+      heads, at, [&](int c) { return inner<S>(g.load(p.dst, at.head, c), model.value(p, at, c)); });
 }
 
 // Online softmax: `sum` of exp(score - top), and whatever else is summed with these weights.
@@ -142,8 +141,11 @@ struct OnlineSoftmax {
   __device__ S inverse() const { return value(sum) == 0 ? S(0) : S(1) / sum; }
 };
 
+// An edge moves what its score and value read: heads size numbers of the source, where both are of
+// one array, as in GAT, else twice that, and of the edge. Its row of the destination comes from
+// caches. Bound by memory and by the chain of rescaled sums, which a group follows edge by edge.
 template <class M>
-struct AttendEdges {
+struct AttentionForward {
   using T = typename M::T;
   using S = typename M::S;
   static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
@@ -181,8 +183,9 @@ struct AttendEdges {
   }
 };
 
+// An edge moves what it does in AttentionForward; g_i comes from caches. Two dot products a head.
 template <class M>
-struct SoftmaxStatistics {
+struct AttentionStatistics {
   using T = typename M::T;
   using S = typename M::S;
   static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
@@ -204,7 +207,7 @@ struct SoftmaxStatistics {
   Csc graph;
   Heads heads;
   M model;
-  Cotangent<T> g;
+  HeadCotangent<T> g;
   SoftmaxRow<S>* softmax;  // [n_dst, heads]
 
   __host__ __device__ int tiles() const { return 1; }
@@ -212,7 +215,7 @@ struct SoftmaxStatistics {
   __device__ void edge(Partial& partial, Total&, const Place& at, int64_t i, int64_t k) const {
     const Edge p = edge_to(graph, i, k);
     const auto score = model.score(p, at);
-    const S ga = project(model, heads, g, p, at);
+    const S ga = dot_with_value(model, heads, g, p, at);
     const S weight = partial.take(score.s);
     partial.more.ga += weight * ga;
     partial.more.row.add(weight, ga, score);
@@ -232,7 +235,7 @@ template <class M>
 struct ScoreGradients {
   using S = typename M::S;
   Heads heads;
-  Cotangent<typename M::T> g;
+  HeadCotangent<typename M::T> g;
   const SoftmaxRow<S>* softmax;  // [n_dst, heads]
 
   struct OfEdge {
@@ -241,15 +244,17 @@ struct ScoreGradients {
   };
   __device__ OfEdge operator()(const M& model, const Edge& p, const Place& at) const {
     const auto score = model.score(p, at);
-    const S ga = project(model, heads, g, p, at);
+    const S ga = dot_with_value(model, heads, g, p, at);
     const SoftmaxRow<S> row = softmax[p.dst * heads.heads + at.head];
     const S alpha = row.weight(score.s);
     return {score, alpha, alpha * (ga - row.delta)};
   }
 };
 
+// An edge moves what it does in AttentionForward, and writes a gradient of its own if it has
+// features.
 template <class M>
-struct ByDestination {
+struct AttentionByDestination {
   using S = typename M::S;
   static constexpr int step = width<typename M::T>, unroll = attention_unroll<S, step>;
   using Partial = typename M::DestinationSum;
@@ -280,8 +285,10 @@ struct ByDestination {
   }
 };
 
+// An edge moves what belongs to its destination: g_i, the softmax row, and x_dst_i or q_i where
+// scores read them; and its own features. Bound by memory.
 template <class M>
-struct BySource {
+struct AttentionBySource {
   using S = typename M::S;
   static constexpr int step = width<typename M::T>, unroll = attention_unroll<S, step>;
   using Partial = typename M::SourceSum;
@@ -305,9 +312,10 @@ struct BySource {
   }
 };
 
-// The scores and their softmax themselves, for callers that keep them: [2, heads, n_edges].
+// The scores and their softmax themselves, for callers that keep them: [2, heads, n_edges]. An edge
+// moves what its score reads, and writes two numbers a head, n_edges apart.
 template <class M>
-struct WriteSoftmax {
+struct AttentionWriteSoftmax {
   using T = typename M::T;
   using S = typename M::S;
   static constexpr int step = width<T>, unroll = attention_unroll<S, step>;

@@ -8,8 +8,8 @@
 //     grad x_src_j = sum of alpha_p g_i + gz_j a_src     grad a_src  = sum over j of gz_j x_src_j
 //     grad x_dst_i = gz_i a_dst                          grad a_dst  = sum over i of gz_i x_dst_i
 //     grad e_p     = gz_p a_edge                         grad a_edge = sum over p of gz_p e_p
-#include "attention_faces.cuh"
 #include "device/sums.cuh"
+#include "graph_attention.cuh"
 
 namespace gnograd {
 namespace {
@@ -21,12 +21,12 @@ struct Gat {
   using S = S_;
   using Row = Vector<S, width<T>>;
 
-  Features<T, S> x;             // sources
-  const S *ss, *sd, *se;        // [n_src, heads], [n_dst, heads], [n_edges, heads] or null
-  Features<T, S> a_src, a_dst;  // [1, heads, size]
-  Features<T, S> e, a_edge;     // [n_edges, heads, edge size], [1, heads, edge size]
+  HeadFeatures<T, S> x;             // sources
+  const S *ss, *sd, *se;            // [n_src, heads], [n_dst, heads], [n_edges, heads] or null
+  HeadFeatures<T, S> a_src, a_dst;  // [1, heads, size]
+  HeadFeatures<T, S> e, a_edge;     // [n_edges, heads, edge size], [1, heads, edge size]
   ScoreActivation<real<T>> act;
-  Gradient<T> grad_src = {}, grad_dst = {}, grad_e = {};
+  HeadGradient<T> grad_src = {}, grad_dst = {}, grad_e = {};
   S* gz_src = nullptr;     // [n_src, heads] sums of the gradients of z
   S* gz_dst = nullptr;     // [n_dst, heads]
   S* unit_sums = nullptr;  // [n_units, heads, edge size] sums of gz_p e_p, for a_edge; or null
@@ -80,7 +80,7 @@ struct Gat {
   using DestinationSum = Nothing;
   using UnitSum = Row;
   __device__ void to_destination(Nothing&, Row& unit, const Edge& p, const Place& at,
-                                 const Score& z, S, S gs, const Cotangent<T>&) const {
+                                 const Score& z, S, S gs, const HeadCotangent<T>&) const {
     const int c = at.column();
     if (c >= e.heads.size) return;
     const S gz = gs * z.slope;
@@ -99,7 +99,7 @@ struct Gat {
     }
   };
   __device__ void to_source(SourceSum& sum, const Edge& p, const Place& at, const Score& z, S alpha,
-                            S gs, const Cotangent<T>& g) const {
+                            S gs, const HeadCotangent<T>& g) const {
     if (const int c = at.column(); c < x.heads.size) sum.x.add(alpha, g.load(p.dst, at.head, c));
     sum.gz += gs * z.slope;
   }
@@ -112,10 +112,12 @@ struct Gat {
   }
 };
 
-// out[n, h] = a[h] . x[n, h]; a group per row and head.
+// out[n, h] = a[h] . x[n, h]. Group: a row and head, lanes over features. Reads x once, a from
+// caches, writes a number a head; bound by memory.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    row_scores(Features<T, S> x, Features<T, S> a, int64_t n_rows, S* out) {
+    gat_row_scores(HeadFeatures<T, S> x, HeadFeatures<T, S> a, int64_t n_rows,
+                   S* __restrict__ out) {
   const Heads& heads = x.heads;
   const Group group = this_group(heads.lanes);
   const int64_t item = group.number, row = item / heads.heads;
@@ -126,31 +128,31 @@ __global__ void __launch_bounds__(block_threads)
   if (group.lane == 0) out[item] = sum;
 }
 template <class T, class S>
-void launch_row_scores(const Features<T, S>& x, const Features<T, S>& a, int64_t n_rows, S* out,
-                       cudaStream_t stream) {
-  launch_threads(n_rows * x.heads.heads * x.heads.lanes, stream, row_scores<T, S>, x, a, n_rows,
+void launch_gat_row_scores(const HeadFeatures<T, S>& x, const HeadFeatures<T, S>& a, int64_t n_rows,
+                           S* out, cudaStream_t stream) {
+  launch_threads(n_rows * x.heads.heads * x.heads.lanes, stream, gat_row_scores<T, S>, x, a, n_rows,
                  out);
 }
 
 template <class T, class S>
 struct GatSetup : AttentionSetup<T, S> {
-  using Call = AttentionCall<T, S>;
+  using Problem = GraphAttentionProblem<T, S>;
   Gat<T, S> model;
-  Features<T, S> x_dst;
+  HeadFeatures<T, S> x_dst;
   S *ss, *sd, *se;
   FoldSpace<S> folds[3];
   T* grad_a = nullptr;
 
-  GatSetup(Call& call, bool gradients, int64_t n_units) {
-    Workspace& workspace = call.workspace;
-    const Heads heads = call.heads(), edge_heads = heads_of_edges(call);
-    const int64_t n_src = call.graph.n_src, n_dst = call.graph.n_dst, n = heads.heads;
+  GatSetup(const Problem& problem, bool gradients, int64_t n_units) {
+    Workspace& workspace = problem.workspace;
+    const Heads heads = problem.heads(), edge_heads = heads_of_edges(problem);
+    const int64_t n_src = problem.graph.n_src, n_dst = problem.graph.n_dst, n = heads.heads;
     const int64_t d = heads.row(), d_edge = edge_heads.row();
-    const auto& [source, destination, a, e] = call.in;
+    const auto& [source, destination, a, e] = problem.in;
 
     ss = workspace.take<S>(n_src * n);
     sd = workspace.take<S>(n_dst * n);
-    se = d_edge ? workspace.take<S>(call.graph.n_edges * n) : nullptr;
+    se = d_edge ? workspace.take<S>(problem.graph.n_edges * n) : nullptr;
     x_dst = {destination, heads};
     model = {{source, heads},
              ss,
@@ -160,7 +162,7 @@ struct GatSetup : AttentionSetup<T, S> {
              {a + d, heads},
              {e, edge_heads},
              {a + 2 * d, edge_heads},
-             call.activation()};
+             problem.activation()};
     if (!gradients) return;
     model.gz_src = workspace.take<S>(n_src * n);
     model.gz_dst = workspace.take<S>(n_dst * n);
@@ -168,56 +170,87 @@ struct GatSetup : AttentionSetup<T, S> {
     folds[0] = FoldSpace<S>(n_src, d, workspace);
     folds[1] = FoldSpace<S>(n_dst, d, workspace);
     folds[2] = FoldSpace<S>(n_units, d_edge, workspace);
-    model.grad_src = {call.grad[0]};
-    model.grad_dst = {call.grad[1]};
-    grad_a = call.grad[2];
-    model.grad_e = {call.grad[3]};
+    model.grad_src = {problem.grad[0]};
+    model.grad_dst = {problem.grad[1]};
+    grad_a = problem.grad[2];
+    model.grad_e = {problem.grad[3]};
     if (!grad_a) model.unit_sums = nullptr;
   }
   // Edge features of another width, dealt to groups of the same size.
-  static Heads heads_of_edges(const Call& call) {
-    const int64_t size = call.shape.edge_size;
-    Heads h = call.heads();
+  static Heads heads_of_edges(const Problem& problem) {
+    const int64_t size = problem.sizes.edge_size;
+    Heads h = problem.heads();
     h.size = int(size);
     h.tiles = int(ceil_div(size, h.lanes * width<T>));
-    h.wide = call.arrays_aligned(call.shape.size) && call.arrays_aligned(size);
+    h.wide = problem.arrays_aligned(problem.sizes.size) && problem.arrays_aligned(size);
     return h;
   }
   bool by_destination() const { return se && (model.grad_e || grad_a); }
   bool by_source() const { return model.grad_src || grad_a; }
 
-  void prepare(const Call& call) const {
-    launch_row_scores(model.x, model.a_src, call.graph.n_src, ss, call.stream);
-    launch_row_scores(x_dst, model.a_dst, call.graph.n_dst, sd, call.stream);
-    if (se) launch_row_scores(model.e, model.a_edge, call.graph.n_edges, se, call.stream);
+  void prepare(const Problem& problem) const {
+    launch_gat_row_scores(model.x, model.a_src, problem.graph.n_src, ss, problem.stream);
+    launch_gat_row_scores(x_dst, model.a_dst, problem.graph.n_dst, sd, problem.stream);
+    if (se) launch_gat_row_scores(model.e, model.a_edge, problem.graph.n_edges, se, problem.stream);
   }
-  void sum_weights(const Call& call, int64_t n_units) const {
+  void sum_weights(const Problem& problem, int64_t n_units) const {
     if (!grad_a) return;
     const Heads &h = model.x.heads, &h_edge = model.e.heads;
     const int64_t d = h.row();
-    sum_rows(Weighted<T, S>{model.gz_src, model.x.x, h.heads, h.size}, call.graph.n_src, d,
-             folds[0], grad_a, call.stream);
-    sum_rows(Weighted<T, S>{model.gz_dst, x_dst.x, h.heads, h.size}, call.graph.n_dst, d, folds[1],
-             grad_a + d, call.stream);
-    sum_rows(Plain<S>{model.unit_sums, h_edge.row()}, n_units, h_edge.row(), folds[2],
-             grad_a + 2 * d, call.stream);
+    sum_rows(WeightedMatrix<T, S>{model.gz_src, model.x.x, h.heads, h.size}, problem.graph.n_src, d,
+             folds[0], grad_a, problem.stream);
+    sum_rows(WeightedMatrix<T, S>{model.gz_dst, x_dst.x, h.heads, h.size}, problem.graph.n_dst, d,
+             folds[1], grad_a + d, problem.stream);
+    sum_rows(PlainMatrix<S>{model.unit_sums, h_edge.row()}, n_units, h_edge.row(), folds[2],
+             grad_a + 2 * d, problem.stream);
+  }
+};
+
+template <class T>
+struct MhaGat {
+  const gnograd_cuda_graph* graph;
+  int64_t n_heads, n_channels, n_edge_channels;
+  int concat_heads, activation;
+  double negative_slope;
+
+  using General = GraphAttention<GatSetup, T>;
+  using Outputs = GraphAttentionOutputs<T>;
+  using Cotangents = GraphAttentionCotangents<T>;
+  using Saved = GraphAttentionSaved<T>;
+  struct Inputs {
+    const T* x_src;  // [n_src, n_heads n_channels]
+    const T* x_dst;  // [n_dst, n_heads n_channels]
+    const T* a;      // [n_heads (2 n_channels + n_edge_channels)]: a_src, a_dst, a_edge
+    const T* e;      // [n_edges, n_heads n_edge_channels], or null
+    operator typename General::Inputs() const { return {x_src, x_dst, a, e}; }
+  };
+  struct Gradients {
+    T *x_src, *x_dst, *a, *e;  // as the inputs, or null
+    operator typename General::Gradients() const { return {x_src, x_dst, a, e}; }
+  };
+
+  General general() const {
+    return {graph,
+            {n_heads, n_channels, n_edge_channels, concat_heads != 0, activation, negative_slope}};
+  }
+
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return general().forward(in, out, call);
+  }
+  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
+          Call& call) const {
+    return general().vjp(g, in, saved, grad, call);
+  }
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return general().jvp(in, tangents, out, call);
+  }
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return general().hvp(g, in, tangents, grad, call);
   }
 };
 
 }  // namespace
 }  // namespace gnograd
 
-using namespace gnograd;
-
-// out, lse and softmax_scores are taken, but not read
-#define MHA_GAT(type, T)                                                                          \
-  ATTENTION_FACES(mha_gat, type, GNOGRAD_CUDA_MHA_GAT,                                            \
-                  (AttentionFaces<GatSetup, T>{graph,                                             \
-                                               {n_heads, n_channels, n_edge_channels,             \
-                                                concat_heads != 0, activation, negative_slope}}), \
-                  GNOGRAD_CUDA_WRITTEN, (const void*, const void*, const void*), nullptr, x_src,  \
-                  x_dst, a, e)
-MHA_GAT(f32, float)
-MHA_GAT(f64, double)
-MHA_GAT(f16, __half)
-MHA_GAT(bf16, __nv_bfloat16)
+#include "gat_entries.cuh"

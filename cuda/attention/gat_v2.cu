@@ -8,8 +8,8 @@
 //
 //     grad x_src_j = sum of alpha_p g_i + gu_p     grad x_dst_i = sum of gu_p
 //     grad e_p     = gu_p                          grad a       = sum of gs_p t_p
-#include "attention_faces.cuh"
 #include "device/sums.cuh"
+#include "graph_attention.cuh"
 
 namespace gnograd {
 namespace {
@@ -20,10 +20,11 @@ struct GatV2 {
   using S = S_;
   using Row = Vector<S, width<T>>;
 
-  Features<T, S> x, x_dst, e, a;
-  Features<T, S> saved;  // t by position, [n_edges, heads, size], instead of x_dst and e; or null
+  HeadFeatures<T, S> x, x_dst, e, a;
+  HeadFeatures<T, S>
+      saved;  // t by position, [n_edges, heads, size], instead of x_dst and e; or null
   ScoreActivation<real<T>> act;
-  Gradient<T> grad_src = {}, grad_dst = {}, grad_e = {};
+  HeadGradient<T> grad_src = {}, grad_dst = {}, grad_e = {};
   S* unit_sums = nullptr;  // [n_units, heads, size] sums of gs_p t_p, for a; or null
 
   struct Score {
@@ -42,9 +43,8 @@ struct GatV2 {
     return t;
   }
   __device__ Score score(const Edge& p, const Place& at) const {
-    return {sum_over_head<S>(x.heads, at, [&](int c) {
-      return inner<S>(a.load(0, at.head, c), activated(p, at, c));
-    })};
+    return {sum_over_head<S>(
+        x.heads, at, [&](int c) { return inner<S>(a.load(0, at.head, c), activated(p, at, c)); })};
   }
   __device__ Row value(const Edge& p, const Place& at, int c) const {
     return x.load(p.src, at.head, c);
@@ -70,7 +70,7 @@ struct GatV2 {
   using DestinationSum = Row;
   using UnitSum = Row;
   __device__ void to_destination(Row& sum_i, Row& unit, const Edge& p, const Place& at,
-                                 const Score&, S, S gs, const Cotangent<T>&) const {
+                                 const Score&, S, S gs, const HeadCotangent<T>&) const {
     const int c = at.column();
     if (c >= x.heads.size) return;
     const Row g = grad_sum(p, at, gs);
@@ -87,7 +87,7 @@ struct GatV2 {
     __device__ void merge(const SourceSum& more) { x.add(more.x); }
   };
   __device__ void to_source(SourceSum& sum_j, const Edge& p, const Place& at, const Score&, S alpha,
-                            S gs, const Cotangent<T>& g) const {
+                            S gs, const HeadCotangent<T>& g) const {
     const int c = at.column();
     if (c >= x.heads.size) return;
     sum_j.x.add(alpha, g.load(p.dst, at.head, c));
@@ -98,9 +98,10 @@ struct GatV2 {
   }
 };
 
-// What goes into the scores, for callers that keep it: t by position.
+// What goes into the scores, for callers that keep it: t by position. An edge moves a row of x_src
+// (and e) and writes one; bound by memory.
 template <class T, class S>
-struct WriteActivated {
+struct GatV2WriteActivated {
   static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
   using Partial = Nothing;
   using Total = Nothing;
@@ -108,7 +109,7 @@ struct WriteActivated {
   Csc graph;
   Heads heads;
   GatV2<T, S> model;
-  Gradient<T> out;  // [n_edges, heads, size]
+  HeadGradient<T> out;  // [n_edges, heads, size]
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
@@ -120,55 +121,89 @@ struct WriteActivated {
 
 template <class T, class S>
 struct GatV2Setup : AttentionSetup<T, S> {
-  using Call = AttentionCall<T, S>;
+  using Problem = GraphAttentionProblem<T, S>;
   GatV2<T, S> model;
-  FoldSpace<S> fold;
+  FoldSpace<S> sum_rows_fold;
   T* grad_a = nullptr;
 
-  GatV2Setup(Call& call, bool gradients, int64_t n_units) {
-    const Heads heads = call.heads();
-    const auto& [source, destination, a, e] = call.in;
-    model = {{source, heads}, {destination, heads},           {e, heads},
-             {a, heads},      {{call.saved, nullptr}, heads}, call.activation()};
+  GatV2Setup(const Problem& problem, bool gradients, int64_t n_units) {
+    const Heads heads = problem.heads();
+    const auto& [source, destination, a, e] = problem.in;
+    model = {{source, heads},
+             {destination, heads},
+             {e, heads},
+             {a, heads},
+             {{problem.saved, nullptr}, heads},
+             problem.activation()};
     if (!gradients) return;
-    model.unit_sums = call.workspace.template take<S>(n_units * heads.row());
-    fold = FoldSpace<S>(n_units, heads.row(), call.workspace);
-    model.grad_src = {call.grad[0]};
-    model.grad_dst = {call.grad[1]};
-    grad_a = call.grad[2];
-    model.grad_e = {call.grad[3]};
+    model.unit_sums = problem.workspace.template take<S>(n_units * heads.row());
+    sum_rows_fold = FoldSpace<S>(n_units, heads.row(), problem.workspace);
+    model.grad_src = {problem.grad[0]};
+    model.grad_dst = {problem.grad[1]};
+    grad_a = problem.grad[2];
+    model.grad_e = {problem.grad[3]};
     if (!grad_a) model.unit_sums = nullptr;
   }
   bool by_destination() const { return model.grad_dst || grad_a || model.grad_e; }
   bool by_source() const { return bool(model.grad_src); }
 
-  void save(const Call& call, const Csc& rows, const Cut& cut) const {
-    if (call.activated)
-      for_rows(WriteActivated<T, S>{rows, model.x.heads, model, {call.activated}}, cut, nullptr,
-               call.stream);
+  void save(const Problem& problem, const Csc& rows, const Cut& cut) const {
+    if (problem.activated)
+      for_rows(GatV2WriteActivated<T, S>{rows, model.x.heads, model, {problem.activated}}, cut,
+               nullptr, problem.stream);
   }
-  void sum_weights(const Call& call, int64_t n_units) const {
+  void sum_weights(const Problem& problem, int64_t n_units) const {
     const int64_t d = model.x.heads.row();
     if (grad_a)
-      sum_rows(Plain<S>{model.unit_sums, d}, n_units, d, fold, grad_a, call.stream);
+      sum_rows(PlainMatrix<S>{model.unit_sums, d}, n_units, d, sum_rows_fold, grad_a,
+               problem.stream);
+  }
+};
+
+template <class T>
+struct MhaGatV2 {
+  const gnograd_cuda_graph* graph;
+  int64_t n_heads, n_channels;
+  int concat_heads, activation;
+  double negative_slope;
+
+  using General = GraphAttention<GatV2Setup, T>;
+  using Outputs = GraphAttentionOutputs<T>;
+  using Cotangents = GraphAttentionCotangents<T>;
+  using Saved = GraphAttentionSaved<T>;
+  struct Inputs {
+    const T* x_src;  // [n_src, n_heads n_channels]
+    const T* x_dst;  // [n_dst, n_heads n_channels]
+    const T* a;      // [n_heads n_channels]
+    const T* e;      // [n_edges, n_heads n_channels], or null
+    operator typename General::Inputs() const { return {x_src, x_dst, a, e}; }
+  };
+  struct Gradients {
+    T *x_src, *x_dst, *a, *e;  // as the inputs, or null
+    operator typename General::Gradients() const { return {x_src, x_dst, a, e}; }
+  };
+
+  General general() const {
+    return {graph, {n_heads, n_channels, 0, concat_heads != 0, activation, negative_slope}};
+  }
+
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return general().forward(in, out, call);
+  }
+  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
+          Call& call) const {
+    return general().vjp(g, in, saved, grad, call);
+  }
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return general().jvp(in, tangents, out, call);
+  }
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return general().hvp(g, in, tangents, grad, call);
   }
 };
 
 }  // namespace
 }  // namespace gnograd
 
-using namespace gnograd;
-
-// out, lse and softmax_scores are taken, but not read
-#define MHA_GAT_V2(type, T)                                                                       \
-  ATTENTION_FACES(                                                                                \
-      mha_gat_v2, type, GNOGRAD_CUDA_MHA_GAT_V2,                                                  \
-      (AttentionFaces<GatV2Setup, T>{                                                             \
-          graph, {n_heads, n_channels, 0, concat_heads != 0, activation, negative_slope}}),       \
-      GNOGRAD_CUDA_WRITTEN_V2,                                                                    \
-      (const void*, const void*, const void*, const void* activation_scores),                     \
-      activation_scores, x_src, x_dst, a, e)
-MHA_GAT_V2(f32, float)
-MHA_GAT_V2(f64, double)
-MHA_GAT_V2(f16, __half)
-MHA_GAT_V2(bf16, __nv_bfloat16)
+#include "gat_v2_entries.cuh"

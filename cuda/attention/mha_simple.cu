@@ -7,7 +7,7 @@
 //
 //     grad q_i = sum of f gs_p k_p             grad k_j = sum of f gs_p q_i
 //     grad e_p = alpha_p g_i + f gs_p q_i      grad v_j = sum of alpha_p g_i
-#include "attention_faces.cuh"
+#include "graph_attention.cuh"
 
 namespace gnograd {
 namespace {
@@ -18,14 +18,15 @@ struct Simple {
   using S = S_;
   using Row = Vector<S, width<T>>;
 
-  Features<T, S> q, k, v, e;
+  HeadFeatures<T, S> q, k, v, e;
   real<T> scale;
-  Gradient<T> grad_q = {}, grad_k = {}, grad_v = {}, grad_e = {};
+  HeadGradient<T> grad_q = {}, grad_k = {}, grad_v = {}, grad_e = {};
 
   struct Score {
     S s;
   };
-  __device__ Row with_edge(const Features<T, S>& x, const Edge& p, const Place& at, int c) const {
+  __device__ Row with_edge(const HeadFeatures<T, S>& x, const Edge& p, const Place& at,
+                           int c) const {
     Row sum = x.load(p.src, at.head, c);
     if (e) sum.add(e.load(p.row, at.head, c));
     return sum;
@@ -45,7 +46,7 @@ struct Simple {
   using DestinationSum = Row;
   using UnitSum = Nothing;
   __device__ void to_destination(Row& sum_i, Nothing&, const Edge& p, const Place& at, const Score&,
-                                 S alpha, S gs, const Cotangent<T>& g) const {
+                                 S alpha, S gs, const HeadCotangent<T>& g) const {
     const int c = at.column();
     if (c >= q.heads.size) return;
     sum_i.add(scale * gs, with_edge(k, p, at, c));
@@ -67,7 +68,7 @@ struct Simple {
     }
   };
   __device__ void to_source(SourceSum& sum_j, const Edge& p, const Place& at, const Score&, S alpha,
-                            S gs, const Cotangent<T>& g) const {
+                            S gs, const HeadCotangent<T>& g) const {
     const int c = at.column();
     if (c >= q.heads.size) return;
     sum_j.k.add(scale * gs, q.load(p.dst, at.head, c));
@@ -81,37 +82,68 @@ struct Simple {
 
 template <class T, class S>
 struct SimpleSetup : AttentionSetup<T, S> {
-  using Call = AttentionCall<T, S>;
+  using Problem = GraphAttentionProblem<T, S>;
   Simple<T, S> model;
 
-  SimpleSetup(Call& call, bool gradients, int64_t) {
-    const Heads heads = call.heads();
-    const auto& [q, k, v, e] = call.in;
-    model = {{q, heads}, {k, heads}, {v, heads}, {e, heads}, real<T>(call.shape.parameter)};
+  SimpleSetup(const Problem& problem, bool gradients, int64_t) {
+    const Heads heads = problem.heads();
+    const auto& [q, k, v, e] = problem.in;
+    model = {{q, heads}, {k, heads}, {v, heads}, {e, heads}, real<T>(problem.sizes.parameter)};
     if (!gradients) return;
-    model.grad_q = {call.grad[0]};
-    model.grad_k = {call.grad[1]};
-    model.grad_v = {call.grad[2]};
-    model.grad_e = {call.grad[3]};
+    model.grad_q = {problem.grad[0]};
+    model.grad_k = {problem.grad[1]};
+    model.grad_v = {problem.grad[2]};
+    model.grad_e = {problem.grad[3]};
   }
   bool by_destination() const { return model.grad_q || model.grad_e; }
   bool by_source() const { return model.grad_k || model.grad_v; }
 };
 
+template <class T>
+struct MhaSimple {
+  const gnograd_cuda_graph* graph;
+  int64_t n_heads, n_channels;
+  int concat_heads, norm_by_dim;
+
+  using General = GraphAttention<SimpleSetup, T>;
+  using Outputs = GraphAttentionOutputs<T>;
+  using Cotangents = GraphAttentionCotangents<T>;
+  using Saved = GraphAttentionSaved<T>;
+  struct Inputs {
+    const T* q;  // [n_dst, n_heads n_channels]
+    const T* k;  // [n_src, n_heads n_channels]
+    const T* v;  // [n_src, n_heads n_channels]
+    const T* e;  // [n_edges, n_heads n_channels], or null
+    operator typename General::Inputs() const { return {q, k, v, e}; }
+  };
+  struct Gradients {
+    T *q, *k, *v, *e;  // as the inputs, or null
+    operator typename General::Gradients() const { return {q, k, v, e}; }
+  };
+
+  General general() const {
+    return {graph,
+            {n_heads, n_channels, 0, concat_heads != 0, score_linear,
+             norm_by_dim ? 1 / sqrt(double(n_channels)) : 1}};
+  }
+
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return general().forward(in, out, call);
+  }
+  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
+          Call& call) const {
+    return general().vjp(g, in, saved, grad, call);
+  }
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return general().jvp(in, tangents, out, call);
+  }
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return general().hvp(g, in, tangents, grad, call);
+  }
+};
+
 }  // namespace
 }  // namespace gnograd
 
-using namespace gnograd;
-
-// out, lse and softmax_scores are taken, but not read
-#define MHA_SIMPLE(type, T)                                                                       \
-  ATTENTION_FACES(mha_simple, type, GNOGRAD_CUDA_MHA_SIMPLE,                                      \
-                  (AttentionFaces<SimpleSetup, T>{                                                \
-                      graph, {n_heads, n_channels, 0, concat_heads != 0, score_linear,            \
-                              norm_by_dim ? 1 / sqrt(double(n_channels)) : 1}}),                  \
-                  GNOGRAD_CUDA_WRITTEN, (const void*, const void*, const void*), nullptr, q, k, v,\
-                  e)
-MHA_SIMPLE(f32, float)
-MHA_SIMPLE(f64, double)
-MHA_SIMPLE(f16, __half)
-MHA_SIMPLE(bf16, __nv_bfloat16)
+#include "mha_simple_entries.cuh"

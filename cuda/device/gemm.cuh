@@ -37,8 +37,8 @@ constexpr size_t tile_bytes = 2 * shared_bytes<R>(tile_depth * tile_pitch);
 // Lines of 64 along the rows or columns of a matrix, `tile_depth` of them from `inner` on: zeros
 // outside. Neighbouring threads read neighbouring numbers, whichever way the matrix lies.
 template <class R>
-__device__ void load_tile(const R* x, int64_t along, int64_t across, int64_t first, int64_t n,
-                          int64_t inner, int64_t end, R* tile) {
+__device__ void gemm_load_tile(const R* x, int64_t along, int64_t across, int64_t first, int64_t n,
+                               int64_t inner, int64_t end, R* tile) {
   for (int i = int(threadIdx.x); i < 64 * tile_depth; i += block_threads) {
     const int line = across == 1 ? i % tile_depth : i / 64;
     const int at = across == 1 ? i / tile_depth : i % 64;
@@ -50,7 +50,7 @@ __device__ void load_tile(const R* x, int64_t along, int64_t across, int64_t fir
 // What a thread accumulates of a tile: `add` takes in tile_depth lines of both factors, each(f)
 // calls f(row, column, sum) for its entries.
 template <class R, bool rounded>
-class Accumulator {
+class GemmAccumulator {
   static_assert(!rounded);
   static constexpr int rows = 8, columns = 4;
   static_assert(tile_rows / rows * (tile_columns / columns) == block_threads);
@@ -77,9 +77,9 @@ class Accumulator {
 };
 
 // A number as the sum of two that tensor cores take.
-struct Split {
+struct SplitFloat {
   unsigned large, small;
-  __device__ explicit Split(float x) : large(to_tf32(x)) {
+  __device__ explicit SplitFloat(float x) : large(to_tf32(x)) {
     float rest;
     memcpy(&rest, &large, sizeof rest);
     small = to_tf32(x - rest);
@@ -88,7 +88,7 @@ struct Split {
 
 // A warp does 32 x 32: 2 by 4 of the tensor cores' 16 x 8.
 template <bool rounded>
-class Accumulator<float, rounded> {
+class GemmAccumulator<float, rounded> {
   static constexpr int rows = 2, columns = 4;
   static_assert(block_threads == 4 * warp_lanes);
   float sum[rows][columns][4] = {};
@@ -106,13 +106,13 @@ class Accumulator<float, rounded> {
       unsigned large[columns][2], small[columns][2];
       for (int j = 0; j < columns; ++j)
         for (int k = 0; k < 2; ++k) {
-          const Split x(b[(l + 4 * k) * tile_pitch + column() + 8 * j + lane() / 4]);
+          const SplitFloat x(b[(l + 4 * k) * tile_pitch + column() + 8 * j + lane() / 4]);
           large[j][k] = x.large, small[j][k] = x.small;
         }
       for (int i = 0; i < rows; ++i) {
         unsigned a_large[4], a_small[4];
         for (int k = 0; k < 4; ++k) {
-          const Split x(a[(l + k / 2 * 4) * tile_pitch + row() + 16 * i + k % 2 * 8]);
+          const SplitFloat x(a[(l + k / 2 * 4) * tile_pitch + row() + 16 * i + k % 2 * 8]);
           a_large[k] = x.large, a_small[k] = x.small;
         }
         for (int j = 0; j < columns; ++j) {
@@ -143,16 +143,16 @@ class Accumulator<float, rounded> {
 // store(row, column, sum) for the entries of C in the tile of this block's threads, from the
 // columns `begin` to `end` of A alone.
 template <bool rounded, class R, class Store>
-__device__ void multiply_tile(const Operand<R>& a, int64_t first_row, int64_t m,
-                              const Operand<R>& b, int64_t first_column, int64_t n, int64_t begin,
-                              int64_t end, Store store) {
+__device__ void gemm_tile(const Operand<R>& a, int64_t first_row, int64_t m, const Operand<R>& b,
+                          int64_t first_column, int64_t n, int64_t begin, int64_t end,
+                          Store store) {
   SharedMemory memory;
   R* a_tile = memory.template take<R>(tile_depth * tile_pitch);
   R* b_tile = memory.template take<R>(tile_depth * tile_pitch);
-  Accumulator<R, rounded> product;
+  GemmAccumulator<R, rounded> product;
   for (int64_t inner = begin; inner < end; inner += tile_depth) {
-    load_tile(a.v, a.row, a.column, first_row, m, inner, end, a_tile);
-    load_tile(b.v, b.column, b.row, first_column, n, inner, end, b_tile);
+    gemm_load_tile(a.v, a.row, a.column, first_row, m, inner, end, a_tile);
+    gemm_load_tile(b.v, b.column, b.row, first_column, n, inner, end, b_tile);
     __syncthreads();
     product.add(a_tile, b_tile);
     __syncthreads();
@@ -172,30 +172,38 @@ void with_precision(F f) {
 }
 
 // Of [m, k] by [k, n]; m and k may be bounds, then what is in use is told in device memory.
-struct Shape {
+struct GemmShape {
   int64_t m, n, k;
   const int64_t *used_m = nullptr, *used_k = nullptr;
 };
 
-// Part blockIdx.z of the inner dimension, `depth` long. Rows that are not in use are not written.
+// Block (x, y, z): 64 x 64 of C, from part z of the inner dimension, `depth` long; a thread has 8 x
+// 4 of its sums (float64) or a warp 32 x 32 (float32, on tensor cores). Shared memory: 16 lines of
+// 72 of both factors, 9 KB in float32, 18 KB in float64. Reads m k n/64 + k n m/64 numbers, 2 m n k
+// operations, three times that in float32; bound by the tensor cores (float64: FMAs) and by the
+// splitting of factors. Rows that are not in use are not written.
 template <class R, bool rounded>
 __global__ void __launch_bounds__(block_threads)
-    multiply(Shape shape, int64_t depth, Operand<R> a, Operand<R> b, R* c, bool accumulate) {
+    gemm_tiles(GemmShape shape, int64_t depth, Operand<R> a, Operand<R> b, R* __restrict__ c,
+               bool accumulate) {
   const int64_t m = shape.used_m ? *shape.used_m : shape.m;
   const int64_t k = shape.used_k ? *shape.used_k : shape.k;
   const int64_t first_row = int64_t(blockIdx.x) * tile_rows;
   const int64_t begin = int64_t(blockIdx.z) * depth, end = min(begin + depth, k);
   if (first_row >= m) return;
   c += int64_t(blockIdx.z) * shape.m * shape.n;
-  multiply_tile<rounded>(a, first_row, m, b, int64_t(blockIdx.y) * tile_columns, shape.n, begin,
-                         end, [&](int64_t y, int64_t x, R sum) {
-                           c[y * shape.n + x] = sum + (accumulate ? c[y * shape.n + x] : R(0));
-                         });
+  gemm_tile<rounded>(a, first_row, m, b, int64_t(blockIdx.y) * tile_columns, shape.n, begin, end,
+                     [&](int64_t y, int64_t x, R sum) {
+                       c[y * shape.n + x] = sum + (accumulate ? c[y * shape.n + x] : R(0));
+                     });
 }
 
+// C from the parts of the inner dimension, in order. Thread: an entry; reads `parts` numbers,
+// writes one; bound by memory.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    add_parts(Shape shape, int parts, const R* part, R* c, bool accumulate) {
+    gemm_add_parts(GemmShape shape, int parts, const R* __restrict__ part, R* __restrict__ c,
+                   bool accumulate) {
   const int64_t i = thread_number(), size = shape.m * shape.n;
   if (i >= (shape.used_m ? *shape.used_m * shape.n : size)) return;
   R sum = accumulate ? c[i] : R(0);
@@ -205,26 +213,26 @@ __global__ void __launch_bounds__(block_threads)
 
 // Products up to some shape, and the room for their parts.
 template <class R>
-class Product {
+class Gemm {
   int parts;
   R* part;
 
-  void add(const Shape& s, const R* a, const R* b, const Operand<R>& x, const Operand<R>& y, R* c,
-           bool accumulate, cudaStream_t stream) const {
+  void add(const GemmShape& s, const R* a, const R* b, const Operand<R>& x, const Operand<R>& y,
+           R* c, bool accumulate, cudaStream_t stream) const {
     const dim3 grid = grid_of(ceil_div(s.m, tile_rows), ceil_div(s.n, tile_columns), parts);
     const int64_t depth = ceil_div(ceil_div(s.k, parts), tile_depth) * tile_depth;
     with_precision<R>([&](auto rounded) {
-      launch(multiply<R, rounded()>, grid, dim3(block_threads), tile_bytes<R>, stream, s, depth,
+      launch(gemm_tiles<R, rounded()>, grid, dim3(block_threads), tile_bytes<R>, stream, s, depth,
              Operand<R>{a, nullptr, x.row, x.column}, Operand<R>{b, nullptr, y.row, y.column},
              parts > 1 ? part : c, parts == 1 && accumulate);
     });
     if (parts > 1)
-      launch_threads(s.m * s.n, stream, add_parts<R>, s, parts, part, c, accumulate);
+      launch_threads(s.m * s.n, stream, gemm_add_parts<R>, s, parts, part, c, accumulate);
   }
 
  public:
   // Enough blocks to fill any GPU, none of them too short to pay for its start.
-  Product(const Shape& most, Workspace& workspace) {
+  Gemm(const GemmShape& most, Workspace& workspace) {
     const int64_t tiles = ceil_div(most.m, tile_rows) * ceil_div(most.n, tile_columns);
     parts = int(std::clamp<int64_t>(512 / std::max<int64_t>(tiles, 1), 1,
                                     std::max<int64_t>(most.k / 256, 1)));
@@ -232,7 +240,7 @@ class Product {
   }
 
   // C, row by row, or with `dual` its tangent.
-  void operator()(bool dual, const Shape& shape, const Operand<R>& a, const Operand<R>& b, R* c,
+  void operator()(bool dual, const GemmShape& shape, const Operand<R>& a, const Operand<R>& b, R* c,
                   bool accumulate, cudaStream_t stream) const {
     if (shape.m == 0 || shape.n == 0) return;
     const auto term = [&](const R* x, const R* y) {

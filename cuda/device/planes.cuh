@@ -32,8 +32,8 @@ struct Planes {
 
 // c = a b, values and tangents.
 template <class R, class S>
-void multiply_planes(const Product<R>& product, const Shape& shape, const Operand<R>& a,
-                     const Operand<R>& b, const Planes<S>& c, cudaStream_t stream) {
+void gemm_planes(const Gemm<R>& product, const GemmShape& shape, const Operand<R>& a,
+                 const Operand<R>& b, const Planes<S>& c, cudaStream_t stream) {
   product(false, shape, a, b, c.v, false, stream);
   if (ScalarTraits<S>::dual) product(true, shape, a, b, c.d, false, stream);
 }

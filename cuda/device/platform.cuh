@@ -92,7 +92,7 @@ inline void allow_shared(const void* kernel) {
     allowed.insert({kernel, device});
 }
 
-// The last error of this thread is the status of a face (device/face.cuh). After a failure nothing
+// The last error of this thread is the status of a face (call.cuh). After a failure nothing
 // more is started, as it would work on what the failed kernel has left out.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,

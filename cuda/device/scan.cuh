@@ -46,8 +46,12 @@ __device__ void this_chunk(int64_t n, F f) {
   f(first, min(scan_chunk, n - first));
 }
 
+// Block: the sum of a chunk of 4096; the first of three kernels, which read x twice and write it
+// once. Shared memory: 8 KB, as for all of them. Bound by memory, or, in short arrays, by their 20
+// barriers.
 template <class I>
-__global__ void __launch_bounds__(scan_threads) sum_chunks(const I* x, int64_t n, int64_t* sums) {
+__global__ void __launch_bounds__(scan_threads)
+    scan_sum_chunks(const I* x, int64_t n, int64_t* sums) {
   this_chunk(n, [&](int64_t first, int64_t items) {
     scan(
         items, [&](int64_t i) { return x[first + i]; },
@@ -57,9 +61,10 @@ __global__ void __launch_bounds__(scan_threads) sum_chunks(const I* x, int64_t n
   });
 }
 
+// One block: where every chunk begins.
 template <class I>
 __global__ void __launch_bounds__(scan_threads)
-    scan_sums(int64_t n_chunks, int64_t* sums, I* total) {
+    scan_chunk_sums(int64_t n_chunks, int64_t* sums, I* total) {
   scan(
       n_chunks, [&](int64_t i) { return sums[i]; },
       [&](int64_t i, int64_t start) {
@@ -68,8 +73,10 @@ __global__ void __launch_bounds__(scan_threads)
       });
 }
 
+// Block: where the pieces of a chunk begin.
 template <class I>
-__global__ void __launch_bounds__(scan_threads) scan_chunks(I* x, int64_t n, const int64_t* sums) {
+__global__ void __launch_bounds__(scan_threads)
+    scan_within_chunks(I* x, int64_t n, const int64_t* sums) {
   this_chunk(n, [&](int64_t first, int64_t items) {
     scan(
         items, [&](int64_t i) { return x[first + i]; },
@@ -85,9 +92,9 @@ void exclusive_scan(I* x, int64_t n, I* total, int64_t* sums /* [ceil_div(n, sca
                     cudaStream_t stream) {
   const int64_t n_chunks = ceil_div(n, scan_chunk);
   const dim3 blocks = grid_of(n_chunks), threads(scan_threads);
-  if (n) launch(sum_chunks<I>, blocks, threads, scan_bytes, stream, x, n, sums);
-  launch(scan_sums<I>, dim3(1), threads, scan_bytes, stream, n_chunks, sums, total);
-  if (n) launch(scan_chunks<I>, blocks, threads, scan_bytes, stream, x, n, sums);
+  if (n) launch(scan_sum_chunks<I>, blocks, threads, scan_bytes, stream, x, n, sums);
+  launch(scan_chunk_sums<I>, dim3(1), threads, scan_bytes, stream, n_chunks, sums, total);
+  if (n) launch(scan_within_chunks<I>, blocks, threads, scan_bytes, stream, x, n, sums);
 }
 
 }  // namespace gnograd

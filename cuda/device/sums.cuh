@@ -11,7 +11,7 @@ constexpr int64_t folded = 64;
 
 // A matrix of S as it is.
 template <class S>
-struct Plain {
+struct PlainMatrix {
   const S* x;  // [n_rows, n_columns]
   int64_t n_columns;
   __device__ S operator()(int64_t row, int64_t column) const { return x[row * n_columns + column]; }
@@ -19,7 +19,7 @@ struct Plain {
 
 // coefficient[row, head] * x[row, head, :]
 template <class T, class S>
-struct Weighted {
+struct WeightedMatrix {
   const S* coefficient;  // [n_rows, heads]
   Input<T, S> x;         // [n_rows, heads, size]
   int64_t heads, size;
@@ -28,9 +28,11 @@ struct Weighted {
   }
 };
 
+// Thread: 64 rows of a column; neighbours have neighbouring columns. Reads every entry of the
+// matrix once, and writes 1/64 of that; bound by memory, or by what an entry takes to compute.
 template <class Matrix, class Out>
 __global__ void __launch_bounds__(block_threads)
-    fold(Matrix matrix, int64_t n_rows, int64_t n_columns, Out* out) {
+    sum_rows_fold(Matrix matrix, int64_t n_rows, int64_t n_columns, Out* __restrict__ out) {
   const int64_t block = thread_number() / n_columns, column = thread_number() % n_columns;
   const int64_t first = block * folded, last = min(first + folded, n_rows);
   if (block > 0 && first >= n_rows) return;
@@ -44,7 +46,8 @@ template <class Matrix, class Out>
 void fold_once(const Matrix& matrix, int64_t n_rows, int64_t n_columns, Out* out,
                cudaStream_t stream) {
   const int64_t blocks = std::max<int64_t>(1, ceil_div(n_rows, folded));
-  launch_threads(blocks * n_columns, stream, fold<Matrix, Out>, matrix, n_rows, n_columns, out);
+  launch_threads(blocks * n_columns, stream, sum_rows_fold<Matrix, Out>, matrix, n_rows, n_columns,
+                 out);
 }
 
 // Room for the sums of a matrix of n_rows: two buffers used in turn.
@@ -68,7 +71,7 @@ void sum_rows(const Matrix& matrix, int64_t n_rows, int64_t n_columns, FoldSpace
   if (n_rows <= folded) return fold_once(matrix, n_rows, n_columns, out, stream);
   fold_once(matrix, n_rows, n_columns, space.buffers[0], stream);
   for (int64_t rows = ceil_div(n_rows, folded);; rows = ceil_div(rows, folded)) {
-    const Plain<S> sums{space.buffers[0], n_columns};
+    const PlainMatrix<S> sums{space.buffers[0], n_columns};
     if (rows <= folded) return fold_once(sums, rows, n_columns, out, stream);
     fold_once(sums, rows, n_columns, space.buffers[1], stream);
     std::swap(space.buffers[0], space.buffers[1]);

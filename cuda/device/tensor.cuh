@@ -16,14 +16,13 @@ __device__ unsigned pair(bool any, int l, int depth, F f) {
   return bits;
 }
 
-// As multiply, with a and b rounded to T. A warp takes 16 x 16 sums at a time.
+// As product_by_fma, with a and b rounded to T. A warp takes 16 x 16 sums at a time.
 template <class T, class A, class B, class Write>
-__device__ void multiply_on_tensor_cores(int m, int n, int depth, A a, B b, Write write) {
+__device__ void product_by_mma(int m, int n, int depth, A a, B b, Write write) {
   const int lane = int(threadIdx.x) % warp_lanes, row = lane / 4, column = lane % 4 * 2;
   const int across = (n + 15) / 16, tiles = (m + 15) / 16 * across;
 #pragma unroll 1
-  for (int tile = int(threadIdx.x) / warp_lanes; tile < tiles;
-       tile += block_threads / warp_lanes) {
+  for (int tile = int(threadIdx.x) / warp_lanes; tile < tiles; tile += block_threads / warp_lanes) {
     const int i0 = tile / across * 16 + row, j0 = tile % across * 16;
     float sum[2][4] = {};
 #pragma unroll 1
@@ -50,20 +49,20 @@ __device__ void multiply_on_tensor_cores(int m, int n, int depth, A a, B b, Writ
 
 // The product as it is done for arrays of T and numbers S.
 template <class T, class S, class A, class B, class Write>
-__device__ void product(int m, int n, int depth, A a, B b, Write write) {
+__device__ void tile_product(int m, int n, int depth, A a, B b, Write write) {
   if constexpr (sizeof(T) == 2 && !ScalarTraits<S>::dual)
-    multiply_on_tensor_cores<T>(m, n, depth, a, b, write);
-  else multiply<S>(m, n, depth, a, b, write);
+    product_by_mma<T>(m, n, depth, a, b, write);
+  else product_by_fma<S>(m, n, depth, a, b, write);
 }
 
 // The product with weights a(i, l) of which a mask has made some zero: where there(i, l) is not
 // true. These keep out whatever b has, which 0 * NaN would not; `finite` says that there is no NaN
 // and no infinity in b, the same for all threads of the block.
 template <class T, class S, class A, class B, class There, class Write>
-__device__ void masked_product(bool finite, int m, int n, int depth, A a, B b, There there,
-                               Write write) {
+__device__ void masked_tile_product(bool finite, int m, int n, int depth, A a, B b, There there,
+                                    Write write) {
   if (finite) {
-    product<T, S>(m, n, depth, a, b, write);
+    tile_product<T, S>(m, n, depth, a, b, write);
     return;
   }
 #pragma unroll 1

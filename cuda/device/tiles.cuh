@@ -8,7 +8,7 @@ namespace gnograd {
 // A matrix in shared memory. Its rows lie an odd number of elements apart, so that neither a row
 // nor a column keeps lanes waiting for the same bank.
 template <class S>
-struct Tile {
+struct SharedMatrix {
   S* x;
   int pitch;
 
@@ -16,7 +16,7 @@ struct Tile {
   static size_t bytes(int rows, int columns) {
     return shared_bytes<S>(size_t(rows) * padded(columns));
   }
-  __device__ Tile(SharedMemory& shared, int rows, int columns)
+  __device__ SharedMatrix(SharedMemory& shared, int rows, int columns)
       : x(shared.take<S>(rows * padded(columns))), pitch(padded(columns)) {}
 
   __device__ S& operator()(int row, int column) const { return x[row * pitch + column]; }
@@ -25,7 +25,7 @@ struct Tile {
 // write(i, j, sum over l < depth of a(i, l) b(l, j)) for i < m, j < n. Every thread of the block
 // takes 4 x 4 of these at a time; neighbours have neighbouring j.
 template <class S, class A, class B, class Write>
-__device__ void multiply(int m, int n, int depth, A a, B b, Write write) {
+__device__ void product_by_fma(int m, int n, int depth, A a, B b, Write write) {
   constexpr int cells = 4;
   int down = 8;
   while (down > 1 && (down / 2) * cells >= m) down /= 2;
@@ -56,8 +56,8 @@ __device__ void multiply(int m, int n, int depth, A a, B b, Write write) {
 // tile(i, :) = row at(i) of x, for i < n; zeros where at(i) is negative. Whether all that this
 // thread has loaded is finite.
 template <class T, class S, class At>
-__device__ bool load_rows(const Tile<S>& tile, int n, int size, bool wide, const Input<T, S>& x,
-                          At at) {
+__device__ bool load_rows(const SharedMatrix<S>& tile, int n, int size, bool wide,
+                          const Input<T, S>& x, At at) {
   const int steps = (size + width<T> - 1) / width<T>;
   real_part<S> zero = 0;
   for (int i = int(threadIdx.x); i < n * steps; i += block_threads) {
@@ -76,7 +76,7 @@ __device__ bool load_rows(const Tile<S>& tile, int n, int size, bool wide, const
 }
 
 template <class S>
-__device__ void fill(const Tile<S>& tile, int rows, int columns, S value) {
+__device__ void fill(const SharedMatrix<S>& tile, int rows, int columns, S value) {
   for (int i = int(threadIdx.x); i < rows * columns; i += block_threads)
     tile(i / columns, i % columns) = value;
 }
@@ -115,16 +115,17 @@ void shrink_tiles(int& rows, int& columns, Bytes bytes) {
   }
 }
 
-// An operation of blocks of threads on tiles.
+// An operation of blocks of threads on tiles, which says itself what a block does, and how much
+// shared memory it needs.
 template <class Operation>
-__global__ void __launch_bounds__(block_threads) run(Operation operation) {
+__global__ void __launch_bounds__(block_threads) run_on_tiles(Operation operation) {
   operation();
 }
 template <class Operation>
 void launch_operation(const Operation& operation, int64_t blocks, cudaStream_t stream) {
   if (blocks == 0) return;
-  launch(run<Operation>, grid_of(blocks), dim3(block_threads), operation.shared_memory(), stream,
-         operation);
+  launch(run_on_tiles<Operation>, grid_of(blocks), dim3(block_threads), operation.shared_memory(),
+         stream, operation);
 }
 
 }  // namespace gnograd

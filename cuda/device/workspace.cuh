@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
-// The caller's workspace, handed out piece by piece. A launcher takes its pieces first, whether it
-// is run or only asked how much it needs, so that both answers come from the same lines.
+// The caller's workspace, handed out piece by piece. A face takes its pieces first, whether it is
+// run or only asked how much it needs, so that both answers come from the same lines.
 #pragma once
 #include "platform.cuh"
 
 namespace gnograd {
 
 class Workspace {
-  char* base;
-  size_t capacity, used = 0;
+  char* base = nullptr;
+  size_t capacity = 0, used = 0;
+  bool counts = true;
 
  public:
-  // Without memory it only counts.
-  Workspace() : base(nullptr), capacity(0) {}
-  Workspace(void* base, size_t bytes) : base(static_cast<char*>(base)), capacity(bytes) {}
+  // It only counts, and never suffices.
+  Workspace() = default;
+  Workspace(void* base, size_t bytes)
+      : base(static_cast<char*>(base)), capacity(bytes), counts(false) {}
 
   template <class X>
   X* take(int64_t n) {
@@ -22,7 +24,7 @@ class Workspace {
     return reinterpret_cast<X*>(base + at);
   }
   size_t bytes() const { return used; }
-  bool sufficient() const { return used <= capacity; }
+  bool sufficient() const { return !counts && used <= capacity; }
 
   static constexpr int64_t alignment = 256;
 };

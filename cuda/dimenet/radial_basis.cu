@@ -9,10 +9,9 @@
 // formulas as on the CPU.
 #include <cfloat>
 
-#include "device/face.cuh"
+#include "device/call.cuh"
 #include "device/lanes.cuh"
 #include "device/sums.cuh"
-#include "gnograd_cuda.h"
 
 namespace gnograd {
 namespace {
@@ -52,10 +51,10 @@ __host__ __device__ void spherical_bessel(int l, double t, double (&j)[Extra + 1
 }
 
 // Zeros and norms of the largest basis; a smaller one has the first of them.
-struct Table {
+struct BesselTable {
   double zero[max_spherical][max_radial], norm[max_spherical][max_radial];
 
-  Table() {
+  BesselTable() {
     // The zeros of j_0 are n pi, those of j_l lie between two of j_(l-1).
     constexpr int n_zeros = max_spherical + max_radial;
     double zeros[n_zeros], j[2];
@@ -85,8 +84,8 @@ struct Table {
   }
 };
 
-const Table& table() {
-  static const Table made;
+const BesselTable& bessel_table() {
+  static const BesselTable made;
   return made;
 }
 
@@ -114,7 +113,7 @@ struct Point {
 };
 
 // (u h)^(i) from u and h
-__device__ inline void multiply(const Envelope& e, const double (&h)[3], Point& point) {
+__device__ inline void times_envelope(const Envelope& e, const double (&h)[3], Point& point) {
   point.f = e.u[0] * h[0];
   point.x = e.u[1] * h[0] + e.u[0] * h[1];
   point.xx = e.u[2] * h[0] + 2 * e.u[1] * h[1] + e.u[0] * h[2];
@@ -130,7 +129,7 @@ __device__ Point radial(const Envelope& e, double w, double x) {
   if constexpr (Order > 0) h[1] = -w * w * j[1];
   if constexpr (Order > 1) h[2] = w * w * w * (2 * j[2] - j[0]) / 3;
   Point point;
-  multiply(e, h, point);
+  times_envelope(e, h, point);
   if constexpr (Order > 0) point.w = e.u[0] * cos(t);
   if constexpr (Order > 1) {
     point.xw = e.u[1] * cos(t) - e.u[0] * w * sin(t);
@@ -150,13 +149,13 @@ __device__ Point spherical(const Envelope& e, int l, double z, double norm, doub
   if constexpr (Order > 1)
     h[2] = norm * (((l - 1) * (l - 2) * j[0] / x - (2 * l - 1) * z * j[1]) / x + z * z * j[2]) / x;
   Point point;
-  multiply(e, h, point);
+  times_envelope(e, h, point);
   return point;
 }
 
 template <class T>
 struct Basis {
-  Table table;
+  BesselTable table;
   int64_t n_edges;
   int n_spherical, n_radial, exponent;
   const T *x, *w;          // [n_edges], [n_radial]
@@ -179,7 +178,7 @@ struct Basis {
 };
 
 template <class T>
-struct Cotangents {
+struct BasisCotangents {
   const T *rbf, *sbf;  // each or null: zero
   __device__ double operator()(const Basis<T>& b, int64_t e, int c) const {
     if (c < b.n_radial) return b.read(rbf, e * b.n_radial + c);
@@ -189,9 +188,12 @@ struct Cotangents {
 
 // ---- kernels ----
 
-// The basis, or its tangent.
+// The basis, or its tangent. Thread: a function of an edge. Reads an edge's length n_functions
+// times, from caches, and writes n_functions numbers an edge; bound by the float64 arithmetic of
+// sine, cosine and the Bessel recurrences.
 template <class T, bool Tangent>
-__global__ void __launch_bounds__(block_threads) write_basis(Basis<T> b, T* rbf, T* sbf) {
+__global__ void __launch_bounds__(block_threads)
+    radial_basis_values(Basis<T> b, T* __restrict__ rbf, T* __restrict__ sbf) {
   const int64_t e = thread_number() / b.n_functions();
   const int c = int(thread_number() % b.n_functions());
   if (e >= b.n_edges) return;
@@ -206,10 +208,12 @@ __global__ void __launch_bounds__(block_threads) write_basis(Basis<T> b, T* rbf,
   to = T(real<T>(y));
 }
 
-// Gradient to x, or its tangent: a warp an edge, lanes over functions.
+// Gradient to x, or its tangent. Warp: an edge, lanes over its functions. Reads n_functions
+// cotangents an edge; bound by float64 arithmetic, as the basis.
 template <class T, bool Tangent>
 __global__ void __launch_bounds__(block_threads)
-    gradient_to_x(Basis<T> b, Cotangents<T> cotangents, T* grad_x) {
+    radial_basis_distance_gradient(Basis<T> b, BasisCotangents<T> cotangents,
+                                   T* __restrict__ grad_x) {
   const Group group = this_group(warp_lanes);
   if (const int64_t e = group.number; e < b.n_edges) {
     double sum = 0;
@@ -229,9 +233,9 @@ __global__ void __launch_bounds__(block_threads)
 
 // What edges give to w, a column a frequency, for the sum over edges.
 template <class T, bool Tangent>
-struct ToW {
+struct FrequencyTerms {
   Basis<T> b;
-  Cotangents<T> cotangents;
+  BasisCotangents<T> cotangents;
 
   __device__ double operator()(int64_t e, int64_t n) const {
     const int c = int(n);
@@ -241,96 +245,75 @@ struct ToW {
   }
 };
 
-// ---- launchers ----
+// ---- the operator ----
 
 template <class T>
-struct Faces {
-  int64_t n_edges, n_spherical, n_radial;
-  int exponent;
-  Workspace workspace = {};
-  cudaStream_t stream = nullptr;
+struct RadialBasis {
+  int64_t n_edges, n_spherical, n_radial, exponent;
+
+  struct Inputs {
+    const T* x;  // [n_edges]
+    const T* w;  // [n_radial]
+  };
+  struct Outputs {
+    T* rbf;  // [n_edges, n_radial]
+    T* sbf;  // [n_edges, n_spherical n_radial]
+  };
+  using Cotangents = BasisCotangents<T>;
+  struct Gradients {
+    T *x, *w;  // as the inputs, or null
+  };
 
   bool valid() const {
     const auto within = [](int64_t n, int most) { return n >= 1 && n <= most; };
     return n_edges >= 0 && within(n_spherical, max_spherical) && within(n_radial, max_radial) &&
            within(exponent, max_exponent);
   }
-  Basis<T> basis(const void* x, const void* w, const void* x_dot, const void* w_dot) const {
-    const auto as = [](const void* p) { return static_cast<const T*>(p); };
-    return {table(), n_edges, int(n_spherical), int(n_radial), exponent,
-            as(x),   as(w),   as(x_dot),        as(w_dot)};
+  Basis<T> basis(const Inputs& in, const Inputs& tangents) const {
+    return {bessel_table(), n_edges, int(n_spherical), int(n_radial), int(exponent),
+            in.x,           in.w,    tangents.x,       tangents.w};
   }
 
   template <bool Tangent>
-  int push(const Basis<T>& b, void* rbf, void* sbf) const {
+  int values(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    launch_threads(n_edges * b.n_functions(), stream, write_basis<T, Tangent>, b,
-                   static_cast<T*>(rbf), static_cast<T*>(sbf));
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    const Basis<T> b = basis(in, tangents);
+    launch_threads(n_edges * b.n_functions(), call.stream, radial_basis_values<T, Tangent>, b,
+                   out.rbf, out.sbf);
     return cudaGetLastError();
   }
   template <bool Tangent>
-  int pull(const Basis<T>& b, const void* grad_rbf, const void* grad_sbf, void* grad_x,
-           void* grad_w) {
+  int gradients(const Cotangents& g, const Inputs& in, const Inputs& tangents,
+                const Gradients& grad, Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    const FoldSpace<double> folds(n_edges, n_radial, workspace);
-    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    const Cotangents<T> g{static_cast<const T*>(grad_rbf), static_cast<const T*>(grad_sbf)};
-    if (grad_x)
-      launch_threads(n_edges * warp_lanes, stream, gradient_to_x<T, Tangent>, b, g,
-                     static_cast<T*>(grad_x));
-    if (grad_w)
-      sum_rows(ToW<T, Tangent>{b, g}, n_edges, n_radial, folds, static_cast<T*>(grad_w), stream);
+    const FoldSpace<double> folds(n_edges, n_radial, call.workspace);
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    const Basis<T> b = basis(in, tangents);
+    if (grad.x)
+      launch_threads(n_edges * warp_lanes, call.stream, radial_basis_distance_gradient<T, Tangent>,
+                     b, g, grad.x);
+    if (grad.w)
+      sum_rows(FrequencyTerms<T, Tangent>{b, g}, n_edges, n_radial, folds, grad.w, call.stream);
     return cudaGetLastError();
   }
 
-  int forward(const void* x, const void* w, void* rbf, void* sbf) {
-    return push<false>(basis(x, w, nullptr, nullptr), rbf, sbf);
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return values<false>(in, {}, out, call);
   }
-  int vjp(const void* grad_rbf, const void* grad_sbf, const void* x, const void* w, void* grad_x,
-          void* grad_w) {
-    return pull<false>(basis(x, w, nullptr, nullptr), grad_rbf, grad_sbf, grad_x, grad_w);
+  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
+    return gradients<false>(g, in, {}, grad, call);
   }
-  int jvp(const void* x, const void* w, const void* x_dot, const void* w_dot, void* rbf,
-          void* sbf) {
-    return push<true>(basis(x, w, x_dot, w_dot), rbf, sbf);
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return values<true>(in, tangents, out, call);
   }
-  int hvp(const void* grad_rbf, const void* grad_sbf, const void* x, const void* w,
-          const void* x_dot, const void* w_dot, void* grad_x, void* grad_w) {
-    return pull<true>(basis(x, w, x_dot, w_dot), grad_rbf, grad_sbf, grad_x, grad_w);
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return gradients<true>(g, in, tangents, grad, call);
   }
-
-  // Forward passes need no workspace.
-  size_t forward_bytes() { return 0; }
-  size_t jvp_bytes() { return 0; }
-  size_t vjp_bytes() {
-    return vjp(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr), workspace.bytes();
-  }
-  size_t hvp_bytes() { return vjp_bytes(); }
 };
 
 }  // namespace
 }  // namespace gnograd
 
-using namespace gnograd;
-
-#define FACE(face, type, T, ...)                                    \
-  DEFINE_FACE(radial_basis_##face, type, GNOGRAD_CUDA_RADIAL_BASIS, \
-              (Faces<T>{n_edges, n_spherical, n_radial, exponent}), face##_bytes, __VA_ARGS__)
-
-#define FOUR_FACES(type, T)                                                                     \
-  FACE(forward, type, T, forward(x, w, rbf, sbf), const void* x,                                \
-       const void* w, void* rbf, void* sbf)                                                     \
-  FACE(vjp, type, T, vjp(grad_rbf, grad_sbf, x, w, grad_x, grad_w),                             \
-       const void* grad_rbf, const void* grad_sbf, const void* x, const void* w, void* grad_x,  \
-       void* grad_w)                                                                            \
-  FACE(jvp, type, T,                                                                            \
-       jvp(x, w, x_tangent, w_tangent, rbf_tangent, sbf_tangent), const void* x, const void* w, \
-       const void* x_tangent, const void* w_tangent, void* rbf_tangent, void* sbf_tangent)      \
-  FACE(hvp, type, T,                                                                            \
-       hvp(grad_rbf, grad_sbf, x, w, x_tangent, w_tangent, grad_x_tangent, grad_w_tangent),     \
-       const void* grad_rbf, const void* grad_sbf, const void* x, const void* w,                \
-       const void* x_tangent, const void* w_tangent, void* grad_x_tangent, void* grad_w_tangent)
-FOUR_FACES(f32, float)
-FOUR_FACES(f64, double)
-FOUR_FACES(f16, __half)
-FOUR_FACES(bf16, __nv_bfloat16)
+#include "radial_basis_entries.cuh"

@@ -3,154 +3,146 @@
 // features of any kernel network (gno_contract):
 //
 //     out_i = s_i sum over e = (j -> i) of w_e h_j . kappa_e,     kappa_e = hid_e . V + b_v
-#include "device/face.cuh"
+#include "device/call.cuh"
 #include "gno_diagonal.cuh"
 #include "gno_full.cuh"
 
 namespace gnograd {
 namespace {
 
-// The inputs of one call as they cross the C ABI, or their tangents.
-struct Arrays {
-  const void *h = nullptr, *coords = nullptr, *u = nullptr, *b_u = nullptr, *v = nullptr,
-             *b_v = nullptr, *weight = nullptr, *hid = nullptr;
-};
+// f(the sum in the form that the kernel asks for)
+template <class T, class S, class F>
+int with_gno_sum(const GnoProblem<T, S>& problem, Call& call, F f) {
+  if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
+  if (problem.kernel == kernel_diagonal)
+    return f(GnoDiagonalSum<T, S>{problem, call.workspace, call.stream});
+  return f(GnoFullSum<T, S>{problem, call.workspace, call.stream});
+}
+template <class T, class S>
+int gno_forward(const GnoProblem<T, S>& problem, T* out, Call& call) {
+  return with_gno_sum(problem, call, [&](const auto& sum) { return sum.forward(out); });
+}
+template <class T, class S>
+int gno_gradients(const GnoProblem<T, S>& problem, const T* cotangent, const GnoGradients<T>& grad,
+                  Call& call) {
+  return with_gno_sum(problem, call,
+                      [&](const auto& sum) { return sum.gradients(cotangent, grad); });
+}
 
-template <class R>
-struct Faces {
+template <class T>
+struct Gno {
   const gnograd_cuda_graph* graph;
-  bool contract;  // from hid
   int64_t d, n_hidden, f_in, f_out;
   int activation, reduction, kernel;
-  Workspace workspace = {};
-  cudaStream_t stream = nullptr;
+
+  struct Inputs {
+    const T* h;            // [n_src, f_in], or null: ones, diagonal only
+    const T* coords;       // [n_edges, d]
+    const T* u;            // [d, n_hidden]
+    const T* b_u;          // [n_hidden]
+    const T* v;            // [n_hidden, f_in, f_out]; diagonal: [n_hidden, f_out]
+    const T* b_v;          // [f_in, f_out]; diagonal: [f_out]
+    const T* edge_weight;  // [n_edges], or null: 1
+  };
+  struct Outputs {
+    T* out;  // [n_dst, f_out]
+  };
+  struct Cotangents {
+    const T* out;
+  };
+  struct Gradients {
+    T *h, *coords, *u, *b_u, *v, *b_v, *edge_weight;  // as the inputs, or null
+    operator GnoGradients<T>() const { return {h, coords, u, b_u, v, b_v, edge_weight, nullptr}; }
+  };
 
   template <class S>
-  GnoProblem<R, S> problem(const Arrays& values, const Arrays& tangents = {}) {
-    const auto input = make_input<R, S>;
+  GnoProblem<T, S> problem(const Inputs& in, const Inputs& tangents) const {
     return {*graph,
             f_in,
             f_out,
             reduction,
             kernel,
-            {input(values.coords, tangents.coords), input(values.u, tangents.u),
-             input(values.b_u, tangents.b_u), input(values.hid, tangents.hid), contract, int(d),
-             int(n_hidden), activation},
-            input(values.h, tangents.h),
-            input(values.v, tangents.v),
-            input(values.b_v, tangents.b_v),
-            input(values.weight, tangents.weight)};
+            {{in.coords, tangents.coords},
+             {in.u, tangents.u},
+             {in.b_u, tangents.b_u},
+             {},
+             false,
+             int(d),
+             int(n_hidden),
+             activation},
+            {in.h, tangents.h},
+            {in.v, tangents.v},
+            {in.b_v, tangents.b_v},
+            {in.edge_weight, tangents.edge_weight}};
   }
 
-  // f(the sum in the form that the kernel asks for)
-  template <class S, class F>
-  int with_sum(const GnoProblem<R, S>& problem, F f) {
-    if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    return kernel == kernel_diagonal ? f(DiagonalSum<R, S>{problem, workspace, stream})
-                                     : f(FullSum<R, S>{problem, workspace, stream});
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return gno_forward(problem<T>(in, {}), out.out, call);
   }
-  template <class S>
-  int value(const GnoProblem<R, S>& problem, void* out) {
-    return with_sum(problem, [&](const auto& sum) { return sum.forward(static_cast<R*>(out)); });
+  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
+    return gno_gradients<T>(problem<T>(in, {}), g.out, grad, call);
   }
-  template <class S>
-  int gradients(const GnoProblem<R, S>& problem, const void* cotangent,
-                const GnoGradients<R>& grad) {
-    return with_sum(problem, [&](const auto& sum) {
-      return sum.gradients(static_cast<const R*>(cotangent), grad);
-    });
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return gno_forward(problem<Dual<T>>(in, tangents), out.out, call);
   }
-
-  int forward(const Arrays& in, void* out) { return value(problem<R>(in), out); }
-  int vjp(const void* cotangent, const Arrays& in, const GnoGradients<R>& grad) {
-    return gradients(problem<R>(in), cotangent, grad);
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return gno_gradients<T>(problem<Dual<T>>(in, tangents), g.out, grad, call);
   }
-  int jvp(const Arrays& in, const Arrays& tangents, void* out) {
-    return value(problem<Dual<R>>(in, tangents), out);
-  }
-  int hvp(const void* cotangent, const Arrays& in, const Arrays& tangents,
-          const GnoGradients<R>& grad) {
-    return gradients(problem<Dual<R>>(in, tangents), cotangent, grad);
-  }
-
-  // A face that has no memory to work in only counts what it needs.
-  size_t forward_bytes() { return forward({}, nullptr), workspace.bytes(); }
-  size_t vjp_bytes() { return vjp(nullptr, {}, {}), workspace.bytes(); }
-  size_t jvp_bytes() { return jvp({}, {}, nullptr), workspace.bytes(); }
-  size_t hvp_bytes() { return hvp(nullptr, {}, {}, {}), workspace.bytes(); }
 };
 
-template <class R>
-GnoGradients<R> gno_gradients(void* h, void* coords, void* u, void* b_u, void* v, void* b_v,
-                              void* weight) {
-  return {
-      static_cast<R*>(h), static_cast<R*>(coords), static_cast<R*>(u),      static_cast<R*>(b_u),
-      static_cast<R*>(v), static_cast<R*>(b_v),    static_cast<R*>(weight), nullptr};
-}
-template <class R>
-GnoGradients<R> contract_gradients(void* h, void* hid, void* v, void* b_v, void* weight) {
-  return {static_cast<R*>(h),
-          nullptr,
-          nullptr,
-          nullptr,
-          static_cast<R*>(v),
-          static_cast<R*>(b_v),
-          static_cast<R*>(weight),
-          static_cast<R*>(hid)};
-}
+template <class T>
+struct GnoContract {
+  const gnograd_cuda_graph* graph;
+  int64_t n_hidden, f_in, f_out;
+  int reduction, kernel;
+
+  struct Inputs {
+    const T* h;            // [n_src, f_in], or null: ones, diagonal only
+    const T* hid;          // [n_edges, n_hidden]
+    const T* v;            // [n_hidden, f_in, f_out]; diagonal: [n_hidden, f_out]
+    const T* b_v;          // [f_in, f_out]; diagonal: [f_out]
+    const T* edge_weight;  // [n_edges], or null: 1
+  };
+  using Outputs = typename Gno<T>::Outputs;
+  using Cotangents = typename Gno<T>::Cotangents;
+  struct Gradients {
+    T *h, *hid, *v, *b_v, *edge_weight;  // as the inputs, or null
+    operator GnoGradients<T>() const {
+      return {h, nullptr, nullptr, nullptr, v, b_v, edge_weight, hid};
+    }
+  };
+
+  template <class S>
+  GnoProblem<T, S> problem(const Inputs& in, const Inputs& tangents) const {
+    return {*graph,
+            f_in,
+            f_out,
+            reduction,
+            kernel,
+            {{}, {}, {}, {in.hid, tangents.hid}, true, 0, int(n_hidden), act_identity},
+            {in.h, tangents.h},
+            {in.v, tangents.v},
+            {in.b_v, tangents.b_v},
+            {in.edge_weight, tangents.edge_weight}};
+  }
+
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return gno_forward(problem<T>(in, {}), out.out, call);
+  }
+  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
+    return gno_gradients<T>(problem<T>(in, {}), g.out, grad, call);
+  }
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return gno_forward(problem<Dual<T>>(in, tangents), out.out, call);
+  }
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return gno_gradients<T>(problem<Dual<T>>(in, tangents), g.out, grad, call);
+  }
+};
 
 }  // namespace
 }  // namespace gnograd
 
-using namespace gnograd;
-
-#define SUM_OF_GNO(R) \
-  (Faces<R>{graph, false, d, n_hidden, f_in, f_out, activation, reduction, kernel})
-#define SUM_OF_CONTRACT(R) \
-  (Faces<R>{graph, true, 0, n_hidden, f_in, f_out, act_identity, reduction, kernel})
-
-#define GNO_INPUTS                                                                  \
-  const void *h, const void *coords, const void *u, const void *b_u, const void *v, \
-      const void *b_v, const void *edge_weight
-#define GNO_TANGENTS                                                           \
-  const void *h_tangent, const void *coords_tangent, const void *u_tangent,    \
-      const void *b_u_tangent, const void *v_tangent, const void *b_v_tangent, \
-      const void *edge_weight_tangent
-#define GNO_GRADIENTS                                                                          \
-  void *grad_h, void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v, \
-      void *grad_edge_weight
-#define GNO_IN {h, coords, u, b_u, v, b_v, edge_weight}
-#define GNO_ALONG \
-  {h_tangent, coords_tangent, u_tangent, b_u_tangent, v_tangent, b_v_tangent, edge_weight_tangent}
-#define GNO_GRAD(R) \
-  gno_gradients<R>(grad_h, grad_coords, grad_u, grad_b_u, grad_v, grad_b_v, grad_edge_weight)
-
-#define CONTRACT_INPUTS \
-  const void *h, const void *hid, const void *v, const void *b_v, const void *edge_weight
-#define CONTRACT_TANGENTS                                                                         \
-  const void *h_tangent, const void *hid_tangent, const void *v_tangent, const void *b_v_tangent, \
-      const void *edge_weight_tangent
-#define CONTRACT_GRADIENTS \
-  void *grad_h, void *grad_hid, void *grad_v, void *grad_b_v, void *grad_edge_weight
-#define CONTRACT_IN {h, nullptr, nullptr, nullptr, v, b_v, edge_weight, hid}
-#define CONTRACT_ALONG \
-  {h_tangent, nullptr, nullptr, nullptr, v_tangent, b_v_tangent, edge_weight_tangent, hid_tangent}
-#define CONTRACT_GRAD(R) contract_gradients<R>(grad_h, grad_hid, grad_v, grad_b_v, grad_edge_weight)
-
-#define FOUR_FACES(name, type, R, SIZES, NAME)                                                 \
-  DEFINE_FACE(name##_forward, type, SIZES, SUM_OF_##NAME(R), forward_bytes,                    \
-              forward(NAME##_IN, out), NAME##_INPUTS, void* out)                               \
-  DEFINE_FACE(name##_vjp, type, SIZES, SUM_OF_##NAME(R), vjp_bytes,                            \
-              vjp(cotangent, NAME##_IN, NAME##_GRAD(R)), const void* cotangent, NAME##_INPUTS, \
-              NAME##_GRADIENTS)                                                                \
-  DEFINE_FACE(name##_jvp, type, SIZES, SUM_OF_##NAME(R), jvp_bytes,                            \
-              jvp(NAME##_IN, NAME##_ALONG, out_tangent), NAME##_INPUTS, NAME##_TANGENTS,       \
-              void* out_tangent)                                                               \
-  DEFINE_FACE(name##_hvp, type, SIZES, SUM_OF_##NAME(R), hvp_bytes,                            \
-              hvp(cotangent, NAME##_IN, NAME##_ALONG, NAME##_GRAD(R)), const void* cotangent,  \
-              NAME##_INPUTS, NAME##_TANGENTS, NAME##_GRADIENTS)
-#define GNO(type, R)                              \
-  FOUR_FACES(gno, type, R, GNOGRAD_CUDA_GNO, GNO) \
-  FOUR_FACES(gno_contract, type, R, GNOGRAD_CUDA_GNO_CONTRACT, CONTRACT)
-GNO(f32, float)
-GNO(f64, double)
+#include "gno_entries.cuh"

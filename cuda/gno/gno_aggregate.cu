@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Aggregation with a given kernel matrix an edge, out_i = s_i sum over (j -> i) of h_j . kappa_e,
 // where s_i is 1 or 1/degree. All passes read or write every kappa_e once, and that is their time.
-#include "device/face.cuh"
+#include "device/call.cuh"
 #include "device/lanes.cuh"
 #include "device/rows.cuh"
 #include "gno_sum.cuh"
@@ -9,11 +9,13 @@
 namespace gnograd {
 namespace {
 
-// A thread a row and feature of the result.
+// Thread: a feature of a row of the result; neighbours read neighbouring kappa. 2 f_in f_out
+// operations an edge for as many numbers of kappa: bound by these reads; a row's edges come one
+// after another.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    aggregate(Csc rows, int64_t f_in, int64_t f_out, bool mean, Input<R, S> h, Input<R, S> kappa,
-              R* out) {
+    gno_aggregate_rows(Csc rows, int64_t f_in, int64_t f_out, bool mean, Input<R, S> h,
+                       Input<R, S> kappa, R* __restrict__ out) {
   const int64_t i = thread_number() / f_out, o = thread_number() % f_out;
   if (i >= rows.n_rows) return;
   S sum = 0;
@@ -24,11 +26,13 @@ __global__ void __launch_bounds__(block_threads)
   out[thread_number()] = result(sum * scale_of<R>(mean ? rows.offsets : nullptr, i));
 }
 
-// A warp a row and feature of the sources.
+// Warp: a feature of a source, lanes over f_out. Reads kappa of the edges that leave it, f_out
+// numbers together; bound by these reads, and, where f_out < 32, by idle lanes.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    source_gradient(Csc columns, const int64_t* degrees, int64_t f_in, int64_t f_out, const R* g,
-                    Input<R, S> kappa, R* grad_h) {
+    gno_aggregate_source_gradient(Csc columns, const int64_t* __restrict__ degrees, int64_t f_in,
+                                  int64_t f_out, const R* __restrict__ g, Input<R, S> kappa,
+                                  R* __restrict__ grad_h) {
   const Group warp = this_group(warp_lanes);
   const int64_t j = warp.number / f_in, f = warp.number % f_in;
   if (j >= columns.n_rows) return;
@@ -43,11 +47,13 @@ __global__ void __launch_bounds__(block_threads)
   if (warp.lane == 0) grad_h[warp.number] = result(sum);
 }
 
-// A warp a position.
+// Warp: an edge, lanes over kappa. Writes f_in f_out numbers, f_in + f_out are read; bound by the
+// writes and two divisions in 64 bits an entry.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    kernel_gradient(Csc rows, int64_t f_in, int64_t f_out, bool mean, const R* g, Input<R, S> h,
-                    R* grad_kappa) {
+    gno_aggregate_kappa_gradient(Csc rows, int64_t f_in, int64_t f_out, bool mean,
+                                 const R* __restrict__ g, Input<R, S> h,
+                                 R* __restrict__ grad_kappa) {
   const Group warp = this_group(warp_lanes);
   const int64_t p = warp.number;
   if (p >= rows.n_edges) return;
@@ -58,63 +64,72 @@ __global__ void __launch_bounds__(block_threads)
         result(s * g[i * f_out + c % f_out] * h[j * f_in + c / f_out]);
 }
 
-template <class R>
-struct Faces {
+template <class T>
+struct GnoAggregate {
   const gnograd_cuda_graph* graph;
   int64_t f_in, f_out;
   int reduction;
-  Workspace workspace = {};
-  cudaStream_t stream = nullptr;
+
+  struct Inputs {
+    const T* h;      // [n_src, f_in]
+    const T* kappa;  // [n_edges, f_in, f_out]
+  };
+  struct Outputs {
+    T* out;  // [n_dst, f_out]
+  };
+  struct Cotangents {
+    const T* out;
+  };
+  struct Gradients {
+    T *h, *kappa;  // as the inputs, or null
+  };
 
   bool mean() const { return reduction == reduce_mean; }
   bool valid() const {
     return f_in >= 1 && f_out >= 1 && (reduction == reduce_sum || reduction == reduce_mean);
   }
   template <class S>
-  int value(const void* h, const void* kappa, const void* t_h, const void* t_kappa, void* out) {
+  int value(const Inputs& in, const Inputs& tangents, T* out, Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    launch_threads(graph->n_dst * f_out, stream, aggregate<R, S>, by_dst(*graph), f_in, f_out,
-                   mean(), make_input<R, S>(h, t_h), make_input<R, S>(kappa, t_kappa),
-                   static_cast<R*>(out));
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    launch_threads(graph->n_dst * f_out, call.stream, gno_aggregate_rows<T, S>, by_dst(*graph),
+                   f_in, f_out, mean(), Input<T, S>{in.h, tangents.h},
+                   Input<T, S>{in.kappa, tangents.kappa}, out);
     return cudaGetLastError();
   }
   template <class S>
-  int gradients(const void* cotangent, const void* h, const void* kappa, const void* t_h,
-                const void* t_kappa, void* grad_h, void* grad_kappa) {
+  int gradients(const T* g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+                Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    const R* g = static_cast<const R*>(cotangent);
-    if (grad_h)
-      launch_threads(graph->n_src * f_in * warp_lanes, stream, source_gradient<R, S>,
-                     by_src(*graph), mean() ? graph->by_dst.offsets : nullptr, f_in, f_out, g,
-                     make_input<R, S>(kappa, t_kappa), static_cast<R*>(grad_h));
-    if (grad_kappa)
-      launch_threads(graph->n_edges * warp_lanes, stream, kernel_gradient<R, S>, by_dst(*graph),
-                     f_in, f_out, mean(), g, make_input<R, S>(h, t_h), static_cast<R*>(grad_kappa));
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    if (grad.h)
+      launch_threads(graph->n_src * f_in * warp_lanes, call.stream,
+                     gno_aggregate_source_gradient<T, S>, by_src(*graph),
+                     mean() ? graph->by_dst.offsets : nullptr, f_in, f_out, g,
+                     Input<T, S>{in.kappa, tangents.kappa}, grad.h);
+    if (grad.kappa)
+      launch_threads(graph->n_edges * warp_lanes, call.stream, gno_aggregate_kappa_gradient<T, S>,
+                     by_dst(*graph), f_in, f_out, mean(), g, Input<T, S>{in.h, tangents.h},
+                     grad.kappa);
     return cudaGetLastError();
+  }
+
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return value<T>(in, {}, out.out, call);
+  }
+  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
+    return gradients<T>(g.out, in, {}, grad, call);
+  }
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return value<Dual<T>>(in, tangents, out.out, call);
+  }
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return gradients<Dual<T>>(g.out, in, tangents, grad, call);
   }
 };
 
 }  // namespace
 }  // namespace gnograd
 
-using namespace gnograd;
-
-// They need no workspace.
-#define FACE(face, type, R, ...)                                      \
-  DEFINE_FACE(gno_aggregate_##face, type, GNOGRAD_CUDA_GNO_AGGREGATE, \
-              (Faces<R>{graph, f_in, f_out, reduction}), workspace.bytes, __VA_ARGS__)
-#define GNO_AGGREGATE(type, R)                                                                  \
-  FACE(forward, type, R, value<R>(h, kappa, nullptr, nullptr, out), const void* h,              \
-       const void* kappa, void* out)                                                            \
-  FACE(vjp, type, R, gradients<R>(cotangent, h, kappa, nullptr, nullptr, grad_h, grad_kappa),   \
-       const void* cotangent, const void* h, const void* kappa, void* grad_h, void* grad_kappa) \
-  FACE(jvp, type, R, value<Dual<R>>(h, kappa, h_tangent, kappa_tangent, out_tangent),           \
-       const void* h, const void* kappa, const void* h_tangent, const void* kappa_tangent,      \
-       void* out_tangent)                                                                       \
-  FACE(hvp, type, R,                                                                            \
-       gradients<Dual<R>>(cotangent, h, kappa, h_tangent, kappa_tangent, grad_h_tangent,        \
-                          grad_kappa_tangent),                                                  \
-       const void* cotangent, const void* h, const void* kappa, const void* h_tangent,          \
-       const void* kappa_tangent, void* grad_h_tangent, void* grad_kappa_tangent)
-GNO_AGGREGATE(f32, float)
-GNO_AGGREGATE(f64, double)
+#include "gno_aggregate_entries.cuh"

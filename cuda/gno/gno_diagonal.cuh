@@ -7,11 +7,13 @@
 
 namespace gnograd {
 
-// sums[row] += coefficient x o kappa over the edges of a tile; the first edge of a row does it.
+// sums[row] += coefficient x o kappa over the edges of a tile. Thread: a feature of an edge, and
+// only that of a row's first edge does something, for all of them. Reads kappa and x once; bound by
+// memory, in a tile with one long row by its length.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    add_messages(Walk<R, S> walk, int64_t first, int64_t n, const int32_t* rows, Planes<S> kappa,
-                 R* sums) {
+    gno_add_messages(GnoWalk<R, S> walk, int64_t first, int64_t n, const int32_t* __restrict__ rows,
+                     Planes<S> kappa, R* __restrict__ sums) {
   const int64_t q = thread_number() / walk.width, f = thread_number() % walk.width;
   if (q >= n || (q > 0 && rows[q - 1] == rows[q])) return;
   S sum = 0;
@@ -21,11 +23,12 @@ __global__ void __launch_bounds__(block_threads)
   sums[rows[q] * walk.width + f] += result(sum);
 }
 
-// Gradients to kappa, for edges by source.
+// Gradients to kappa, for edges by source. Thread: a feature of an edge; reads two numbers, writes
+// one; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    kappa_gradient(Walk<R, S> walk, Input<R, S> h, int64_t first, int64_t n, const int32_t* rows,
-                   Planes<S> grad) {
+    gno_kappa_gradient(GnoWalk<R, S> walk, Input<R, S> h, int64_t first, int64_t n,
+                       const int32_t* __restrict__ rows, Planes<S> grad) {
   const int64_t q = thread_number() / walk.width, f = thread_number() % walk.width;
   if (q >= n) return;
   const int64_t j = rows[q];
@@ -33,11 +36,13 @@ __global__ void __launch_bounds__(block_threads)
   grad.set(thread_number(), walk.coefficient(j, first + q) * walk.feature(first + q, f) * x);
 }
 
-// Gradients to the weights, a warp an edge.
+// Gradients to the weights. Warp: an edge, lanes over features. Reads three numbers a feature, two
+// through indices; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    weight_gradient(Walk<R, S> walk, Input<R, S> h, int64_t first, int64_t n, const int32_t* rows,
-                    Planes<S> kappa, R* grad_weight) {
+    gno_weight_gradient(GnoWalk<R, S> walk, Input<R, S> h, int64_t first, int64_t n,
+                        const int32_t* __restrict__ rows, Planes<S> kappa,
+                        R* __restrict__ grad_weight) {
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number, k = first + q;
   if (q >= n) return;
@@ -50,7 +55,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <class R, class S>
-struct DiagonalSum {
+struct GnoDiagonalSum {
   static constexpr bool dual = ScalarTraits<S>::dual;
 
   const GnoProblem<R, S>& problem;
@@ -62,11 +67,11 @@ struct DiagonalSum {
   LayerOrder order() const { return {1, width(), 0, 1}; }
 
   // kappa of the edges of a tile
-  void matrices(const EdgeTile<R, S>& tile, const Product<R>& product, const Planes<S>& layer,
+  void matrices(const EdgeTile<R, S>& tile, const Gemm<R>& product, const Planes<S>& layer,
                 int64_t n, const Planes<S>& kappa) const {
-    const Shape shape{n, width(), features()};
+    const GemmShape shape{n, width(), features()};
     const auto a = tile.hidden.rows(features()), b = layer.rows(width());
-    multiply_planes(product, shape, a, b, kappa, stream);
+    gemm_planes(product, shape, a, b, kappa, stream);
   }
   void pack(const Planes<S>& layer) const {
     pack_layer(order(), problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
@@ -76,7 +81,7 @@ struct DiagonalSum {
     const EdgeTile<R, S> tile(problem.network, problem.graph.n_edges, width(), workspace, stream);
     const Planes<S> layer(features() * width(), workspace), kappa(tile.length * width(), workspace);
     int32_t* rows = workspace.take<int32_t>(tile.length);
-    const Product<R> product({tile.length, width(), features()}, workspace);
+    const Gemm<R> product({tile.length, width(), features()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(layer);
@@ -86,7 +91,7 @@ struct DiagonalSum {
       find_rows(walk.graph, first, n, rows, stream);
       tile.load(walk.graph.edge, first, n);
       matrices(tile, product, layer, n, kappa);
-      launch_threads(n * width(), stream, add_messages<R, S>, walk, first, n, rows, kappa, out);
+      launch_threads(n * width(), stream, gno_add_messages<R, S>, walk, first, n, rows, kappa, out);
     });
     return cudaGetLastError();
   }
@@ -96,9 +101,9 @@ struct DiagonalSum {
     const Planes<S> layer(features() * width(), workspace), kappa(tile.length * width(), workspace);
     R* grad_layer = workspace.take<R>(features() * width());
     int32_t* rows = workspace.take<int32_t>(tile.length);
-    const Product<R> product({tile.length, width(), features()}, workspace);
-    const Product<R> to_layer({features(), width(), tile.length}, workspace);
-    const Product<R> to_hidden({tile.length, features(), width()}, workspace);
+    const Gemm<R> product({tile.length, width(), features()}, workspace);
+    const Gemm<R> to_layer({features(), width(), tile.length}, workspace);
+    const Gemm<R> to_hidden({tile.length, features(), width()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
@@ -114,22 +119,22 @@ struct DiagonalSum {
       if (grad.h || grad.edge_weight) {
         matrices(tile, product, layer, n, kappa);
         if (grad.h)
-          launch_threads(n * width(), stream, add_messages<R, S>, walk, first, n, rows, kappa,
+          launch_threads(n * width(), stream, gno_add_messages<R, S>, walk, first, n, rows, kappa,
                          grad.h);
         if (grad.edge_weight)
-          launch_threads(n * warp_lanes, stream, weight_gradient<R, S>, walk, problem.h, first, n,
-                         rows, kappa, grad.edge_weight);
+          launch_threads(n * warp_lanes, stream, gno_weight_gradient<R, S>, walk, problem.h, first,
+                         n, rows, kappa, grad.edge_weight);
       }
       if (!want_last && !want_hidden) return;
-      launch_threads(n * width(), stream, kappa_gradient<R, S>, walk, problem.h, first, n, rows,
+      launch_threads(n * width(), stream, gno_kappa_gradient<R, S>, walk, problem.h, first, n, rows,
                      kappa);
       if (want_last)
         to_layer(dual, {features(), width(), n}, tile.hidden.rows(features()).transposed(),
                  kappa.rows(width()), grad_layer, true, stream);
       if (!want_hidden) return;
-      const Shape shape{n, features(), width()};
+      const GemmShape shape{n, features(), width()};
       const auto to = layer.rows(width()).transposed();
-      multiply_planes(to_hidden, shape, kappa.rows(width()), to, tile.grad, stream);
+      gemm_planes(to_hidden, shape, kappa.rows(width()), to, tile.grad, stream);
       tile.reverse(edge, first, n, grad.coords, grad.hid, want_first);
     });
     if (want_last)

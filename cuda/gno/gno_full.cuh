@@ -23,10 +23,13 @@ template <class S>
 constexpr size_t outer_sum_bytes = shared_bytes<S>(edges_together * panel_features) +
                                    shared_bytes<S>(edges_together * panel_hidden);
 
-// Panels of the rows from `first` on: block (row, part of K, part of F).
+// Panels of the rows from `first` on. Block (row, part of K, part of F): 64 features by 32 hidden
+// features, a thread 4 x 4 of them, over the row's edges, 8 at a time in shared memory (3 KB in
+// float32). 2 F K operations an edge; writes F K numbers a row, which bound it below some 40 edges
+// a row. Hidden features are found again for every part of F. A row with many edges is one block's.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    outer_sums(Walk<R, S> walk, Hidden<R, S> network, int64_t first, Planes<S> panels) {
+    gno_outer_sums(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, int64_t first, Planes<S> panels) {
   SharedMemory memory;
   S* x = memory.template take<S>(edges_together * panel_features);
   S* hidden = memory.template take<S>(edges_together * panel_hidden);
@@ -69,13 +72,18 @@ constexpr size_t edge_gradient_bytes(int64_t d) {
          shared_bytes<S>(edges_together * (d + 1));
 }
 
-// Gradients of what belongs to the edges of row first + blockIdx.x, with Q of the rows; a thread
-// works on one hidden feature at a time. `layer` [tile, d + 1, H] takes in what the row adds to the
-// gradients of [U; b_u].
+// Gradients of what belongs to the edges of row first + blockIdx.x, with Q of the rows. `layer`
+// [tile, d + 1, H] takes in what the row adds to the gradients of [U; b_u].
+//
+// Block: a row, 8 edges at a time; a thread has a hidden feature of all 8, then a warp a sum over
+// them. Shared memory: edge_gradient_bytes, 10 KB in float32. 2 F K operations an edge for reading
+// F K numbers of Q a row for every 8 edges, from caches but for the first; bound by these reads and
+// FMAs. Of K = H + 1, one more than a multiple of 128 is a pass of its own.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    edge_gradients(Walk<R, S> walk, Hidden<R, S> network, int64_t first, Planes<S> q,
-                   R* grad_weight, R* grad_coords, R* grad_hid, S* layer) {
+    gno_edge_gradients(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, int64_t first, Planes<S> q,
+                       R* __restrict__ grad_weight, R* __restrict__ grad_coords,
+                       R* __restrict__ grad_hid, S* __restrict__ layer) {
   SharedMemory memory;
   R* g = memory.template take<R>(edges_together * cotangents_together);
   S* before = memory.template take<S>(edges_together * block_threads);
@@ -160,7 +168,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <class R, class S>
-struct FullSum {
+struct GnoFullSum {
   static constexpr bool dual = ScalarTraits<S>::dual;
 
   const GnoProblem<R, S>& problem;
@@ -180,10 +188,10 @@ struct FullSum {
   void pack(const LayerOrder& order, const Planes<S>& layer) const {
     pack_layer(order, problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
   }
-  void sum(const Walk<R, S>& walk, int64_t first, int64_t n, const Planes<S>& panels) const {
-    const dim3 grid = grid_of(n, ceil_div(hidden(), panel_hidden),
-                              ceil_div(walk.width, panel_features));
-    launch(outer_sums<R, S>, grid, dim3(block_threads), outer_sum_bytes<S>, stream, walk,
+  void sum(const GnoWalk<R, S>& walk, int64_t first, int64_t n, const Planes<S>& panels) const {
+    const dim3 grid =
+        grid_of(n, ceil_div(hidden(), panel_hidden), ceil_div(walk.width, panel_features));
+    launch(gno_outer_sums<R, S>, grid, dim3(block_threads), outer_sum_bytes<S>, stream, walk,
            problem.network, first, panels);
   }
 
@@ -191,7 +199,7 @@ struct FullSum {
     const int64_t n_rows = problem.graph.n_dst, inner = problem.f_in * hidden();
     const int64_t length = tile_length(n_rows, problem.f_in);
     const Planes<S> layer(inner * problem.f_out, workspace), panels(length * inner, workspace);
-    const Product<R> product({length, problem.f_out, inner}, workspace);
+    const Gemm<R> product({length, problem.f_out, inner}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(forward_order(), layer);
@@ -212,17 +220,16 @@ struct FullSum {
     const Planes<S> layer(inner * f_in, workspace), panels(length * inner, workspace);
     R* grad_layer = workspace.take<R>(inner * f_in);
     FirstLayer<R, S> first_layer(problem.network, length, workspace);
-    const Product<R> to_h({length, f_in, inner}, workspace);
-    const Product<R> to_layer({inner, f_in, length}, workspace);
-    const Product<R> to_edges({length, inner, f_in}, workspace);
+    const Gemm<R> to_h({length, f_in, inner}, workspace);
+    const Gemm<R> to_layer({inner, f_in, length}, workspace);
+    const Gemm<R> to_edges({length, inner, f_in}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     const bool want_edges = want_first || grad.coords || grad.hid || grad.edge_weight;
     if (grad.h || want_edges) pack(reverse_order(), layer);
     if (want_last) set_zero(grad_layer, inner * f_in, stream);
-    if (want_first)
-      set_zero(first_layer.sums, length * problem.network.layer(), stream);
+    if (want_first) set_zero(first_layer.sums, length * problem.network.layer(), stream);
     const auto walk = problem.by_source(cotangent);
     for (int64_t first = 0; first < n_rows; first += length) {
       const int64_t n = std::min(length, n_rows - first);
@@ -237,10 +244,10 @@ struct FullSum {
                    stream);
       }
       if (!want_edges) continue;
-      const Shape shape{n, inner, f_in};
+      const GemmShape shape{n, inner, f_in};
       const auto b = layer.rows(f_in).transposed();
-      multiply_planes(to_edges, shape, h, b, panels, stream);
-      launch(edge_gradients<R, S>, grid_of(n), dim3(block_threads),
+      gemm_planes(to_edges, shape, h, b, panels, stream);
+      launch(gno_edge_gradients<R, S>, grid_of(n), dim3(block_threads),
              edge_gradient_bytes<R, S>(problem.network.d), stream, walk, problem.network, first,
              panels, grad.edge_weight, grad.coords, grad.hid,
              want_first ? first_layer.sums : nullptr);

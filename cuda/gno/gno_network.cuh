@@ -16,7 +16,7 @@ namespace gnograd {
 
 // Where the hidden features of an edge come from: its coordinates, or a table.
 template <class R, class S>
-struct Hidden {
+struct EdgeNetwork {
   Input<R, S> coords, u, b_u;  // [n_edges, d], [d, H], [H]
   Input<R, S> hid;             // [n_edges, H]
   bool from_table;
@@ -43,18 +43,22 @@ struct LayerOrder {
   __host__ __device__ int64_t kappa() const { return f * g; }
 };
 
+// Thread: an entry of the packed layer, read and written once; writes are in order, reads f_step or
+// g_step apart.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    pack_layer_kernel(LayerOrder order, int64_t n_hidden, Input<R, S> v, Input<R, S> b_v,
-                      Planes<S> packed) {
+    gno_pack_layer(LayerOrder order, int64_t n_hidden, Input<R, S> v, Input<R, S> b_v,
+                   Planes<S> packed) {
   const int64_t i = thread_number(), g = i % order.g, k = i / order.g % (n_hidden + 1);
   const int64_t f = i / order.g / (n_hidden + 1), at = f * order.f_step + g * order.g_step;
   if (f < order.f) packed.set(i, k < n_hidden ? v[k * order.kappa() + at] : b_v[at]);
 }
 
+// Its inverse, for gradients.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    unpack_layer_kernel(LayerOrder order, int64_t n_hidden, const R* packed, R* v, R* b_v) {
+    gno_unpack_layer(LayerOrder order, int64_t n_hidden, const R* __restrict__ packed,
+                     R* __restrict__ v, R* __restrict__ b_v) {
   const int64_t i = thread_number(), g = i % order.g, k = i / order.g % (n_hidden + 1);
   const int64_t f = i / order.g / (n_hidden + 1), at = f * order.f_step + g * order.g_step;
   if (f >= order.f) return;
@@ -68,53 +72,59 @@ __global__ void __launch_bounds__(block_threads)
 template <class R, class S>
 void pack_layer(const LayerOrder& order, int64_t n_hidden, const Input<R, S>& v,
                 const Input<R, S>& b_v, const Planes<S>& packed, cudaStream_t stream) {
-  launch_threads(order.kappa() * (n_hidden + 1), stream, pack_layer_kernel<R, S>, order, n_hidden,
-                 v, b_v, packed);
+  launch_threads(order.kappa() * (n_hidden + 1), stream, gno_pack_layer<R, S>, order, n_hidden, v,
+                 b_v, packed);
 }
 template <class R>
 void unpack_layer(const LayerOrder& order, int64_t n_hidden, const R* packed, R* v, R* b_v,
                   cudaStream_t stream) {
-  launch_threads(order.kappa() * (n_hidden + 1), stream, unpack_layer_kernel<R>, order, n_hidden,
+  launch_threads(order.kappa() * (n_hidden + 1), stream, gno_unpack_layer<R>, order, n_hidden,
                  packed, v, b_v);
 }
 
 // ---- tiles of edges: `n` positions from `first` on ----
 
-// hidden [n, K]
+// hidden [n, K]. Thread: a hidden feature of an edge; 2 d operations and an activation, reads d
+// numbers of the edge and d of u, all but the first from caches, writes one; bound by the writes
+// and the activation.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    hidden_features(Hidden<R, S> network, const int64_t* edge, int64_t first, int64_t n,
-                    Planes<S> hidden) {
+    gno_hidden_features(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge, int64_t first,
+                        int64_t n, Planes<S> hidden) {
   const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
   if (at < n) hidden.set(i, network(edge ? edge[first + at] : first + at, k));
 }
 
-// Gradients to [hid; 1] become gradients to the first layer's sums, in place.
+// Gradients to [hid; 1] become gradients to the first layer's sums, in place. Thread: a hidden
+// feature of an edge, whose sum is formed anew; bound by reading and writing `grad` and by the
+// slope.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    before_activation(Hidden<R, S> network, const int64_t* edge, int64_t first, int64_t n,
-                      Planes<S> grad) {
+    gno_before_activation(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge,
+                          int64_t first, int64_t n, Planes<S> grad) {
   const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
   if (at >= n || k == network.n_hidden) return;
   const int64_t e = edge ? edge[first + at] : first + at;
   grad.set(i, grad[i] * slope(network.activation, network.before(e, k)));
 }
 
+// Gradients to a table of hidden features. Thread: one of an edge; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    store_hidden(Hidden<R, S> network, const int64_t* edge, int64_t first, int64_t n,
-                 Planes<S> grad, R* grad_hid) {
+    gno_store_hidden(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge, int64_t first,
+                     int64_t n, Planes<S> grad, R* __restrict__ grad_hid) {
   const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
   if (at >= n || k == network.n_hidden) return;
   const int64_t e = edge ? edge[first + at] : first + at;
   grad_hid[e * network.n_hidden + k] = result(grad[i]);
 }
 
-// A warp an edge and coordinate.
+// Warp: a coordinate of an edge, lanes over hidden features. Reads H numbers of `grad` and of u, d
+// times for an edge, from caches but for the first; bound by these reads.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    coordinate_gradient(Hidden<R, S> network, const int64_t* edge, int64_t first, int64_t n,
-                        Planes<S> grad, R* grad_coords) {
+    gno_coordinate_gradient(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge,
+                            int64_t first, int64_t n, Planes<S> grad, R* __restrict__ grad_coords) {
   const Group warp = this_group(warp_lanes);
   const int64_t at = warp.number / network.d, a = warp.number % network.d;
   if (at >= n) return;
@@ -129,7 +139,7 @@ __global__ void __launch_bounds__(block_threads)
 // What an edge adds to the gradients of [U; b_u].
 template <class R, class S>
 struct FirstLayerTerms {
-  Hidden<R, S> network;
+  EdgeNetwork<R, S> network;
   const int64_t* edge;
   int64_t first;
   Planes<S> grad;
@@ -145,7 +155,7 @@ struct FirstLayerTerms {
 
 // `count` columns from `first` on.
 template <class S>
-struct Columns {
+struct ColumnRange {
   const S* x;  // [n_rows, n_columns]
   int64_t n_columns, first;
   __device__ S operator()(int64_t row, int64_t column) const {
@@ -162,7 +172,7 @@ class FirstLayer {
  public:
   S* sums;
 
-  FirstLayer(const Hidden<R, S>& network, int64_t n, Workspace& workspace)
+  FirstLayer(const EdgeNetwork<R, S>& network, int64_t n, Workspace& workspace)
       : d(network.d),
         n_hidden(network.n_hidden),
         n(n),
@@ -171,16 +181,17 @@ class FirstLayer {
 
   void finish(R* grad_u, R* grad_b_u, cudaStream_t stream) {
     const int64_t width = (d + 1) * n_hidden;
-    if (grad_u && d) sum_rows(Columns<S>{sums, width, 0}, n, d * n_hidden, space, grad_u, stream);
+    if (grad_u && d)
+      sum_rows(ColumnRange<S>{sums, width, 0}, n, d * n_hidden, space, grad_u, stream);
     if (grad_b_u)
-      sum_rows(Columns<S>{sums, width, d * n_hidden}, n, n_hidden, space, grad_b_u, stream);
+      sum_rows(ColumnRange<S>{sums, width, d * n_hidden}, n, n_hidden, space, grad_b_u, stream);
   }
 };
 
 // A tile of edges with its hidden features, their gradients, and all that follows from these.
 template <class R, class S>
 struct EdgeTile {
-  Hidden<R, S> network;
+  EdgeNetwork<R, S> network;
   cudaStream_t stream;
   int64_t n_edges, length, n_tiles;
   FoldSpace<S> space;
@@ -193,7 +204,7 @@ struct EdgeTile {
     return std::max<int64_t>(1, std::min(n_edges, std::clamp<int64_t>(fit, 1024, 65536)));
   }
 
-  EdgeTile(const Hidden<R, S>& network, int64_t n_edges, int64_t width, Workspace& workspace,
+  EdgeTile(const EdgeNetwork<R, S>& network, int64_t n_edges, int64_t width, Workspace& workspace,
            cudaStream_t stream)
       : network(network),
         stream(stream),
@@ -213,7 +224,7 @@ struct EdgeTile {
   }
 
   void load(const int64_t* edge, int64_t first, int64_t n) const {
-    launch_threads(n * network.size(), stream, hidden_features<R, S>, network, edge, first, n,
+    launch_threads(n * network.size(), stream, gno_hidden_features<R, S>, network, edge, first, n,
                    hidden);
   }
 
@@ -223,14 +234,15 @@ struct EdgeTile {
     const int64_t size = n * network.size();
     if (network.from_table) {
       if (grad_hid)
-        launch_threads(size, stream, store_hidden<R, S>, network, edge, first, n, grad, grad_hid);
+        launch_threads(size, stream, gno_store_hidden<R, S>, network, edge, first, n, grad,
+                       grad_hid);
       return;
     }
     if (!grad_coords && !want_layer) return;
-    launch_threads(size, stream, before_activation<R, S>, network, edge, first, n, grad);
+    launch_threads(size, stream, gno_before_activation<R, S>, network, edge, first, n, grad);
     if (grad_coords)
-      launch_threads(n * network.d * warp_lanes, stream, coordinate_gradient<R, S>, network, edge,
-                     first, n, grad, grad_coords);
+      launch_threads(n * network.d * warp_lanes, stream, gno_coordinate_gradient<R, S>, network,
+                     edge, first, n, grad, grad_coords);
     if (want_layer)
       sum_rows(FirstLayerTerms<R, S>{network, edge, first, grad}, n, network.layer(), space,
                layer.sums + first / length * network.layer(), stream);

@@ -29,19 +29,20 @@ __device__ inline int64_t row_of(const Csc& graph, int64_t k) {
   return low;
 }
 
+// Thread: an edge, by bisection of the offsets; log2(n_rows) dependent reads, from caches.
 static __global__ void __launch_bounds__(block_threads)
-    find_rows_kernel(Csc graph, int64_t first, int64_t n, int32_t* rows) {
+    gno_find_rows(Csc graph, int64_t first, int64_t n, int32_t* __restrict__ rows) {
   if (const int64_t q = thread_number(); q < n) rows[q] = int32_t(row_of(graph, first + q));
 }
 // rows[q] of position first + q
 inline void find_rows(const Csc& graph, int64_t first, int64_t n, int32_t* rows,
                       cudaStream_t stream) {
-  launch_threads(n, stream, find_rows_kernel, graph, first, n, rows);
+  launch_threads(n, stream, gno_find_rows, graph, first, n, rows);
 }
 
 // A walk over the edges by one end, and what they bring along from the other.
 template <class R, class S>
-struct Walk {
+struct GnoWalk {
   Csc graph;  // rows are destinations, or sources
   bool rows_are_dst;
   Input<R, S> x;  // [nodes at the other end, width]; null: 1
@@ -68,7 +69,7 @@ struct GnoProblem {
   const gnograd_cuda_graph& graph;
   int64_t f_in, f_out;
   int reduction, kernel;
-  Hidden<R, S> network;
+  EdgeNetwork<R, S> network;
   Input<R, S> h, v, b_v, weight;
 
   bool valid() const {
@@ -80,8 +81,8 @@ struct GnoProblem {
   const int64_t* degrees() const {
     return reduction == reduce_mean ? graph.by_dst.offsets : nullptr;
   }
-  Walk<R, S> by_destination() const { return {by_dst(graph), true, h, f_in, weight, degrees()}; }
-  Walk<R, S> by_source(const R* cotangent) const {
+  GnoWalk<R, S> by_destination() const { return {by_dst(graph), true, h, f_in, weight, degrees()}; }
+  GnoWalk<R, S> by_source(const R* cotangent) const {
     return {by_src(graph), false, {cotangent, nullptr}, f_out, weight, degrees()};
   }
 };

@@ -18,7 +18,7 @@
 //
 // Edges go in slices. Rows whose edges lie in several slices, or segments of one, are added up in
 // order.
-#include "device/face.cuh"
+#include "device/call.cuh"
 #include "gno/gno_network.cuh"
 #include "jet_network.cuh"
 
@@ -27,11 +27,12 @@ namespace {
 
 // ---- sums with a diagonal kernel ----
 
-// out[s, c, f] = sum over the edges of a segment of x_f kappa^c_f
+// out[s, c, f] = sum over the edges of a segment of x_f kappa^c_f. Thread: an entry of out, edge by
+// edge; reads kappa once, x once for every channel; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    diagonal_messages(Segments segments, int64_t channels, int64_t width, Planes<S> x,
-                      Planes<S> kappa, R* out) {
+    jets_diagonal_messages(Segments segments, int64_t channels, int64_t width, Planes<S> x,
+                           Planes<S> kappa, R* __restrict__ out) {
   const int64_t i = thread_number(), f = i % width, c = i / width % channels;
   const int64_t s = i / width / channels;
   if (s >= *segments.count) return;
@@ -41,11 +42,12 @@ __global__ void __launch_bounds__(block_threads)
   out[i] = result(sum);
 }
 
-// out[s, f] = sum over the edges and channels of a segment of g^c_f kappa^c_f
+// out[s, f] = sum over the edges and channels of a segment of g^c_f kappa^c_f. Thread: an entry of
+// out; reads g and kappa once; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    diagonal_messages_back(Segments segments, int64_t channels, int64_t width, const R* g,
-                           Planes<S> kappa, R* out) {
+    jets_diagonal_messages_back(Segments segments, int64_t channels, int64_t width,
+                                const R* __restrict__ g, Planes<S> kappa, R* __restrict__ out) {
   const int64_t i = thread_number(), f = i % width, s = i / width;
   if (s >= *segments.count) return;
   S sum = 0;
@@ -54,21 +56,21 @@ __global__ void __launch_bounds__(block_threads)
   out[i] = result(sum);
 }
 
-// to_kappa[q, c, f] = g^c_f x_f
+// to_kappa[q, c, f] = g^c_f x_f. Thread: an entry; reads g, x once for every channel; bound by
+// memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    diagonal_kappa_gradient(int64_t n, int64_t channels, int64_t width, const R* g, Planes<S> x,
-                            Planes<S> to_kappa) {
+    jets_diagonal_kappa_gradient(int64_t n, int64_t channels, int64_t width,
+                                 const R* __restrict__ g, Planes<S> x, Planes<S> to_kappa) {
   const int64_t i = thread_number(), f = i % width, q = i / width / channels;
   if (q < n) to_kappa.set(i, g[i] * x[q * width + f]);
 }
 
 // ---- slices ----
 
-// Null where not wanted.
 template <class R>
-struct JetsGradients {
-  R *h, *x, *y, *layers, *v, *b_v, *weight, *weight_derivatives;
+struct GnoJetsGradients {
+  R *h, *x, *y, *layers, *v, *b_v, *edge_weight, *weight_derivatives;  // each or null: not wanted
 };
 
 // What both directions have of every slice.
@@ -130,7 +132,7 @@ struct JetSlices {
       const int64_t n = std::min(length, graph.n_edges - first);
       find_rows(graph, first, n, rows, stream);
       const EdgeSlice slice{graph, !reverse, first, n, rows};
-      launch(find_segments, dim3(1), dim3(scan_threads), scan_bytes, stream, slice,
+      launch(jets_find_segments, dim3(1), dim3(scan_threads), scan_bytes, stream, slice,
              problem.jet.channels(), begin, count);
       network.load(slice);
       f(slice);
@@ -141,7 +143,7 @@ struct JetSlices {
   }
   template <class Target>
   void add(const EdgeSlice& slice, int64_t width, const R* of_segments, Target target) const {
-    launch_threads(slice.n * width, stream, add_segments<R, Target>, slice, segments(slice, 1),
+    launch_threads(slice.n * width, stream, jets_add_segments<R, Target>, slice, segments(slice, 1),
                    width, of_segments, target);
   }
 };
@@ -149,23 +151,23 @@ struct JetSlices {
 // ---- the sums of a slice: from its jets to `of_segments`, and back ----
 
 template <class R, class S>
-class FullForward {
+class JetsFullForward {
   const JetSlices<R, S>& all;
   const JetsProblem<R, S>& problem = all.problem;
   int64_t channels = problem.channels(), features = all.features();
   int64_t inner = problem.f_in * features;
-  Product<R> to_outputs;
+  Gemm<R> to_outputs;
 
  public:
-  FullForward(const JetSlices<R, S>& all, Workspace& workspace)
+  JetsFullForward(const JetSlices<R, S>& all, Workspace& workspace)
       : all(all), to_outputs({all.length * channels, problem.f_out, inner}, workspace) {}
 
   void operator()(const EdgeSlice& slice, const Planes<S>& jets, R* of_segments) const {
     const Input<R, S> x{all.x.v, all.x.d};
-    launch_threads(slice.n * problem.f_in, all.stream, gather_sources<R, S>, slice, problem.h,
+    launch_threads(slice.n * problem.f_in, all.stream, jets_gather_sources<R, S>, slice, problem.h,
                    problem.f_in, all.x);
-    sum_segments(all.segments(slice, 1), x, problem.f_in, jets, channels * features, features,
-                 all.panels, all.stream);
+    launch_segment_sums(all.segments(slice, 1), x, problem.f_in, jets, channels * features,
+                        features, all.panels, all.stream);
     to_outputs(ScalarTraits<S>::dual, {slice.n * channels, problem.f_out, inner, all.count + 1},
                all.panels.rows(inner), all.layer.rows(problem.f_out), of_segments, false,
                all.stream);
@@ -173,15 +175,15 @@ class FullForward {
 };
 
 template <class R, class S>
-class FullReverse {
+class JetsFullReverse {
   const JetSlices<R, S>& all;
   const JetsProblem<R, S>& problem = all.problem;
   int64_t f_in = problem.f_in, f_out = problem.f_out, features = all.features();
   int64_t inner = f_out * features;
-  Product<R> to_h, to_layer, to_panels;
+  Gemm<R> to_h, to_layer, to_panels;
 
  public:
-  FullReverse(const JetSlices<R, S>& all, Workspace& workspace)
+  JetsFullReverse(const JetSlices<R, S>& all, Workspace& workspace)
       : all(all),
         to_h({all.length, f_in, inner}, workspace),
         to_layer({inner, f_in, all.length}, workspace),
@@ -194,11 +196,11 @@ class FullReverse {
     const Planes<S>&panels = all.panels, &x = all.x;
     const Segments by_jet = all.segments(slice, problem.channels());
     const auto w = all.layer.rows(f_in);
-    launch_threads(slice.n * f_in, all.stream, gather_rows<R, S>, slice, all.segments(slice, 1),
-                   problem.h, f_in, x);
+    launch_threads(slice.n * f_in, all.stream, jets_gather_rows<R, S>, slice,
+                   all.segments(slice, 1), problem.h, f_in, x);
     if (of_segments || grad_layer)
-      sum_segments(by_jet, Input<R, S>{g, nullptr}, f_out, all.network.features(slice), features,
-                   features, panels, all.stream);
+      launch_segment_sums(by_jet, Input<R, S>{g, nullptr}, f_out, all.network.features(slice),
+                          features, features, panels, all.stream);
     if (of_segments)
       to_h(dual, {slice.n, f_in, inner, all.count}, panels.rows(inner), w, of_segments, false,
            all.stream);
@@ -206,50 +208,50 @@ class FullReverse {
       to_layer(dual, {inner, f_in, slice.n, nullptr, all.count}, panels.rows(inner).transposed(),
                x.rows(f_in), grad_layer, true, all.stream);
     if (!want_jets) return;
-    const Shape shape{slice.n, inner, f_in, all.count};
-    multiply_planes(to_panels, shape, x.rows(f_in), w.transposed(), panels, all.stream);
-    multiply_segments(by_jet, g, f_out, panels, features, all.network.grad, all.stream);
+    const GemmShape shape{slice.n, inner, f_in, all.count};
+    gemm_planes(to_panels, shape, x.rows(f_in), w.transposed(), panels, all.stream);
+    launch_segment_products(by_jet, g, f_out, panels, features, all.network.grad, all.stream);
   }
 };
 
 // kappa of every edge and channel
 template <class R, class S>
-void load_kappa(const JetSlices<R, S>& all, const EdgeSlice& slice, const Product<R>& product,
+void load_kappa(const JetSlices<R, S>& all, const EdgeSlice& slice, const Gemm<R>& product,
                 const Planes<S>& jets) {
-  const Shape shape{slice.n * all.problem.channels(), all.problem.f_out, all.features()};
+  const GemmShape shape{slice.n * all.problem.channels(), all.problem.f_out, all.features()};
   const auto a = jets.rows(all.features()), b = all.layer.rows(all.problem.f_out);
-  multiply_planes(product, shape, a, b, all.panels, all.stream);
+  gemm_planes(product, shape, a, b, all.panels, all.stream);
 }
 
 template <class R, class S>
-class DiagonalForward {
+class JetsDiagonalForward {
   const JetSlices<R, S>& all;
   const JetsProblem<R, S>& problem = all.problem;
   int64_t channels = problem.channels(), width = problem.f_out;
-  Product<R> to_kappa;
+  Gemm<R> to_kappa;
 
  public:
-  DiagonalForward(const JetSlices<R, S>& all, Workspace& workspace)
+  JetsDiagonalForward(const JetSlices<R, S>& all, Workspace& workspace)
       : all(all), to_kappa({all.length * channels, width, all.features()}, workspace) {}
 
   void operator()(const EdgeSlice& slice, const Planes<S>& jets, R* of_segments) const {
-    launch_threads(slice.n * width, all.stream, gather_sources<R, S>, slice, problem.h, width,
+    launch_threads(slice.n * width, all.stream, jets_gather_sources<R, S>, slice, problem.h, width,
                    all.x);
     load_kappa(all, slice, to_kappa, jets);
-    launch_threads(slice.n * channels * width, all.stream, diagonal_messages<R, S>,
+    launch_threads(slice.n * channels * width, all.stream, jets_diagonal_messages<R, S>,
                    all.segments(slice, 1), channels, width, all.x, all.panels, of_segments);
   }
 };
 
 template <class R, class S>
-class DiagonalReverse {
+class JetsDiagonalReverse {
   const JetSlices<R, S>& all;
   const JetsProblem<R, S>& problem = all.problem;
   int64_t channels = problem.channels(), width = problem.f_out, features = all.features();
-  Product<R> to_kappa, to_layer, to_jets;
+  Gemm<R> to_kappa, to_layer, to_jets;
 
  public:
-  DiagonalReverse(const JetSlices<R, S>& all, Workspace& workspace)
+  JetsDiagonalReverse(const JetSlices<R, S>& all, Workspace& workspace)
       : all(all),
         to_kappa({all.length * channels, width, features}, workspace),
         to_layer({features, width, all.length * channels}, workspace),
@@ -262,29 +264,30 @@ class DiagonalReverse {
     const Planes<S> weighted = all.network.features(slice), &panels = all.panels;
     if (of_segments) {
       load_kappa(all, slice, to_kappa, weighted);
-      launch_threads(slice.n * width, all.stream, diagonal_messages_back<R, S>,
+      launch_threads(slice.n * width, all.stream, jets_diagonal_messages_back<R, S>,
                      all.segments(slice, 1), channels, width, g, panels, of_segments);
     }
     if (!grad_layer && !want_jets) return;
-    launch_threads(slice.n * width, all.stream, gather_sources<R, S>, slice, problem.h, width,
+    launch_threads(slice.n * width, all.stream, jets_gather_sources<R, S>, slice, problem.h, width,
                    all.x);
-    launch_threads(jets * width, all.stream, diagonal_kappa_gradient<R, S>, slice.n, channels,
+    launch_threads(jets * width, all.stream, jets_diagonal_kappa_gradient<R, S>, slice.n, channels,
                    width, g, all.x, panels);
     if (grad_layer)
       to_layer(ScalarTraits<S>::dual, {features, width, jets}, weighted.rows(features).transposed(),
                panels.rows(width), grad_layer, true, all.stream);
     if (!want_jets) return;
-    const Shape shape{jets, features, width};
+    const GemmShape shape{jets, features, width};
     const auto back = all.layer.rows(width).transposed();
-    multiply_planes(to_jets, shape, panels.rows(width), back, all.network.grad, all.stream);
+    gemm_planes(to_jets, shape, panels.rows(width), back, all.network.grad, all.stream);
   }
 };
 
 // ---- all slices ----
 
 template <template <class, class> class Forward, class R, class S>
-int evaluate(const JetsProblem<R, S>& problem, const JetOutputs<R*>& outputs, Workspace& workspace,
-             cudaStream_t stream) {
+int jets_forward(const JetsProblem<R, S>& problem, const JetArrays<R*>& outputs, Call& call) {
+  Workspace& workspace = call.workspace;
+  const cudaStream_t stream = call.stream;
   const JetSlices<R, S> slices(problem, false, workspace, stream);
   const int64_t width = problem.channels() * problem.f_out;
   R* of_segments = workspace.take<R>(slices.length * width);
@@ -306,8 +309,10 @@ int evaluate(const JetsProblem<R, S>& problem, const JetOutputs<R*>& outputs, Wo
 }
 
 template <template <class, class> class Reverse, class R, class S>
-int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& cotangents,
-                  const JetsGradients<R>& grad, Workspace& workspace, cudaStream_t stream) {
+int jets_gradients(const JetsProblem<R, S>& problem, const JetArrays<const R*>& cotangents,
+                   const GnoJetsGradients<R>& grad, Call& call) {
+  Workspace& workspace = call.workspace;
+  const cudaStream_t stream = call.stream;
   JetSlices<R, S> slices(problem, true, workspace, stream);
   const int64_t f_in = problem.f_in, f_out = problem.f_out, channels = problem.channels();
   const int64_t seen = problem.width(0), layer = slices.order().kappa() * slices.features();
@@ -320,29 +325,29 @@ int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& 
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
   const bool want_last = grad.v || grad.b_v, want_coords = grad.x || grad.y;
-  const bool want_jets = want_coords || grad.layers || grad.weight || grad.weight_derivatives;
+  const bool want_jets = want_coords || grad.layers || grad.edge_weight || grad.weight_derivatives;
   if (grad.h) set_zero(grad.h, problem.graph.n_src * f_in, stream);
   if (want_last) set_zero(grad_layer, layer, stream);
-  if (grad.layers)
-    set_zero(grad.layers, problem.start(problem.n_layers + 1), stream);
+  if (grad.layers) set_zero(grad.layers, problem.start(problem.n_layers + 1), stream);
   slices.pack_last_layer();
   slices.each([&](const EdgeSlice& slice) {
-    launch_threads(slice.n * channels * f_out, stream, gather_cotangents<R>, problem.jet, slice,
-                   cotangents, f_out, problem.degrees(), g);
+    launch_threads(slice.n * channels * f_out, stream, jets_gather_cotangents<R>, problem.jet,
+                   slice, cotangents, f_out, problem.degrees(), g);
     reverse(slice, g, grad.h ? of_segments : nullptr, want_last ? grad_layer : nullptr, want_jets);
     if (grad.h) slices.add(slice, f_in, of_segments, AddToRows<R>{grad.h, f_in});
     if (!want_jets) return;
-    slices.network.reverse(slice, grad.weight, grad.weight_derivatives, grad.layers,
+    slices.network.reverse(slice, grad.edge_weight, grad.weight_derivatives, grad.layers,
                            want_coords ? of_coords : nullptr);
     if (want_coords)
-      launch_threads(slice.n * seen, stream, scatter_edges<R>, slice, seen, of_coords, of_edges);
+      launch_threads(slice.n * seen, stream, jets_scatter_edges<R>, slice, seen, of_coords,
+                     of_edges);
   });
 
   if (want_last)
     unpack_layer(slices.order(), problem.n_hidden(), grad_layer, grad.v, grad.b_v, stream);
   const auto sum = [&](const Csc& graph, int64_t shift, R scale, R* sums) {
     const int64_t d = problem.jet.d;
-    launch_threads(graph.n_rows * d * warp_lanes, stream, sum_edges<R>, graph, of_edges, seen,
+    launch_threads(graph.n_rows * d * warp_lanes, stream, jets_sum_edges<R>, graph, of_edges, seen,
                    shift, d, scale, sums);
   };
   const bool pair = problem.geometry == geometry_pair;
@@ -351,46 +356,32 @@ int differentiate(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& 
   return cudaGetLastError();
 }
 
-// ---- the four faces ----
+// ---- the operators ----
 
-// The inputs of one call as they cross the C ABI, or their tangents.
-struct Arrays {
-  const void *h = nullptr, *x = nullptr, *y = nullptr, *layers = nullptr, *v = nullptr,
-             *b_v = nullptr, *weight = nullptr, *weight_derivatives = nullptr;
-};
-
-template <class R>
-JetOutputs<R*> outputs(void* out, void* gradient, void* second = nullptr) {
-  return {static_cast<R*>(out), static_cast<R*>(gradient), static_cast<R*>(second)};
-}
-template <class R>
-JetOutputs<const R*> cotangents(const void* out, const void* gradient,
-                                const void* second = nullptr) {
-  return {static_cast<const R*>(out), static_cast<const R*>(gradient),
-          static_cast<const R*>(second)};
-}
-template <class R>
-JetsGradients<R> gradients(void* h, void* x, void* y, void* layers, void* v, void* b_v,
-                           void* weight, void* weight_derivatives) {
-  return {static_cast<R*>(h),      static_cast<R*>(x),
-          static_cast<R*>(y),      static_cast<R*>(layers),
-          static_cast<R*>(v),      static_cast<R*>(b_v),
-          static_cast<R*>(weight), static_cast<R*>(weight_derivatives)};
-}
-
-template <class R>
-struct Faces {
-  int order;
+// The derivatives that an operator has beside the value.
+template <class T, int order>
+struct GnoJets {
   const gnograd_cuda_graph* graph;
   int64_t d, f_in, f_out, n_layers;
-  const int64_t* widths;
+  const int64_t* widths;  // [n_layers] of the hidden layers, on the host
   int geometry, activation, reduction, kernel;
-  Workspace workspace = {};
-  cudaStream_t stream = nullptr;
+
+  struct Inputs {
+    const T* h;                   // [n_src, f_in], or null: ones, diagonal only
+    const T* x;                   // [n_dst, d]
+    const T* y;                   // [n_src, d]
+    const T* layers;              // [U_1 | b_1 | U_2 | b_2 | ...]
+    const T* v;                   // [widths[-1], f_in, f_out]; diagonal: [widths[-1], f_out]
+    const T* b_v;                 // [f_in, f_out]; diagonal: [f_out]
+    const T* edge_weight;         // [n_edges], or null: 1
+    const T* weight_derivatives;  // [n_edges, channels - 1], or null: 0
+  };
+  using Outputs = JetOutputs<T*, order>;
+  using Cotangents = JetOutputs<const T*, order>;
+  using Gradients = GnoJetsGradients<T>;
 
   template <class S>
-  JetsProblem<R, S> problem(const Arrays& values, const Arrays& tangents = {}) const {
-    const auto input = make_input<R, S>;
+  JetsProblem<T, S> problem(const Inputs& in, const Inputs& tangents) const {
     return {*graph,
             {order, int(d)},
             f_in,
@@ -401,93 +392,52 @@ struct Faces {
             activation,
             reduction,
             kernel,
-            input(values.h, tangents.h),
-            input(values.x, tangents.x),
-            input(values.y, tangents.y),
-            input(values.layers, tangents.layers),
-            input(values.v, tangents.v),
-            input(values.b_v, tangents.b_v),
-            input(values.weight, tangents.weight),
-            input(values.weight_derivatives, tangents.weight_derivatives)};
-  }
-
-  template <class S>
-  int value(const JetsProblem<R, S>& problem, const JetOutputs<R*>& out) {
-    if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    return kernel == kernel_full ? evaluate<FullForward>(problem, out, workspace, stream)
-                                 : evaluate<DiagonalForward>(problem, out, workspace, stream);
+            {in.h, tangents.h},
+            {in.x, tangents.x},
+            {in.y, tangents.y},
+            {in.layers, tangents.layers},
+            {in.v, tangents.v},
+            {in.b_v, tangents.b_v},
+            {in.edge_weight, tangents.edge_weight},
+            {in.weight_derivatives, tangents.weight_derivatives}};
   }
   template <class S>
-  int gradient(const JetsProblem<R, S>& problem, const JetOutputs<const R*>& c,
-               const JetsGradients<R>& grad) {
+  int value(const JetsProblem<T, S>& problem, const JetArrays<T*>& out, Call& call) const {
     if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    return kernel == kernel_full ? differentiate<FullReverse>(problem, c, grad, workspace, stream)
-                                 : differentiate<DiagonalReverse>(problem, c, grad, workspace,
-                                                                  stream);
+    return kernel == kernel_full ? jets_forward<JetsFullForward>(problem, out, call)
+                                 : jets_forward<JetsDiagonalForward>(problem, out, call);
+  }
+  template <class S>
+  int gradients(const JetsProblem<T, S>& problem, const JetArrays<const T*>& g,
+                const Gradients& grad, Call& call) const {
+    if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
+    return kernel == kernel_full ? jets_gradients<JetsFullReverse>(problem, g, grad, call)
+                                 : jets_gradients<JetsDiagonalReverse>(problem, g, grad, call);
   }
 
-  int forward(const Arrays& in, const JetOutputs<R*>& out) { return value(problem<R>(in), out); }
-  int vjp(const JetOutputs<const R*>& c, const Arrays& in, const JetsGradients<R>& grad) {
-    return gradient(problem<R>(in), c, grad);
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return value(problem<T>(in, {}), out, call);
   }
-  int jvp(const Arrays& in, const Arrays& along, const JetOutputs<R*>& out) {
-    return value(problem<Dual<R>>(in, along), out);
+  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
+    return gradients(problem<T>(in, {}), g, grad, call);
   }
-  int hvp(const JetOutputs<const R*>& c, const Arrays& in, const Arrays& along,
-          const JetsGradients<R>& grad) {
-    return gradient(problem<Dual<R>>(in, along), c, grad);
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return value(problem<Dual<T>>(in, tangents), out, call);
   }
-
-  // A face that has no memory to work in only counts what it needs.
-  size_t forward_bytes() { return forward({}, {}), workspace.bytes(); }
-  size_t vjp_bytes() { return vjp({}, {}, {}), workspace.bytes(); }
-  size_t jvp_bytes() { return jvp({}, {}, {}), workspace.bytes(); }
-  size_t hvp_bytes() { return hvp({}, {}, {}, {}), workspace.bytes(); }
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return gradients(problem<Dual<T>>(in, tangents), g, grad, call);
+  }
 };
+
+template <class T>
+using GnoWithGradient = GnoJets<T, order_gradient>;
+template <class T>
+using GnoWithLaplacian = GnoJets<T, order_laplacian>;
+template <class T>
+using GnoWithHessian = GnoJets<T, order_hessian>;
 
 }  // namespace
 }  // namespace gnograd
 
-using namespace gnograd;
-
-#define FACE(name, order, face, type, R, ...)                                                    \
-  DEFINE_FACE(                                                                                   \
-      name##_##face, type, GNOGRAD_CUDA_GNO_JETS,                                                \
-      (Faces<R>{order, graph, d, f_in, f_out, n_layers, widths, geometry, activation, reduction, \
-                kernel}),                                                                        \
-      face##_bytes, __VA_ARGS__)
-
-#define IN {h, x, y, layers, v, b_v, edge_weight, weight_derivatives}
-#define ALONG                                                   \
-  {h_tangent, x_tangent,   y_tangent,           layers_tangent, \
-   v_tangent, b_v_tangent, edge_weight_tangent, weight_derivatives_tangent}
-#define GRAD(R)                                                                         \
-  gradients<R>(grad_h, grad_x, grad_y, grad_layers, grad_v, grad_b_v, grad_edge_weight, \
-               grad_weight_derivatives)
-
-#define FOUR_FACES(name, order, ORDER, type, R, OUT, OUT_TANGENT, COTANGENT)               \
-  FACE(name, order, forward, type, R, forward(IN, outputs<R> OUT),                         \
-       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUTS)    \
-  FACE(name, order, vjp, type, R,                                                          \
-       vjp(cotangents<R> COTANGENT, IN, GRAD(R)),                                          \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS, \
-       GNOGRAD_CUDA_JETS_GRADIENTS)                                                        \
-  FACE(name, order, jvp, type, R, jvp(IN, ALONG, outputs<R> OUT_TANGENT),                  \
-       GNOGRAD_CUDA_JETS_INPUTS, GNOGRAD_CUDA_JETS_TANGENTS,                               \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_OUTPUT_TANGENTS)                      \
-  FACE(name, order, hvp, type, R,                                                          \
-       hvp(cotangents<R> COTANGENT, IN, ALONG, GRAD(R)),                                   \
-       GNOGRAD_CUDA_LIST GNOGRAD_CUDA_JETS_##ORDER##_COTANGENTS, GNOGRAD_CUDA_JETS_INPUTS, \
-       GNOGRAD_CUDA_JETS_TANGENTS, GNOGRAD_CUDA_JETS_GRADIENTS)
-#define FIRST(name, order, type, R)                                                         \
-  FOUR_FACES(name, order, FIRST, type, R, (out, gradient), (out_tangent, gradient_tangent), \
-             (c_out, c_gradient))
-#define SECOND(name, order, type, R)                                \
-  FOUR_FACES(name, order, SECOND, type, R, (out, gradient, second), \
-             (out_tangent, gradient_tangent, second_tangent), (c_out, c_gradient, c_second))
-#define JETS(type, R)                                  \
-  FIRST(gno_with_gradient, order_gradient, type, R)    \
-  SECOND(gno_with_laplacian, order_laplacian, type, R) \
-  SECOND(gno_with_hessian, order_hessian, type, R)
-JETS(f32, float)
-JETS(f64, double)
+#include "gno_jets_entries.cuh"

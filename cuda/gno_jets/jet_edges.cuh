@@ -28,9 +28,11 @@ struct EdgeSlice {
 // A longer row is several segments, so that no block of threads has much more to do than others.
 constexpr int64_t segment_length = 256;
 
-// count = {segments, segments times channels}
+// count = {segments, segments times channels}. One block of 1024 threads; shared memory: 8 KB.
+// Reads the rows of a slice twice; bound by latency, as one multiprocessor works alone.
 static __global__ void __launch_bounds__(scan_threads)
-    find_segments(EdgeSlice slice, int channels, int32_t* begin, int64_t* count) {
+    jets_find_segments(EdgeSlice slice, int channels, int32_t* __restrict__ begin,
+                       int64_t* __restrict__ count) {
   const auto starts = [&](int64_t q) {
     return q % segment_length == 0 || slice.rows[q] != slice.rows[q - 1];
   };
@@ -45,12 +47,12 @@ static __global__ void __launch_bounds__(scan_threads)
   });
 }
 
-// target(row, column, sum over the segments of a row of `width` numbers each): the first one does
-// it.
+// target(row, column, sum over the segments of a row of `width` numbers each). Thread: a column of
+// a row's first segment, others end at once. Reads `of_segments` once; bound by memory.
 template <class R, class Target>
 __global__ void __launch_bounds__(block_threads)
-    add_segments(EdgeSlice slice, Segments segments, int64_t width, const R* of_segments,
-                 Target target) {
+    jets_add_segments(EdgeSlice slice, Segments segments, int64_t width,
+                      const R* __restrict__ of_segments, Target target) {
   const int64_t s = thread_number() / width, column = thread_number() % width;
   const int64_t count = *segments.count;
   if (s >= count) return;
@@ -73,11 +75,12 @@ struct AddToRows {
 
 // ---- outputs of all channels ----
 
-// Outputs, or cotangents, of which any may be null: [n_dst, F], [n_dst, d, F], and [n_dst, F] for
-// the Laplacian, [n_dst, d, d, F] for the Hessian.
+// Outputs, or cotangents, of which any may be null.
 template <class P>
-struct JetOutputs {
-  P out, gradient, second;
+struct JetArrays {
+  P out;       // [n_dst, F]
+  P gradient;  // [n_dst, d, F]
+  P second;    // [n_dst, F] for the Laplacian, [n_dst, d, d, F] for the Hessian
 
   // f(array, row of F numbers in it) for all that channel c of destination i stands for
   template <class F>
@@ -94,10 +97,22 @@ struct JetOutputs {
   }
 };
 
+// Those that an operator has, in its order.
+template <class P, int order>
+struct JetOutputs {
+  P out, gradient, second;
+  operator JetArrays<P>() const { return {out, gradient, second}; }
+};
+template <class P>
+struct JetOutputs<P, order_gradient> {
+  P out, gradient;
+  operator JetArrays<P>() const { return {out, gradient, nullptr}; }
+};
+
 template <class R>
 struct AddToOutputs {
   Jet jet;
-  JetOutputs<R*> outputs;
+  JetArrays<R*> outputs;
   int64_t width;
   const int64_t* degrees;  // offsets of destinations for a mean, else null
 
@@ -109,10 +124,12 @@ struct AddToOutputs {
 };
 
 // g [n, channels, F] = the cotangents of every edge's destination, over its degree for a mean.
+// Thread: an entry; reads those of a destination through its index, two for a mixed derivative;
+// bound by memory.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    gather_cotangents(Jet jet, EdgeSlice slice, JetOutputs<const R*> cotangents, int64_t width,
-                      const int64_t* degrees, R* g) {
+    jets_gather_cotangents(Jet jet, EdgeSlice slice, JetArrays<const R*> cotangents, int64_t width,
+                           const int64_t* __restrict__ degrees, R* __restrict__ g) {
   const int64_t i = thread_number(), f = i % width, q = i / width / jet.channels();
   if (q >= slice.n) return;
   R sum = 0;
@@ -124,18 +141,19 @@ __global__ void __launch_bounds__(block_threads)
 
 // ---- features ----
 
-// x [n, F] = the features of every edge's source; null: 1.
+// x [n, F] = the features of every edge's source; null: 1. Thread: an entry; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gather_sources(EdgeSlice slice, Input<R, S> h, int64_t width, Planes<S> x) {
+    jets_gather_sources(EdgeSlice slice, Input<R, S> h, int64_t width, Planes<S> x) {
   const int64_t i = thread_number(), q = i / width;
   if (q < slice.n) x.set(i, h ? h[slice.src(q) * width + i % width] : S(R(1)));
 }
 
-// x [segments, F] = the features of every segment's row.
+// x [segments, F] = the features of every segment's row. Thread: an entry; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gather_rows(EdgeSlice slice, Segments segments, Input<R, S> h, int64_t width, Planes<S> x) {
+    jets_gather_rows(EdgeSlice slice, Segments segments, Input<R, S> h, int64_t width,
+                     Planes<S> x) {
   const int64_t i = thread_number(), s = i / width;
   if (s < *segments.count) x.set(i, h[slice.rows[segments.begin[s]] * width + i % width]);
 }
@@ -143,7 +161,7 @@ __global__ void __launch_bounds__(block_threads)
 // ---- positions ----
 
 template <class R, class S>
-struct Positions {
+struct JetPositions {
   Input<R, S> x, y;  // [n_dst, d], [n_src, d]
   bool pair;
   int d;
@@ -158,10 +176,10 @@ struct Positions {
 };
 
 // Jets of [c_e; 1]: the first d entries have derivative 1 by themselves, all other derivatives are
-// 0.
+// 0. Thread: an entry, written; bound by that.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    seed_jets(Jet jet, EdgeSlice slice, Positions<R, S> positions, Planes<S> jets) {
+    jets_seed(Jet jet, EdgeSlice slice, JetPositions<R, S> positions, Planes<S> jets) {
   const int64_t i = thread_number(), width = positions.seen() + 1, a = i % width;
   const int64_t c = i / width % jet.channels(), q = i / width / jet.channels();
   if (q >= slice.n) return;
@@ -169,20 +187,22 @@ __global__ void __launch_bounds__(block_threads)
   else jets.set(i, a == width - 1 ? S(R(1)) : positions(slice, q, a));
 }
 
-// to_edges [n_edges, width] by the edge table
+// to_edges [n_edges, width] by the edge table. Thread: an entry; bound by memory.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    scatter_edges(EdgeSlice slice, int64_t width, const R* x, R* to_edges) {
+    jets_scatter_edges(EdgeSlice slice, int64_t width, const R* __restrict__ x,
+                       R* __restrict__ to_edges) {
   const int64_t i = thread_number(), q = i / width;
   if (q < slice.n) to_edges[slice.edge(q) * width + i % width] = x[i];
 }
 
-// sums [n_rows, d] = scale times the sums over edges of columns shift .. shift + d - 1; a warp
-// each.
+// sums [n_rows, d] = scale times the sums over edges of columns shift .. shift + d - 1. Warp: an
+// entry, lanes over edges; reads one number of `width` an edge, the others of it from caches; bound
+// by memory.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    sum_edges(Csc graph, const R* of_edges, int64_t width, int64_t shift, int64_t d, R scale,
-              R* sums) {
+    jets_sum_edges(Csc graph, const R* __restrict__ of_edges, int64_t width, int64_t shift,
+                   int64_t d, R scale, R* __restrict__ sums) {
   const Group warp = this_group(warp_lanes);
   const int64_t row = warp.number / d, a = warp.number % d;
   if (row >= graph.n_rows) return;
@@ -196,7 +216,7 @@ __global__ void __launch_bounds__(block_threads)
 // ---- weights ----
 
 template <class R, class S>
-struct Weights {
+struct JetWeights {
   Input<R, S> value, derivatives;  // [n_edges], [n_edges, channels - 1] or null: 0
   int n_derivatives;
 
@@ -206,10 +226,12 @@ struct Weights {
   }
 };
 
+// weighted = w jets. Thread: a feature of an edge, all its channels; reads them and the weight's
+// jet, which is the same for all features, and writes as many; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    weigh(Jet jet, EdgeSlice slice, Weights<R, S> weights, int64_t width, Planes<S> jets,
-          Planes<S> weighted) {
+    jets_weigh(Jet jet, EdgeSlice slice, JetWeights<R, S> weights, int64_t width, Planes<S> jets,
+               Planes<S> weighted) {
   const int64_t q = thread_number() / width, k = thread_number() % width;
   if (q >= slice.n) return;
   const int64_t e = slice.edge(q);
@@ -218,10 +240,11 @@ __global__ void __launch_bounds__(block_threads)
       JetIn<S>(jet, weighted, width, q, k));
 }
 
+// Gradients to jets from those to weighted jets; as jets_weigh.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    weigh_reverse(Jet jet, EdgeSlice slice, Weights<R, S> weights, int64_t width,
-                  Planes<S> grad_weighted, Planes<S> grad) {
+    jets_weigh_reverse(Jet jet, EdgeSlice slice, JetWeights<R, S> weights, int64_t width,
+                       Planes<S> grad_weighted, Planes<S> grad) {
   const int64_t q = thread_number() / width, k = thread_number() % width;
   if (q >= slice.n) return;
   const int64_t e = slice.edge(q);
@@ -230,11 +253,13 @@ __global__ void __launch_bounds__(block_threads)
       JetIn<S>(jet, grad, width, q, k));
 }
 
-// A warp an edge and channel.
+// Gradients to the weights. Warp: a channel of an edge, lanes over features; reads up to all
+// channels of both arrays, from caches but for the first warp of an edge; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    weight_gradients(Jet jet, EdgeSlice slice, int64_t width, Planes<S> jets,
-                     Planes<S> grad_weighted, R* grad_value, R* grad_derivatives) {
+    jets_weight_gradients(Jet jet, EdgeSlice slice, int64_t width, Planes<S> jets,
+                          Planes<S> grad_weighted, R* __restrict__ grad_value,
+                          R* __restrict__ grad_derivatives) {
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number / jet.channels();
   const int c = int(warp.number % jet.channels());

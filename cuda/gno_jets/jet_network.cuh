@@ -34,8 +34,8 @@ struct JetsProblem {
            (weight || !weight_derivatives);
   }
   int64_t channels() const { return jet.channels(); }
-  Positions<R, S> positions() const { return {x, y, geometry == geometry_pair, jet.d}; }
-  Weights<R, S> weights() const { return {weight, weight_derivatives, jet.channels() - 1}; }
+  JetPositions<R, S> positions() const { return {x, y, geometry == geometry_pair, jet.d}; }
+  JetWeights<R, S> weights() const { return {weight, weight_derivatives, jet.channels() - 1}; }
   const int64_t* degrees() const {
     return reduction == reduce_mean ? graph.by_dst.offsets : nullptr;
   }
@@ -57,10 +57,12 @@ struct JetsProblem {
   Operand<R> layer(int64_t l) const { return rows(layers + start(l), width(l)); }
 };
 
-// Of `width` features of hid, the last is the 1.
+// Of `width` features of hid, the last is the 1. Thread: a feature of an edge, all its channels;
+// reads and writes as many numbers, those of neighbours side by side; bound by memory, in float64
+// by the four derivatives of the activation.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    activate_jets(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre, Planes<S> hid) {
+    jets_activate(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre, Planes<S> hid) {
   const int64_t q = thread_number() / width, k = thread_number() % width;
   if (q >= n) return;
   const JetIn<S> y(jet, hid, width, q, k);
@@ -72,10 +74,11 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-// Gradients to hid, `pitch` apart, become those to pre.
+// Gradients to hid, `pitch` apart, become those to pre. Thread: as in jets_activate; the gradients
+// are read and written, pre is read.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    activate_jets_reverse(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre,
+    jets_activate_reverse(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre,
                           int64_t pitch, Planes<S> grad) {
   const int64_t q = thread_number() / width, k = thread_number() % width;
   if (q < n)
@@ -90,7 +93,7 @@ class JetNetwork {
   const JetsProblem<R, S>& problem;
   cudaStream_t stream;
   std::vector<Planes<S>> pre, hid;  // on the way forward, those of all layers are the same
-  std::vector<Product<R>> up, down, to_layers;
+  std::vector<Gemm<R>> up, down, to_layers;
   Planes<S> spare;
 
   int64_t top() const { return problem.n_layers; }
@@ -116,22 +119,22 @@ class JetNetwork {
       const int64_t width = problem.width(l), below = l ? problem.columns(l - 1) : 0;
       hid.push_back(reverse ? Planes<S>(jets * problem.columns(l), workspace) : grad);
       pre.push_back(reverse ? Planes<S>(l ? jets * width : 0, workspace) : spare);
-      up.emplace_back(Shape{jets, width, below}, workspace);
+      up.emplace_back(GemmShape{jets, width, below}, workspace);
       if (!reverse) continue;
-      down.emplace_back(Shape{jets, below, width}, workspace);
-      to_layers.emplace_back(Shape{below, width, jets}, workspace);
+      down.emplace_back(GemmShape{jets, below, width}, workspace);
+      to_layers.emplace_back(GemmShape{below, width, jets}, workspace);
     }
   }
 
   void load(const EdgeSlice& slice) const {
     const int64_t jets = slice.n * problem.channels();
-    launch_threads(jets * problem.columns(0), stream, seed_jets<R, S>, problem.jet, slice,
+    launch_threads(jets * problem.columns(0), stream, jets_seed<R, S>, problem.jet, slice,
                    problem.positions(), hid[0]);
     for (int64_t l = 1; l <= top(); ++l) {
       const int64_t width = problem.width(l), below = problem.columns(l - 1);
       const auto x = hid[l - 1].rows(below);
-      multiply_planes(up[l], {jets, width, below}, x, problem.layer(l), pre[l], stream);
-      launch_threads(slice.n * (width + 1), stream, activate_jets<R, S>, problem.jet,
+      gemm_planes(up[l], {jets, width, below}, x, problem.layer(l), pre[l], stream);
+      launch_threads(slice.n * (width + 1), stream, jets_activate<R, S>, problem.jet,
                      problem.activation, slice.n, width + 1, pre[l], hid[l]);
     }
   }
@@ -140,7 +143,7 @@ class JetNetwork {
   Planes<S> features(const EdgeSlice& slice) const {
     if (!problem.weight) return hid[top()];
     const int64_t width = problem.columns(top());
-    launch_threads(slice.n * width, stream, weigh<R, S>, problem.jet, slice, problem.weights(),
+    launch_threads(slice.n * width, stream, jets_weigh<R, S>, problem.jet, slice, problem.weights(),
                    width, hid[top()], spare);
     return spare;
   }
@@ -151,17 +154,17 @@ class JetNetwork {
     const int64_t jets = slice.n * problem.channels();
     int64_t pitch = problem.columns(top());
     if (weight || weight_derivatives)
-      launch_threads(jets * warp_lanes, stream, weight_gradients<R, S>, problem.jet, slice, pitch,
-                     hid[top()], grad, weight, weight_derivatives);
+      launch_threads(jets * warp_lanes, stream, jets_weight_gradients<R, S>, problem.jet, slice,
+                     pitch, hid[top()], grad, weight, weight_derivatives);
     if (!layers && !coords) return;
     if (problem.weight) {
-      launch_threads(slice.n * pitch, stream, weigh_reverse<R, S>, problem.jet, slice,
+      launch_threads(slice.n * pitch, stream, jets_weigh_reverse<R, S>, problem.jet, slice,
                      problem.weights(), pitch, grad, spare);
       std::swap(grad, spare);
     }
     for (int64_t l = top(); l >= 1; --l) {
       const int64_t width = problem.width(l), below = problem.width(l - 1);
-      launch_threads(slice.n * width, stream, activate_jets_reverse<R, S>, problem.jet,
+      launch_threads(slice.n * width, stream, jets_activate_reverse<R, S>, problem.jet,
                      problem.activation, slice.n, width, pre[l], pitch, grad);
       const auto x = hid[l - 1].rows(below + 1).transposed();
       if (layers)
@@ -169,7 +172,7 @@ class JetNetwork {
                      true, stream);
       const auto back = problem.layer(l).transposed();
       if (l > 1) {
-        multiply_planes(down[l], {jets, below, width}, grad.rows(pitch), back, spare, stream);
+        gemm_planes(down[l], {jets, below, width}, grad.rows(pitch), back, spare, stream);
         std::swap(grad, spare);
         pitch = below;
       } else if (coords) {

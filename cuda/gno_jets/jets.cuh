@@ -16,7 +16,7 @@
 
 namespace gnograd {
 
-enum Order { order_gradient, order_laplacian, order_hessian, n_orders };
+enum JetOrder { order_gradient, order_laplacian, order_hessian, n_orders };
 
 struct Jet {
   int order, d;

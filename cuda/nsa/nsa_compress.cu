@@ -7,10 +7,10 @@
 //                     that c and b share; the n_slots best
 //
 // Where the compressed tokens of a sequence begin is counted on the device first.
-#include "device/face.cuh"
+#include "device/call.cuh"
 #include "device/sums.cuh"
 #include "gnograd_cuda.h"
-#include "nsa_attention.cuh"
+#include "nsa_tiles.cuh"
 
 namespace gnograd {
 namespace {
@@ -32,7 +32,10 @@ Stretches make_stretches(int64_t n_tokens, int64_t n_sequences, const int64_t* c
   return {{n_tokens, n_sequences, cu}, block, stride};
 }
 
-__global__ void __launch_bounds__(scan_threads) find_offsets(Stretches x, int64_t* offsets) {
+// One block of 1024 threads: how many compressed tokens the sequences before have. Shared memory: 8
+// KB; bound by latency.
+__global__ void __launch_bounds__(scan_threads)
+    compress_find_offsets(Stretches x, int64_t* __restrict__ offsets) {
   scan(
       x.tokens.n, [&](int64_t s) { return x.count(s); },
       [&](int64_t s, int64_t offset) { offsets[s] = offset; });
@@ -48,7 +51,7 @@ struct Compressed {
     tokens = {n, x.tokens.n, offsets};
   }
   void find(const Stretches& x, cudaStream_t stream) const {
-    launch(find_offsets, dim3(1), dim3(scan_threads), scan_bytes, stream, x, offsets);
+    launch(compress_find_offsets, dim3(1), dim3(scan_threads), scan_bytes, stream, x, offsets);
   }
 };
 
@@ -70,8 +73,11 @@ struct Compression {
   }
 };
 
+// Thread: a feature of a compressed token; reads `block` tokens, which block/stride compressed ones
+// share in caches, writes one number. 2 block operations a number; bound by memory or L2.
 template <class T, class S>
-__global__ void __launch_bounds__(block_threads) sum_stretches(Compression<T, S> p, T* out) {
+__global__ void __launch_bounds__(block_threads)
+    compress_sums(Compression<T, S> p, T* __restrict__ out) {
   const int64_t row = p.heads * p.size, c = thread_number() / row, column = thread_number() % row;
   if (c >= p.compressed.n_tokens) return;
   const int64_t token = p.first_token(c), head = column / p.size;
@@ -81,9 +87,11 @@ __global__ void __launch_bounds__(block_threads) sum_stretches(Compression<T, S>
   out[c * row + column] = T(result(sum));
 }
 
-// What every token gets back from the stretches that it is part of.
+// What every token gets back from the stretches that it is part of. Thread: a feature of a token;
+// reads block/stride cotangents, writes one number; bound by memory or L2.
 template <class T, class S>
-__global__ void __launch_bounds__(block_threads) spread(Compression<T, S> p, T* grad_x) {
+__global__ void __launch_bounds__(block_threads)
+    compress_token_gradient(Compression<T, S> p, T* __restrict__ grad_x) {
   const int64_t row = p.heads * p.size, token = thread_number() / row;
   const int64_t column = thread_number() % row;
   if (token >= p.stretches.tokens.n_tokens) return;
@@ -99,7 +107,7 @@ __global__ void __launch_bounds__(block_threads) spread(Compression<T, S> p, T* 
 
 // g_c . x_{c stride + i}, head by head: row c, column (i, head)
 template <class T, class S>
-struct Correlation {
+struct CompressWeightTerms {
   Compression<T, S> p;
 
   __device__ S operator()(int64_t c, int64_t column) const {
@@ -114,79 +122,74 @@ struct Correlation {
 
 template <class T>
 struct Compress {
-  Stretches stretches;
-  int64_t n_compressed, heads, size;
-  Workspace workspace = {};
-  cudaStream_t stream = nullptr;
+  int64_t n_tokens, n_heads, n_features, n_sequences;
+  const int64_t* cu;  // [n_sequences + 1], or null: one sequence
+  int64_t block, stride, n_compressed;
 
-  bool valid() const {
-    return stretches.block >= 1 && stretches.stride >= 1 && heads >= 0 && size >= 0;
-  }
+  struct Inputs {
+    const T* x;  // [n_tokens, n_heads, n_features]
+    const T* w;  // [block, n_heads]
+  };
+  struct Outputs {
+    T* out;  // [n_compressed, n_heads, n_features]
+  };
+  struct Cotangents {
+    const T* out;
+  };
+  struct Gradients {
+    T *x, *w;  // as the inputs, or null
+  };
+
+  Stretches stretches() const { return make_stretches(n_tokens, n_sequences, cu, block, stride); }
+  bool valid() const { return block >= 1 && stride >= 1 && n_heads >= 0 && n_features >= 0; }
   template <class S>
-  Compression<T, S> compression(const Compressed& to, const void* const (&in)[2],
-                                const void* const (&tangents)[2], const void* g) const {
-    return {stretches,
-            to.tokens,
-            heads,
-            size,
-            {static_cast<const T*>(in[0]), static_cast<const T*>(tangents[0])},
-            {static_cast<const T*>(in[1]), static_cast<const T*>(tangents[1])},
-            static_cast<const T*>(g)};
+  Compression<T, S> compression(const Compressed& to, const Inputs& in, const Inputs& tangents,
+                                const T* g) const {
+    return {stretches(), to.tokens, n_heads, n_features, {in.x, tangents.x}, {in.w, tangents.w}, g};
   }
 
   template <class S>
-  int sums(const void* const (&in)[2], const void* const (&tangents)[2], void* out) {
+  int sums(const Inputs& in, const Inputs& tangents, T* out, Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    const Compressed to(stretches, n_compressed, workspace);
-    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    to.find(stretches, stream);
-    launch_threads(n_compressed * heads * size, stream, sum_stretches<T, S>,
-                   compression<S>(to, in, tangents, nullptr), static_cast<T*>(out));
+    const Compressed to(stretches(), n_compressed, call.workspace);
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    to.find(stretches(), call.stream);
+    launch_threads(n_compressed * n_heads * n_features, call.stream, compress_sums<T, S>,
+                   compression<S>(to, in, tangents, nullptr), out);
     return cudaGetLastError();
   }
 
   template <class S>
-  int gradients(const void* g, const void* const (&in)[2], const void* const (&tangents)[2],
-                void* grad_x, void* grad_w) {
+  int gradients(const T* g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+                Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    const int64_t n_weights = stretches.block * heads;
-    const Compressed to(stretches, n_compressed, workspace);
-    const FoldSpace<S> space(n_compressed, n_weights, workspace);
-    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    to.find(stretches, stream);
+    const int64_t n_weights = block * n_heads;
+    const Compressed to(stretches(), n_compressed, call.workspace);
+    const FoldSpace<S> space(n_compressed, n_weights, call.workspace);
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    to.find(stretches(), call.stream);
     const auto p = compression<S>(to, in, tangents, g);
-    if (grad_x)
-      launch_threads(stretches.tokens.n_tokens * heads * size, stream, spread<T, S>, p,
-                     static_cast<T*>(grad_x));
-    if (grad_w && n_weights)
-      sum_rows(Correlation<T, S>{p}, n_compressed, n_weights, space, static_cast<T*>(grad_w),
-               stream);
+    if (grad.x)
+      launch_threads(n_tokens * n_heads * n_features, call.stream, compress_token_gradient<T, S>, p,
+                     grad.x);
+    if (grad.w && n_weights)
+      sum_rows(CompressWeightTerms<T, S>{p}, n_compressed, n_weights, space, grad.w, call.stream);
     return cudaGetLastError();
   }
 
   using R = real<T>;
-  int forward(const void* x, const void* w, void* out) { return sums<R>({x, w}, {}, out); }
-  int vjp(const void* g, const void* x, const void* w, void* grad_x, void* grad_w) {
-    return gradients<R>(g, {x, w}, {}, grad_x, grad_w);
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return sums<R>(in, {}, out.out, call);
   }
-  int jvp(const void* x, const void* w, const void* dx, const void* dw, void* out) {
-    return sums<Dual<R>>({x, w}, {dx, dw}, out);
+  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
+    return gradients<R>(g.out, in, {}, grad, call);
   }
-  int hvp(const void* g, const void* x, const void* w, const void* dx, const void* dw,
-          void* grad_x, void* grad_w) {
-    return gradients<Dual<R>>(g, {x, w}, {dx, dw}, grad_x, grad_w);
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return sums<Dual<R>>(in, tangents, out.out, call);
   }
-
-  // A face that has no memory to work in only counts what it needs.
-  size_t forward_bytes() { return forward(nullptr, nullptr, nullptr), workspace.bytes(); }
-  size_t vjp_bytes() {
-    return vjp(nullptr, nullptr, nullptr, nullptr, nullptr), workspace.bytes();
-  }
-  size_t jvp_bytes() {
-    return jvp(nullptr, nullptr, nullptr, nullptr, nullptr), workspace.bytes();
-  }
-  size_t hvp_bytes() {
-    return hvp(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr), workspace.bytes();
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return gradients<Dual<R>>(g.out, in, tangents, grad, call);
   }
 };
 
@@ -198,12 +201,15 @@ struct Rules {
   bool exclude_own;
 };
 
-__host__ __device__ inline int64_t floor_ratio(int64_t a, int64_t b) {
-  return a / b - (a % b < 0);
-}
+__host__ __device__ inline int64_t floor_ratio(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
+// Block: a unit and key/value head; it goes over 64 blocks at a time, over their compressed tokens
+// in tiles of up to 64, and for each over the unit's rows in tiles of up to 64. Shared memory:
+// shared_memory(), as in NsaForward. 2 Dk operations a row and compressed token, reads Dk numbers a
+// token for every unit, of q for every tile of tokens. Bound by shared memory and, where n_slots is
+// large, by the one thread that keeps the best.
 template <class T>
-struct SelectBlocks {
+struct NsaSelectBlocks {
   using R = real<T>;
 
   Pattern pattern;  // of the compressed tokens; a unit is the queries that share a selection
@@ -225,21 +231,23 @@ struct SelectBlocks {
   };
 
   size_t shared_memory() const {
-    return shared_bytes<Row<R>>(rows) + Tile<R>::bytes(rows, d_k) + Tile<R>::bytes(keys, d_k) +
-           Tile<R>::bytes(rows, keys) + shared_bytes<R>(keys) + shared_bytes<R>(blocks) +
-           shared_bytes<Best>(rules.n_slots) + shared_bytes<int>(1);
+    return shared_bytes<QueryRow<R>>(rows) + SharedMatrix<R>::bytes(rows, d_k) +
+           SharedMatrix<R>::bytes(keys, d_k) + SharedMatrix<R>::bytes(rows, keys) +
+           shared_bytes<R>(keys) + shared_bytes<R>(blocks) + shared_bytes<Best>(rules.n_slots) +
+           shared_bytes<int>(1);
   }
 
   __device__ void operator()() const {
     SharedMemory shared;
-    Row<R>* row = shared.take<Row<R>>(rows);
-    const Tile<R> q_tile(shared, rows, d_k), k_tile(shared, keys, d_k), e(shared, rows, keys);
+    QueryRow<R>* row = shared.take<QueryRow<R>>(rows);
+    const SharedMatrix<R> q_tile(shared, rows, d_k), k_tile(shared, keys, d_k),
+        e(shared, rows, keys);
     R* sums = shared.take<R>(keys);
     R* scores = shared.take<R>(blocks);
     Best* best = shared.take<Best>(int(rules.n_slots));
     int* n_best = shared.take<int>(1);
     const int head = int(blockIdx.x % pattern.heads), t = int(threadIdx.x);
-    const Piece unit = pattern.unit_of(blockIdx.x / pattern.heads);
+    const TokenPiece unit = pattern.unit_of(blockIdx.x / pattern.heads);
     // of two sequences that share a selection the first has it
     if (unit.size() <= 0 || unit.first != unit.number * pattern.unit) return;
     const int64_t s = unit.sequence, from = pattern.queries.first(s);
@@ -272,9 +280,9 @@ struct SelectBlocks {
   }
 
   // sums[i] = attention of all rows of a unit to compressed token c + i of its sequence
-  __device__ void attend(const Piece& unit, int head, int64_t c, int m, Row<R>* row,
-                         const Tile<R>& q_tile, const Tile<R>& k_tile, const Tile<R>& e,
-                         R* sums) const {
+  __device__ void attend(const TokenPiece& unit, int head, int64_t c, int m, QueryRow<R>* row,
+                         const SharedMatrix<R>& q_tile, const SharedMatrix<R>& k_tile,
+                         const SharedMatrix<R>& e, R* sums) const {
     const int t = int(threadIdx.x);
     const int64_t from = pattern.queries.first(unit.sequence);
     const int64_t first_key = pattern.keys.first(unit.sequence) + c;
@@ -295,7 +303,7 @@ struct SelectBlocks {
       __syncthreads();
       load_rows(q_tile, n, d_k, wide, Input<T, R>{q}, [&](int i) { return row[i].at; });
       __syncthreads();
-      multiply<R>(
+      product_by_fma<R>(
           n, m, d_k, [&](int i, int l) { return q_tile(i, l); },
           [&](int l, int j) { return k_tile(j, l); },
           [&](int i, int j, R sum) {
@@ -340,95 +348,63 @@ struct SelectBlocks {
 constexpr int64_t most_slots = 1024;
 
 template <class T>
-struct Select {
-  SelectBlocks<T> operation;
-  int64_t n_compressed;
-  Workspace workspace = {};
-  cudaStream_t stream = nullptr;
+struct SelectBlocks {
+  int64_t n_queries, n_compressed, n_keys, n_query_heads, n_heads, d_k, n_slots, n_sequences;
+  const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
+  int64_t block, stride, block_size;
+  double scale;
+  int causal;
+  int64_t q_offset, query_block, first_blocks, local_blocks;
+  int exclude_own;
 
-  bool valid() const {
-    const Pattern& p = operation.pattern;
-    const Stretches& x = operation.stretches;
-    const Rules& rules = operation.rules;
-    return p.heads >= 1 && p.group >= 1 && p.unit >= 1 && operation.d_k >= 1 &&
-           operation.d_k <= most_features && x.block >= 1 && x.stride >= 1 &&
-           rules.block_size >= 1 && rules.n_slots >= 0 && rules.n_slots <= most_slots &&
-           rules.first_blocks >= 0 && rules.local_blocks >= 0 &&
-           rules.first_blocks + rules.local_blocks <= rules.n_slots &&
-           !(rules.local_blocks > 0 && rules.exclude_own);
+  struct Inputs {
+    const T* q;          // [n_queries, n_query_heads, d_k]
+    const T* k;          // [n_compressed, n_heads, d_k]
+    const real<T>* lse;  // [n_queries, n_query_heads]
+  };
+  struct Outputs {
+    int32_t* block_index;  // [ceil(n_queries / query_block), n_heads, n_slots]
+  };
+
+  bool valid(const Pattern& p) const {
+    return p.heads >= 1 && p.group >= 1 && query_block >= 1 && d_k >= 1 && d_k <= most_features &&
+           block >= 1 && stride >= 1 && block_size >= 1 && n_slots >= 0 && n_slots <= most_slots &&
+           first_blocks >= 0 && local_blocks >= 0 && first_blocks + local_blocks <= n_slots &&
+           !(local_blocks > 0 && exclude_own);
   }
-  int forward(const void* q, const void* k, const void* lse, int32_t* block_index) {
-    if (!valid()) return GNOGRAD_CUDA_VALUE;
-    const Compressed to(operation.stretches, n_compressed, workspace);
-    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    to.find(operation.stretches, stream);
-    auto& o = operation;
-    o.pattern.keys = to.tokens;
-    o.q = static_cast<const T*>(q);
-    o.k = static_cast<const T*>(k);
-    o.lse = static_cast<const real<T>*>(lse);
-    o.wide = aligned<T>(o.d_k, q, k);
-    o.chosen = block_index;
-    o.rows = int(std::min<int64_t>(most_side, std::min<int64_t>(o.pattern.unit, most_side) *
-                                                  o.pattern.group));
-    o.keys = most_side;
-    shrink_tiles(o.rows, o.keys, [&] { return o.shared_memory(); });
-    if (o.pattern.rows() && o.rules.n_slots)
-      launch_operation(o, o.pattern.n_units() * o.pattern.heads, stream);
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    Pattern pattern = make_pattern(n_queries, n_compressed, n_query_heads, n_heads, n_sequences,
+                                   cu_q, nullptr, causal, q_offset - block + 1);
+    pattern.stride = stride;
+    pattern.unit = query_block;
+    if (!valid(pattern)) return GNOGRAD_CUDA_VALUE;
+    const Stretches stretches = make_stretches(n_keys, n_sequences, cu_k, block, stride);
+    const Compressed to(stretches, n_compressed, call.workspace);
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    to.find(stretches, call.stream);
+    pattern.keys = to.tokens;
+    NsaSelectBlocks<T> select{
+        pattern,
+        stretches,
+        {block_size, n_slots, q_offset, first_blocks, local_blocks, exclude_own != 0},
+        int(d_k),
+        real<T>(scale),
+        in.q,
+        in.k,
+        in.lse,
+        aligned<T>(d_k, in.q, in.k),
+        out.block_index,
+        int(std::min<int64_t>(most_side,
+                              std::min<int64_t>(query_block, most_side) * pattern.group)),
+        most_side};
+    shrink_tiles(select.rows, select.keys, [&] { return select.shared_memory(); });
+    if (pattern.rows() && n_slots)
+      launch_operation(select, pattern.n_units() * pattern.heads, call.stream);
     return cudaGetLastError();
   }
-  size_t forward_bytes() {
-    return forward(nullptr, nullptr, nullptr, nullptr), workspace.bytes();
-  }
 };
-
-// The functions' static arguments, as gnograd_cuda.h lists them.
-#define COMPRESS (n_tokens, n_heads, n_features, n_sequences, cu, block, stride, n_compressed)
-template <class T>
-Compress<T> compress GNOGRAD_CUDA_COMPRESS {
-  return {make_stretches(n_tokens, n_sequences, cu, block, stride), n_compressed, n_heads,
-          n_features, {}};
-}
-
-#define SELECT                                                                               \
-  (n_queries, n_compressed, n_keys, n_query_heads, n_heads, d_k, n_slots, n_sequences, cu_q, \
-   cu_k, block, stride, block_size, scale, causal, q_offset, query_block, first_blocks,      \
-   local_blocks, exclude_own)
-template <class T>
-Select<T> select_blocks GNOGRAD_CUDA_SELECT_BLOCKS {
-  SelectBlocks<T> o{};
-  o.pattern = make_pattern(n_queries, n_compressed, n_query_heads, n_heads, n_sequences, cu_q,
-                           nullptr, causal, q_offset - block + 1);
-  o.pattern.stride = stride;
-  o.pattern.unit = query_block;
-  o.stretches = make_stretches(n_keys, n_sequences, cu_k, block, stride);
-  o.rules = {block_size, n_slots, q_offset, first_blocks, local_blocks, exclude_own != 0};
-  o.d_k = int(std::min<int64_t>(d_k, most_features + 1));
-  o.scale = real<T>(scale);
-  return {o, n_compressed, {}};
-}
 
 }  // namespace
 }  // namespace gnograd
 
-using namespace gnograd;
-
-#define COMPRESS_FACE(face, type, T, call, ...)                                                 \
-  DEFINE_FACE(compress_##face, type, GNOGRAD_CUDA_COMPRESS, compress<T> COMPRESS, face##_bytes, \
-              face call, __VA_ARGS__)
-#define FACES(type, T)                                                                          \
-  COMPRESS_FACE(forward, type, T, (x, w, out), const void* x, const void* w, void* out)         \
-  COMPRESS_FACE(vjp, type, T, (cotangent, x, w, grad_x, grad_w), const void* cotangent,         \
-                const void* x, const void* w, void* grad_x, void* grad_w)                       \
-  COMPRESS_FACE(jvp, type, T, (x, w, dx, dw, out), const void* x, const void* w,                \
-                const void* dx, const void* dw, void* out)                                      \
-  COMPRESS_FACE(hvp, type, T, (cotangent, x, w, dx, dw, grad_x, grad_w),                        \
-                const void* cotangent, const void* x, const void* w, const void* dx,            \
-                const void* dw, void* grad_x, void* grad_w)                                     \
-  DEFINE_FACE(select_blocks_forward, type, GNOGRAD_CUDA_SELECT_BLOCKS, select_blocks<T> SELECT, \
-              forward_bytes, forward(q, k, lse, block_index), const void* q, const void* k,     \
-              const void* lse, int32_t* block_index)
-FACES(f32, float)
-FACES(f64, double)
-FACES(f16, __half)
-FACES(bf16, __nv_bfloat16)
+#include "nsa_compress_entries.cuh"

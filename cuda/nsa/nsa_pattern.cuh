@@ -18,7 +18,7 @@
 namespace gnograd {
 
 // Consecutive tokens of one sequence.
-struct Piece {
+struct TokenPiece {
   int64_t sequence, number;
   int64_t first, end;  // tokens, among those of all sequences
   __device__ int64_t size() const { return end - first; }
@@ -115,11 +115,11 @@ struct Pattern {
   }
 
   // Units are numbered through all sequences, for block_index; blocks in their own sequence.
-  __device__ Piece unit_of(int64_t number) const {
+  __device__ TokenPiece unit_of(int64_t number) const {
     const int64_t s = queries.of_piece(number, unit), n = number - s;
     return {s, n, max(n * unit, queries.first(s)), min((n + 1) * unit, queries.end(s))};
   }
-  __device__ Piece block_of(int64_t number) const {
+  __device__ TokenPiece block_of(int64_t number) const {
     const int64_t s = keys.of_piece(number, block), b = number - keys.number(s, block);
     const int64_t first = keys.first(s) + b * block;
     return {s, b, first, min(first + block, keys.end(s))};
@@ -128,7 +128,7 @@ struct Pattern {
     return (keys.size(sequence) + block - 1) / block;
   }
 
-  __device__ const int32_t* slots(const Piece& unit, int head) const {
+  __device__ const int32_t* slots(const TokenPiece& unit, int head) const {
     return block_index + (unit.number * heads + head) * n_slots;
   }
   __device__ bool named_before(const int32_t* slots, int64_t slot) const {
@@ -167,16 +167,17 @@ inline Pattern make_pattern(int64_t n_queries, int64_t n_keys, int64_t n_query_h
 }
 
 // The blocks that some queries of one unit see: those of its slots, or a range.
-class Visits {
+class BlockVisits {
   const Pattern& p;
-  const Piece& queries;
+  const TokenPiece& queries;
   const int32_t* slots;
   int64_t next_, end;
 
  public:
   int64_t block, slot = 0;  // where this visit goes
 
-  __device__ Visits(const Pattern& p, const Piece& queries, int head) : p(p), queries(queries) {
+  __device__ BlockVisits(const Pattern& p, const TokenPiece& queries, int head)
+      : p(p), queries(queries) {
     if (p.selected) {
       slots = p.slots(queries, head);
       next_ = 0;
@@ -208,7 +209,7 @@ class Visits {
 // Lists are numbered by head, then block. An entry is n_slots times a unit, plus the slot; where
 // positions decide it is a query, and no list is stored. Chunk j of list i has number
 // starts[i] / chunk + i + j, or chunks_per_list i + j.
-struct Lists {
+struct VisitorLists {
   int64_t n_lists = 0, n_blocks = 0, n_chunks = 0;
   int64_t chunk = 1, chunks_per_list = 0;  // entries; the latter where positions decide
   int64_t rows_per_entry = 1;              // queries times query heads
@@ -228,8 +229,8 @@ struct Lists {
 // Rows that a chunk has at least, so that it pays for its start.
 constexpr int64_t chunk_rows = 1024;
 
-inline Lists take_lists(const Pattern& p, Workspace& workspace) {
-  Lists l;
+inline VisitorLists take_lists(const Pattern& p, Workspace& workspace) {
+  VisitorLists l;
   l.n_blocks = p.n_blocks();
   l.n_lists = l.n_blocks * p.heads;
   l.rows_per_entry = p.group * (p.selected ? p.unit : 1);
@@ -253,16 +254,19 @@ inline Lists take_lists(const Pattern& p, Workspace& workspace) {
   return l;
 }
 
-// Count the entries of every list in every segment, or write them. A warp goes through a segment in
-// order; of its lanes that meet in a list, each finds its place by its rank.
+// Count the entries of every list in every segment, or write them. Warp: a head of a segment of
+// units, in order, 32 slots at a time; of its lanes that meet in a list, each finds its place by
+// its rank. Reads 4 bytes a slot, and writes 8; bound by the latency of the cells, which a warp
+// reads and writes one group of slots after another.
 template <bool write>
-__global__ void __launch_bounds__(block_threads) walk_selection(Pattern p, Lists l, int64_t units) {
+__global__ void __launch_bounds__(block_threads)
+    nsa_list_visitors(Pattern p, VisitorLists l, int64_t units) {
   const int64_t warp = thread_number() / warp_lanes, segment = warp / p.heads;
   const int head = int(warp % p.heads), lane = int(threadIdx.x) % warp_lanes;
   if (segment >= l.n_segments) return;
   const int64_t end = min((segment + 1) * l.segment, units);
   for (int64_t u = segment * l.segment; u < end; ++u) {
-    const Piece unit = p.unit_of(u);
+    const TokenPiece unit = p.unit_of(u);
     if (unit.size() <= 0) continue;
     const int32_t* slots = p.slots(unit, head);
     const int64_t list = head * l.n_blocks + p.keys.number(unit.sequence, p.block);
@@ -284,7 +288,9 @@ __global__ void __launch_bounds__(block_threads) walk_selection(Pattern p, Lists
 }
 
 // What the segments have of a list becomes where they begin in it; its length goes to `starts`.
-static __global__ void __launch_bounds__(block_threads) sum_segments(Lists l) {
+// Thread: a list; reads and writes 8 bytes for every segment, neighbours side by side; bound by
+// memory.
+static __global__ void __launch_bounds__(block_threads) nsa_place_segments(VisitorLists l) {
   const int64_t list = thread_number();
   if (list >= l.n_lists) return;
   int64_t length = 0;
@@ -297,31 +303,32 @@ static __global__ void __launch_bounds__(block_threads) sum_segments(Lists l) {
   l.starts[list] = length;
 }
 
-// Lengths of the lists become their starts.
-static __global__ void __launch_bounds__(scan_threads) scan_lengths(Lists l) {
+// Lengths of the lists become their starts. One block of 1024 threads; shared memory: 8 KB. Reads
+// the lengths twice and writes the starts; bound by latency, as one multiprocessor works alone.
+static __global__ void __launch_bounds__(scan_threads) nsa_scan_lists(VisitorLists l) {
   scan(
       l.n_lists, [&](int64_t i) { return l.starts[i]; },
       [&](int64_t i, int64_t start) { l.starts[i] = start; });
 }
 
-inline void make_lists(const Pattern& p, const Lists& l, cudaStream_t stream) {
+inline void make_lists(const Pattern& p, const VisitorLists& l, cudaStream_t stream) {
   if (!p.selected) return;
   const int64_t threads = l.n_segments * p.heads * warp_lanes;
   set_zero(l.cells, l.n_segments * l.n_lists, stream);
-  launch_threads(threads, stream, walk_selection<false>, p, l, p.n_units());
-  launch_threads(l.n_lists, stream, sum_segments, l);
-  launch(scan_lengths, dim3(1), dim3(scan_threads), scan_bytes, stream, l);
-  launch_threads(threads, stream, walk_selection<true>, p, l, p.n_units());
+  launch_threads(threads, stream, nsa_list_visitors<false>, p, l, p.n_units());
+  launch_threads(l.n_lists, stream, nsa_place_segments, l);
+  launch(nsa_scan_lists, dim3(1), dim3(scan_threads), scan_bytes, stream, l);
+  launch_threads(threads, stream, nsa_list_visitors<true>, p, l, p.n_units());
 }
 
 // A chunk of a list, and the block whose list it is.
-struct Chunk {
+struct VisitorChunk {
   int head = 0;
-  Piece keys{};
+  TokenPiece keys{};
   int64_t first = 0, n = 0;  // entries, from l.entries or from the first query of the sequence
 };
 
-__device__ inline Chunk chunk_of(const Pattern& p, const Lists& l, int64_t number) {
+__device__ inline VisitorChunk chunk_of(const Pattern& p, const VisitorLists& l, int64_t number) {
   int64_t list;
   if (l.chunks_per_list) {
     list = number / l.chunks_per_list;
@@ -334,7 +341,7 @@ __device__ inline Chunk chunk_of(const Pattern& p, const Lists& l, int64_t numbe
     }
     list = low;
   }
-  Chunk c;
+  VisitorChunk c;
   c.head = int(list / l.n_blocks);
   c.keys = p.block_of(list % l.n_blocks);
   if (c.keys.size() <= 0) return c;
@@ -351,12 +358,11 @@ __device__ inline Chunk chunk_of(const Pattern& p, const Lists& l, int64_t numbe
 }
 
 // How many chunks there are of the list of a block that has keys.
-__device__ inline int64_t n_chunks_of(const Pattern& p, const Lists& l, int64_t list) {
+__device__ inline int64_t n_chunks_of(const Pattern& p, const VisitorLists& l, int64_t list) {
   if (p.selected) return (l.starts[list + 1] - l.starts[list] + l.chunk - 1) / l.chunk;
-  const Piece keys = p.block_of(list % l.n_blocks);
+  const TokenPiece keys = p.block_of(list % l.n_blocks);
   const int64_t from = p.keys.first(keys.sequence);
-  const Range all =
-      p.visitors({keys.first - from, keys.end - from}, p.queries.size(keys.sequence));
+  const Range all = p.visitors({keys.first - from, keys.end - from}, p.queries.size(keys.sequence));
   return all.end > all.first ? (all.end - all.first + l.chunk - 1) / l.chunk : 0;
 }
 

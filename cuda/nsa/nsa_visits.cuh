@@ -2,7 +2,7 @@
 // Selected attention with the keys first, for selections that few rows share.
 //
 // Where the rows of a selection fill a tile of the tensor cores, they stay in shared memory while
-// their blocks pass by (nsa_attention.cuh). A selection of one row would then fetch
+// their blocks pass by (nsa_forward.cuh). A selection of one row would then fetch
 // n block (Dk + Dv) numbers for itself alone: at 131072 tokens, 8 heads, 16 blocks of 64 and 32
 // features in float32 that is 256 KiB a row and 275 GB in all, some 60 ms of an H200's memory (4.8
 // TB/s), for 137 GFLOP; and on tensor cores 15 of 16 rows of a tile would be empty. So here a block
@@ -13,7 +13,7 @@
 // 1.4 ms, 40 times less. Multiplying float32 on tensor cores would have saved some ms of 60 only.
 // The records take n_slots times the memory of out, in the precision of the sums.
 #pragma once
-#include "nsa_attention.cuh"
+#include "nsa_forward.cuh"
 
 namespace gnograd {
 
@@ -29,29 +29,33 @@ struct VisitRecords {
   int parts = 1;
 };
 
+// Block: a part of a chunk of a block's visitors, with up to 64 of its keys and values in shared
+// memory (shared_memory(), as in NsaForward); it goes over the chunk's rows in tiles. 2 (Dk + Dv)
+// operations a row and key; reads Dk numbers a visit, writes Dv + 3. Bound by shared memory.
 template <class T, class S>
-struct AttendVisits {
-  Problem<T, S> problem;
-  Lists lists;
+struct NsaVisitForward {
+  NsaProblem<T, S> problem;
+  VisitorLists lists;
   const real<T>* known_lse;  // of dual numbers [rows]
   VisitRecords<S> records;
 
   size_t shared_memory() const {
     const auto& p = problem;
-    return shared_bytes<Row<S>>(p.rows) + shared_bytes<SoftmaxSum<S>>(p.rows) +
-           Tile<S>::bytes(p.rows, p.d_k) + Tile<S>::bytes(p.keys, p.d_k) +
-           Tile<S>::bytes(p.keys, p.d_v) + Tile<S>::bytes(p.rows, p.keys);
+    return shared_bytes<QueryRow<S>>(p.rows) + shared_bytes<SoftmaxSum<S>>(p.rows) +
+           SharedMatrix<S>::bytes(p.rows, p.d_k) + SharedMatrix<S>::bytes(p.keys, p.d_k) +
+           SharedMatrix<S>::bytes(p.keys, p.d_v) + SharedMatrix<S>::bytes(p.rows, p.keys);
   }
 
   __device__ void operator()() const {
     const auto& p = problem;
     SharedMemory shared;
-    Row<S>* rows = shared.take<Row<S>>(p.rows);
+    QueryRow<S>* rows = shared.take<QueryRow<S>>(p.rows);
     SoftmaxSum<S>* sums = shared.take<SoftmaxSum<S>>(p.rows);
-    const Tile<S> q(shared, p.rows, p.d_k), k(shared, p.keys, p.d_k), v(shared, p.keys, p.d_v);
-    const Tile<S> x(shared, p.rows, p.keys);
+    const SharedMatrix<S> q(shared, p.rows, p.d_k), k(shared, p.keys, p.d_k),
+        v(shared, p.keys, p.d_v);
+    const SharedMatrix<S> x(shared, p.rows, p.keys);
     const int part = int(int64_t(blockIdx.x) % records.parts);
-    const Chunk chunk = chunk_of(p.pattern, lists, int64_t(blockIdx.x) / records.parts);
+    const VisitorChunk chunk = chunk_of(p.pattern, lists, int64_t(blockIdx.x) / records.parts);
     const KeyTile keys = keys_of(p, chunk, part);
     if (keys.n <= 0 || chunk.n <= 0) return;
 
@@ -71,19 +75,19 @@ struct AttendVisits {
       __syncthreads();
       load_queries(p, q, p.q, p.d_k, rows, n);
       __syncthreads();
-      product<T, S>(
+      tile_product<T, S>(
           n, keys.n, p.d_k, [&](int i, int l) { return q(i, l); },
           [&](int l, int j) { return k(j, l); },
           [&](int i, int j, S sum) { x(i, j) = p.scale * sum; });
       __syncthreads();
       warp_per_row(n, [&](int i, int lane) {
-        weigh(sums[i], rows[i], &x(i, 0), keys.position, keys.n, lane);
+        weigh_keys(sums[i], rows[i], &x(i, 0), keys.position, keys.n, lane);
         __syncwarp();
         if (lane == 0 && rows[i].at >= 0) records.sums[record_of(rows[i], part)] = sums[i];
       });
       if (!records.values) continue;
       const bool finite = __syncthreads_and(v_loaded);
-      masked_product<T, S>(
+      masked_tile_product<T, S>(
           finite, n, p.d_v, keys.n, [&](int i, int l) { return x(i, l); },
           [&](int l, int j) { return v(l, j); },
           [&](int i, int l) { return rows[i].sees(keys.position + l); },
@@ -93,33 +97,34 @@ struct AttendVisits {
     }
   }
 
-  __device__ int64_t record_of(const Row<S>& row, int part) const {
+  __device__ int64_t record_of(const QueryRow<S>& row, int part) const {
     return row.visit * records.parts + part;
   }
 };
 
 // body(record) for what the visits of a row have left, in the order of its slots.
 template <class T, class S, class Body>
-__device__ void for_records(const Problem<T, S>& p, int parts, int64_t row, Body body) {
+__device__ void for_records(const NsaProblem<T, S>& p, int parts, int64_t row, Body body) {
   const int64_t query = row / p.pattern.query_heads(), s = p.pattern.queries.of_token(query);
-  const Piece unit = p.pattern.unit_of(query / p.pattern.unit + s);
+  const TokenPiece unit = p.pattern.unit_of(query / p.pattern.unit + s);
   const int head = int(row % p.pattern.query_heads() / p.pattern.group);
-  for (Visits visit(p.pattern, unit, head); visit.next();) {
-    const int64_t n = min(p.pattern.keys.size(s) - visit.block * p.pattern.block,
-                          int64_t(p.pattern.block));
+  for (BlockVisits visit(p.pattern, unit, head); visit.next();) {
+    const int64_t n =
+        min(p.pattern.keys.size(s) - visit.block * p.pattern.block, int64_t(p.pattern.block));
     const int64_t first = (row * p.pattern.n_slots + visit.slot) * parts;
     for (int64_t part = 0; part * p.keys < n; ++part) body(first + part);
   }
 }
 
-// What Attend gives, from the records of its visits; a warp a row.
+// What NsaForward gives, from the records of its visits. Warp: a row, lanes over features. Reads Dv
+// + 3 numbers a visit once, and writes Dv; bound by memory.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    join_visits(Attend<T, S> attend, VisitRecords<S> records) {
+    nsa_join_visits(NsaForward<T, S> attend, VisitRecords<S> records) {
   const auto& p = attend.problem;
   const int64_t at = thread_number() / warp_lanes;
   if (at >= p.pattern.rows()) return;
-  Row<S> row{};
+  QueryRow<S> row{};
   row.at = at;
   if constexpr (ScalarTraits<S>::dual) row.lse = attend.known_lse[at];
   SoftmaxSum<S> all{0, -INFINITY, 1};
@@ -142,16 +147,16 @@ __global__ void __launch_bounds__(block_threads)
       int(threadIdx.x) % warp_lanes);
 }
 
-// grad q from the records of PullKeys; a warp a row.
+// grad q from the records of NsaKeyGradient. Warp: a row, lanes over features. Reads Dk numbers a
+// visit, writes Dk; bound by memory.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    join_gradients(Problem<T, S> p, VisitRecords<S> records, T* grad_q) {
+    nsa_join_query_gradients(NsaProblem<T, S> p, VisitRecords<S> records, T* __restrict__ grad_q) {
   const int64_t row = thread_number() / warp_lanes;
   if (row >= p.pattern.rows()) return;
   for (int c = int(threadIdx.x) % warp_lanes; c < p.d_k; c += warp_lanes) {
     S sum = 0;
-    for_records(p, records.parts, row,
-                [&](int64_t i) { sum += records.values[i * p.d_k + c]; });
+    for_records(p, records.parts, row, [&](int64_t i) { sum += records.values[i * p.d_k + c]; });
     grad_q[row * p.d_k + c] = T(result(p.scale * sum));
   }
 }

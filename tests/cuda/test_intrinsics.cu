@@ -80,7 +80,7 @@ __global__ void numbers_of_blocks(int* out) {
 constexpr int m = 19, n = 21, k = 37;
 template <class T>
 __global__ void matrix_product(const T* a, const T* b, float* c) {
-  gnograd::multiply_on_tensor_cores<T>(
+  gnograd::product_by_mma<T>(
       m, n, k, [&](int i, int l) { return a[i * k + l]; },
       [&](int l, int j) { return b[l * n + j]; },
       [&](int i, int j, float sum) { c[i * n + j] = sum; });

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// The four faces of attention over a graph, for any model of attention.cuh, on the host's side.
+#pragma once
+#include <array>
+
+#include "attention.cuh"
+#include "device/call.cuh"
+#include "device/score_activation.cuh"
+
+namespace gnograd {
+
+struct GraphAttentionSizes {
+  int64_t heads, size, edge_size;  // edge_size: features of a head of e, mha_gat only
+  bool concat;
+  int activation;
+  double parameter;  // of the activation; of mha_simple the factor of the scores
+
+  bool valid() const {
+    return heads > 0 && size >= 0 && edge_size >= 0 && activation >= 0 &&
+           activation < n_score_activations;
+  }
+};
+
+// One call: its arrays in the operator's order (x_src, x_dst, a, e or q, k, v, e).
+template <class T, class S>
+struct GraphAttentionProblem {
+  const gnograd_cuda_graph& graph;
+  GraphAttentionSizes sizes;
+  Input<T, S> in[4];
+  Workspace& workspace;
+  cudaStream_t stream;
+  // of forward
+  T* out = nullptr;
+  real<T>* lse = nullptr;             // [n_dst, heads], or null
+  real<T>* softmax_scores = nullptr;  // [2, heads, n_edges], or null
+  T* activated = nullptr;             // [n_edges, heads, size], or null; mha_gat_v2
+  // of the gradients
+  const T* g = nullptr;
+  const T* saved = nullptr;  // what forward wrote to `activated`, or null
+  T* grad[4] = {};           // each or null
+
+  bool arrays_aligned(int64_t size) const {
+    bool all = aligned<T>(size, out, g, activated, saved);
+    for (int i = 0; i < 4; ++i) all = all && aligned<T>(size, in[i].v, in[i].d, grad[i]);
+    return all;
+  }
+  Heads heads() const { return make_heads<T>(sizes.heads, sizes.size, arrays_aligned(sizes.size)); }
+  ScoreActivation<real<T>> activation() const {
+    return make_score_activation(sizes.activation, real<T>(sizes.parameter));
+  }
+};
+
+// An operator's Setup has its model, made of a problem; takes the workspace that this needs; and
+// says by_destination() and by_source() which passes its gradients want. What there is to do
+// besides is nothing, unless it says otherwise.
+template <class T, class S>
+struct AttentionSetup {
+  using Problem = GraphAttentionProblem<T, S>;
+  void prepare(const Problem&) const {}                       // what its formulas need, once a node
+  void save(const Problem&, const Csc&, const Cut&) const {}  // what forward saves
+  void sum_weights(const Problem&, int64_t) const {}          // gradients of weights, of all units
+};
+
+// out[n, c] = mean over h of x[n, h, c]. Thread: an entry of out; reads `heads` numbers, neighbours
+// neighbouring ones; bound by memory.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    attention_mean_over_heads(const real<T>* x, int64_t n_rows, int heads, int size,
+                              T* __restrict__ out) {
+  const int64_t row = thread_number() / size, c = thread_number() % size;
+  if (row >= n_rows) return;
+  real<T> sum = 0;
+  for (int h = 0; h < heads; ++h) sum += x[(row * heads + h) * size + c];
+  out[thread_number()] = T(sum / heads);
+}
+
+template <template <class, class> class Setup, class T, class S>
+int attention_forward(const GraphAttentionProblem<T, S>& problem) {
+  using M = decltype(Setup<T, S>::model);
+  if (!problem.sizes.valid()) return GNOGRAD_CUDA_VALUE;
+  const Heads heads = problem.heads();
+  const Csc rows = by_dst(problem.graph);
+  Workspace& workspace = problem.workspace;
+  const int64_t n_softmax = rows.n_rows * heads.heads;
+
+  const Cut cut = take_cut(rows, workspace);
+  const Setup<T, S> setup(problem, false, cut.n_units);
+  char* split = workspace.take<char>(split_bytes<AttentionForward<M>>(cut, heads, heads.tiles));
+  auto* softmax = workspace.take<SoftmaxRow<S>>(n_softmax);
+  auto* head_out = workspace.take<real<T>>(problem.sizes.concat ? 0 : n_softmax * heads.size);
+  if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+
+  cut_rows(rows, cut, problem.stream);
+  setup.prepare(problem);
+  for_rows(AttentionForward<M>{rows, heads, setup.model, problem.out,
+                               problem.sizes.concat ? nullptr : head_out, problem.lse,
+                               problem.softmax_scores ? softmax : nullptr},
+           cut, split, problem.stream);
+  if (!problem.sizes.concat)
+    launch_threads(rows.n_rows * heads.size, problem.stream, attention_mean_over_heads<T>, head_out,
+                   rows.n_rows, heads.heads, heads.size, problem.out);
+  if constexpr (!ScalarTraits<S>::dual) {  // a jvp saves nothing
+    if (problem.softmax_scores)
+      for_rows(AttentionWriteSoftmax<M>{rows, heads, setup.model, softmax, problem.softmax_scores},
+               cut, nullptr, problem.stream);
+    setup.save(problem, rows, cut);
+  }
+  return cudaGetLastError();
+}
+
+template <template <class, class> class Setup, class T, class S>
+int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
+  using M = decltype(Setup<T, S>::model);
+  if (!problem.sizes.valid()) return GNOGRAD_CUDA_VALUE;
+  const Heads heads = problem.heads();
+  const Csc rows = by_dst(problem.graph), columns = by_src(problem.graph);
+  Workspace& workspace = problem.workspace;
+
+  const Cut cut = take_cut(rows, workspace), transposed = take_cut(columns, workspace);
+  const Setup<T, S> setup(problem, true, cut.n_units);
+  char* split = workspace.take<char>(
+      std::max({split_bytes<AttentionStatistics<M>>(cut, heads, 1),
+                split_bytes<AttentionByDestination<M>>(cut, heads, setup.model.edge_heads().tiles),
+                split_bytes<AttentionBySource<M>>(transposed, heads, heads.tiles)}));
+  auto* softmax = workspace.take<SoftmaxRow<S>>(rows.n_rows * heads.heads);
+  if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+
+  cut_rows(rows, cut, problem.stream);
+  cut_rows(columns, transposed, problem.stream);
+  setup.prepare(problem);
+  const HeadCotangent<T> g{problem.g, heads, problem.sizes.concat};
+  const ScoreGradients<M> gradients{heads, g, softmax};
+  for_rows(AttentionStatistics<M>{rows, heads, setup.model, g, softmax}, cut, split,
+           problem.stream);
+  if (setup.by_destination())
+    for_rows(AttentionByDestination<M>{rows, heads, setup.model, gradients}, cut, split,
+             problem.stream);
+  if (setup.by_source())
+    for_rows(AttentionBySource<M>{columns, heads, setup.model, gradients}, transposed, split,
+             problem.stream);
+  setup.sum_weights(problem, cut.n_units);
+  return cudaGetLastError();
+}
+
+// ---- the four faces ----
+
+// What the operators write, as far as each has it.
+template <class T>
+struct GraphAttentionOutputs {
+  T* out;                             // [n_dst, n_heads n_channels], or [n_dst, n_channels]
+  real<T>* lse = nullptr;             // [n_dst, n_heads], or null
+  real<T>* softmax_scores = nullptr;  // [2, n_heads, n_edges], or null
+  T* activation_scores = nullptr;     // [n_edges, n_heads n_channels], or null; mha_gat_v2
+};
+
+// What vjp gets of it. out, lse and softmax_scores are not read: the pass that would use them finds
+// the maxima anyway.
+template <class T>
+struct GraphAttentionSaved {
+  const T* out;
+  const real<T>* lse;
+  const real<T>* softmax_scores;
+  const T* activation_scores = nullptr;  // mha_gat_v2 alone has it
+};
+
+template <class T>
+struct GraphAttentionCotangents {
+  const T* out;
+};
+
+// The faces of an operator whose inputs, and gradients, are four arrays.
+template <template <class, class> class Setup, class T>
+struct GraphAttention {
+  using Inputs = std::array<const T*, 4>;
+  using Gradients = std::array<T*, 4>;
+  const gnograd_cuda_graph* graph;
+  GraphAttentionSizes sizes;
+
+  template <class S>
+  GraphAttentionProblem<T, S> problem(const Inputs& in, const Inputs& tangents, Call& call) const {
+    GraphAttentionProblem<T, S> p{*graph, sizes, {}, call.workspace, call.stream};
+    for (int i = 0; i < 4; ++i) p.in[i] = {in[i], tangents[i]};
+    return p;
+  }
+  template <class S>
+  int gradients(GraphAttentionProblem<T, S> p, const T* g, const Gradients& grad) const {
+    p.g = g;
+    std::copy(grad.begin(), grad.end(), p.grad);
+    return attention_gradients<Setup>(p);
+  }
+
+  int forward(const Inputs& in, const GraphAttentionOutputs<T>& out, Call& call) const {
+    auto p = problem<real<T>>(in, {}, call);
+    p.out = out.out;
+    p.lse = out.lse;
+    p.softmax_scores = out.softmax_scores;
+    p.activated = out.activation_scores;
+    return attention_forward<Setup>(p);
+  }
+  int vjp(const GraphAttentionCotangents<T>& g, const Inputs& in,
+          const GraphAttentionSaved<T>& saved, const Gradients& grad, Call& call) const {
+    auto p = problem<real<T>>(in, {}, call);
+    p.saved = saved.activation_scores;
+    return gradients(p, g.out, grad);
+  }
+  int jvp(const Inputs& in, const Inputs& tangents, const GraphAttentionOutputs<T>& out,
+          Call& call) const {
+    auto p = problem<Dual<real<T>>>(in, tangents, call);
+    p.out = out.out;
+    return attention_forward<Setup>(p);
+  }
+  int hvp(const GraphAttentionCotangents<T>& g, const Inputs& in, const Inputs& tangents,
+          const Gradients& grad, Call& call) const {
+    return gradients(problem<Dual<real<T>>>(in, tangents, call), g.out, grad);
+  }
+};
+
+}  // namespace gnograd

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// Sparse attention forward, of rows that see the same blocks: out, lse and D of nsa_tiles.cuh.
+#pragma once
+#include "nsa_tiles.cuh"
+
+namespace gnograd {
+
+// lse in two parts, max + ln(sum), each `softmax_copies` times a row, as Ascend's operators have
+// it.
+constexpr int softmax_copies = 8;
+template <class R>
+struct SplitLse {
+  R* max = nullptr;  // [rows, softmax_copies]
+  R* sum = nullptr;  // the same
+};
+
+// Softmax of a row so far: sum of the weights, relative to the largest logit, and the factor of
+// what was summed before.
+template <class S>
+struct SoftmaxSum {
+  S total;
+  real_part<S> top, factor;
+};
+
+// The weights of n keys, in place of their x; a warp.
+template <class S>
+__device__ void weigh_keys(SoftmaxSum<S>& sum, const QueryRow<S>& row, S* x, int64_t position,
+                           int n, int lane) {
+  S total = 0;
+  if constexpr (ScalarTraits<S>::dual) {
+    for (int c = lane; c < n; c += warp_lanes) {
+      x[c] = row.sees(position + c) ? row.gate * exponential_below(x[c], row.lse) : S(0);
+      total += x[c];
+    }
+    total = warp_sum(total);
+    if (lane == 0) sum.total += total;
+  } else {
+    S top = sum.top;
+    const S more = row.gate <= 0 ? S(-INFINITY) : logarithm(row.gate);
+    for (int c = lane; c < n; c += warp_lanes) {
+      x[c] = row.sees(position + c) ? x[c] + more : S(-INFINITY);
+      top = max(top, x[c]);
+    }
+    top = warp_max(top);
+    const S factor = sum.top > -INFINITY ? exponential(sum.top - top) : S(1);
+    for (int c = lane; c < n; c += warp_lanes) {
+      x[c] = x[c] == -INFINITY ? S(0) : exponential(x[c] - top);
+      total += x[c];
+    }
+    total = warp_sum(total);
+    __syncwarp();
+    if (lane == 0) sum = {factor * sum.total + total, top, factor};
+  }
+}
+
+// Block: a tile of up to 64 rows that see the same blocks, one key/value head; it goes over their
+// keys in tiles of up to 64. Scores and results are 16 x 16 a warp on tensor cores (numbers from 16
+// bits) or 4 x 4 a thread; then a warp has a row's softmax. Shared memory: shared_memory(), shrunk
+// to 56 KB if tiles stay 16 or more, 99 KB at most. Reads Dk + Dv numbers a key for every tile of
+// rows, from L2 where tiles share keys; 2 (Dk + Dv) operations a row and key. Bound by shared
+// memory, which every operand of a product passes.
+template <class T, class S>
+struct NsaForward {
+  using Sum = SoftmaxSum<S>;
+
+  NsaProblem<T, S> problem;
+  const real<T>* known_lse;      // of dual numbers [rows]
+  const T* cotangent;            // for D, or null
+  const real<T>* lse_cotangent;  // or null
+  T* out;                        // [rows, d_v], or null
+  real<T>* lse;                  // [rows], or null
+  RowStatistics<S> saved;        // each or null
+  SplitLse<real<T>> softmax;     // both or none
+
+  __host__ __device__ bool values_wanted() const { return out || saved.delta; }
+  size_t shared_memory() const {
+    const auto& p = problem;
+    return shared_bytes<QueryRow<S>>(p.rows) + shared_bytes<Sum>(p.rows) +
+           SharedMatrix<S>::bytes(p.rows, p.d_k) + SharedMatrix<S>::bytes(p.rows, p.d_v) +
+           SharedMatrix<S>::bytes(p.keys, std::max(p.d_k, p.d_v)) +
+           SharedMatrix<S>::bytes(p.rows, p.keys);
+  }
+
+  __device__ void operator()() const {
+    const auto& p = problem;
+    SharedMemory shared;
+    QueryRow<S>* rows = shared.take<QueryRow<S>>(p.rows);
+    Sum* sums = shared.take<Sum>(p.rows);
+    const SharedMatrix<S> q(shared, p.rows, p.d_k), result(shared, p.rows, p.d_v);
+    const SharedMatrix<S> kv(shared, p.keys, max(p.d_k, p.d_v)), x(shared, p.rows, p.keys);
+    const QueryTile tile = query_tile(p);
+    if (tile.n == 0) return;
+
+    describe_rows(p, tile, rows);
+    fill(result, tile.n, p.d_v, S(0));
+    __syncthreads();
+    for (int i = int(threadIdx.x); i < tile.n; i += block_threads) {
+      sums[i] = {0, -INFINITY, 1};
+      if constexpr (ScalarTraits<S>::dual) rows[i].lse = known_lse[rows[i].at];
+    }
+    load_queries(p, q, p.q, p.d_k, rows, tile.n);
+    for_keys(
+        p, tile, [&](int64_t slot) { load_gates(p, tile.head, slot, rows, tile.n); },
+        [&](const KeyTile& keys) {
+          load_keys(p, kv, p.k, p.d_k, keys.first, keys.n, tile.head);
+          __syncthreads();
+          tile_product<T, S>(
+              tile.n, keys.n, p.d_k, [&](int i, int l) { return q(i, l); },
+              [&](int l, int j) { return kv(j, l); },
+              [&](int i, int j, S sum) { x(i, j) = p.scale * sum; });
+          __syncthreads();
+          warp_per_row(tile.n, [&](int i, int lane) {
+            weigh_keys(sums[i], rows[i], &x(i, 0), keys.position, keys.n, lane);
+          });
+          if (values_wanted()) {
+            const bool finite =
+                __syncthreads_and(load_keys(p, kv, p.v, p.d_v, keys.first, keys.n, tile.head));
+            masked_tile_product<T, S>(
+                finite, tile.n, p.d_v, keys.n, [&](int i, int l) { return x(i, l); },
+                [&](int l, int j) { return kv(l, j); },
+                [&](int i, int l) { return rows[i].sees(keys.position + l); },
+                [&](int i, int j, S sum) { result(i, j) = sums[i].factor * result(i, j) + sum; });
+          }
+          __syncthreads();
+        },
+        [](int64_t) {});
+    __syncthreads();
+    warp_per_row(tile.n, [&](int i, int lane) {
+      finish(sums[i], rows[i], [&](int c) { return result(i, c); }, lane);
+    });
+  }
+
+  // A row whose out is values(c) / sum.total; a warp.
+  template <class Values>
+  __device__ void finish(const Sum& sum, const QueryRow<S>& row, Values values, int lane) const {
+    const bool any = value(sum.total) != 0;
+    S delta = 0;
+    for (int c = lane; values_wanted() && c < problem.d_v; c += warp_lanes) {
+      const S y = any ? values(c) / sum.total : S(0);
+      if (out) out[row.at * problem.d_v + c] = T(gnograd::result(y));
+      if (saved.delta) delta += real<T>(cotangent[row.at * problem.d_v + c]) * y;
+    }
+    if (saved.delta) delta = warp_sum(delta);
+    if (softmax.max && lane < softmax_copies) {
+      const int64_t i = row.at * softmax_copies + lane;
+      softmax.max[i] = any ? sum.top : -INFINITY;
+      softmax.sum[i] = any ? value(sum.total) : real<T>(0);
+    }
+    if (lane) return;
+    S total = -INFINITY;
+    if (any) {
+      total = logarithm(sum.total);
+      if constexpr (ScalarTraits<S>::dual) total += row.lse;
+      else total += sum.top;
+    }
+    if (lse) lse[row.at] = gnograd::result(total);
+    if (saved.lse) saved.lse[row.at] = total;
+    if (saved.delta) saved.delta[row.at] = lse_cotangent ? delta - lse_cotangent[row.at] : delta;
+  }
+};
+
+// D of rows whose out is known. Warp: a row; reads 2 Dv numbers, writes one; bound by memory.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    nsa_delta_of_out(int64_t n_rows, int d_v, const T* __restrict__ cotangent,
+                     const real<T>* lse_cotangent, const T* __restrict__ out, real<T>* delta) {
+  const int64_t row = thread_number() / warp_lanes;
+  const int lane = int(threadIdx.x) % warp_lanes;
+  if (row >= n_rows) return;
+  real<T> sum = 0;
+  for (int c = lane; c < d_v; c += warp_lanes)
+    sum += real<T>(cotangent[row * d_v + c]) * real<T>(out[row * d_v + c]);
+  sum = warp_sum(sum);
+  if (lane == 0) delta[row] = lse_cotangent ? sum - lse_cotangent[row] : sum;
+}
+
+// lse of its two parts. Thread: a row; bound by memory, an eighth of whose lines is used.
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    nsa_join_lse(int64_t n_rows, SplitLse<const R> softmax, R* __restrict__ lse) {
+  const int64_t row = thread_number(), i = row * softmax_copies;
+  if (row >= n_rows) return;
+  // the maximum of nothing is -infinity already
+  lse[row] = softmax.max[i] + (softmax.sum[i] == 0 ? R(0) : logarithm(softmax.sum[i]));
+}
+
+}  // namespace gnograd

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// The passes of sparse attention on the host's side, and its four faces for any pattern.
+#pragma once
+#include "device/call.cuh"
+#include "nsa_gradients.cuh"
+#include "nsa_visits.cuh"
+
+namespace gnograd {
+
+// Arrays of a call, each or null.
+template <class T>
+struct NsaInputs {
+  const T *q, *k, *v, *gate;
+};
+template <class T>
+struct NsaGradients {
+  T *q, *k, *v, *gate;
+};
+
+// Tiles of at most so many rows.
+template <class Operation>
+void fit_tiles(Operation& operation, int64_t most_rows) {
+  auto& p = operation.problem;
+  p.rows = int(std::min<int64_t>(most_side, most_rows));
+  p.keys = std::min(most_side, p.pattern.block);
+  shrink_tiles(p.rows, p.keys, [&] { return operation.shared_memory(); });
+}
+// Of queries that see the same blocks.
+template <class Operation>
+void fit_query_tiles(Operation& operation) {
+  Pattern& pattern = operation.problem.pattern;
+  const int64_t shared = std::min<int64_t>(pattern.unit, most_block) * pattern.group;
+  fit_tiles(operation, pattern.selected ? shared : INT64_MAX);
+  if (!pattern.selected) pattern.unit = operation.problem.rows / operation.problem.heads();
+}
+
+struct NsaSizes {
+  Pattern pattern;
+  int64_t d_k, d_v;
+  double scale;
+
+  bool valid() const {
+    const Pattern& p = pattern;
+    return p.heads >= 1 && p.group >= 1 && d_k >= 1 && d_k <= most_features && d_v >= 1 &&
+           d_v <= most_features && p.block >= 1 && p.block <= most_block && p.unit >= 1 &&
+           p.stride >= 1 && p.window >= 0 && p.ball >= 0;
+  }
+};
+
+// Rows before keys: the keys of a block stay.
+template <class T, class S>
+void fit_tiles(NsaVisitForward<T, S>& operation) {
+  auto& p = operation.problem;
+  p.rows = most_side;
+  p.keys = std::min(most_side, p.pattern.block);
+  shrink_tiles(p.keys, p.rows, [&] { return operation.shared_memory(); });
+  operation.records.parts = p.block_parts();
+}
+
+// Numbers that the records of visits take: for out and for grad q, not at once.
+template <class T, class S>
+int64_t record_size(const NsaProblem<T, S>& p) {
+  if (!keys_first(p.pattern)) return 0;
+  NsaVisitForward<T, S> attend{p, {}, nullptr, {}};
+  NsaKeyGradient<T, S> pull{p, {}, nullptr, {}, nullptr, nullptr};
+  fit_tiles(attend);
+  fit_tiles(pull, INT64_MAX);
+  return p.n_visits() * std::max(attend.records.parts * p.d_v, pull.parts() * p.d_k);
+}
+
+// Out and lse, with rows or keys first. `values` has room for the records of visits.
+template <class T, class S>
+struct NsaForwardPass {
+  NsaForward<T, S> attend;
+  NsaVisitForward<T, S> visits;
+
+  NsaForwardPass(const NsaForward<T, S>& operation, const VisitorLists& lists, S* values,
+                 Workspace& workspace)
+      : attend(operation), visits{attend.problem, lists, attend.known_lse, {}} {
+    if (!keys_first(attend.problem.pattern)) {
+      fit_query_tiles(attend);
+      return;
+    }
+    fit_tiles(visits);
+    attend.problem = visits.problem;
+    auto& records = visits.records;
+    records.sums = workspace.take<SoftmaxSum<S>>(attend.problem.n_visits() * records.parts);
+    if (attend.values_wanted()) records.values = values;
+  }
+  void run(cudaStream_t stream) const {
+    const auto& p = attend.problem;
+    if (!keys_first(p.pattern)) {
+      launch_operation(attend, p.n_tiles(), stream);
+      return;
+    }
+    launch_operation(visits, visits.lists.n_chunks * visits.records.parts, stream);
+    launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_visits<T, S>, attend,
+                   visits.records);
+  }
+};
+
+// The kernels of the gradients, with what they work in.
+template <class T, class S>
+struct NsaGradientPass {
+  NsaQueryGradient<T, S> queries;
+  NsaKeyGradient<T, S> keys;
+  NsaGradients<T> grad;
+
+  // `values` has room for the records of visits; gates are summed over a row's heads, rows first
+  NsaGradientPass(const NsaProblem<T, S>& problem, const T* g, const RowStatistics<const S>& known,
+                  const NsaGradients<T>& grad, const VisitorLists& lists, S* values,
+                  Workspace& workspace)
+      : queries{problem, g, known, grad.q, nullptr},
+        keys{problem, lists, g, known, nullptr, nullptr},
+        grad(grad) {
+    const Pattern& p = problem.pattern;
+    fit_query_tiles(queries);
+    fit_tiles(keys, INT64_MAX);
+    queries.grad_gate = workspace.take<S>(queries.problem.head_parts() * problem.n_gates());
+    keys.sums = workspace.take<S>(keys.lists.n_chunks * p.block * (problem.d_k + problem.d_v));
+    if (!grad.gate) queries.grad_gate = nullptr;
+    if (grad.q && !grad.gate && keys_first(p)) keys.grad_q = values;
+  }
+
+  void run(cudaStream_t stream) const {
+    if (grad.gate || (grad.q && !keys.grad_q)) pull_queries(stream);
+    if (grad.k || grad.v || keys.grad_q) pull_keys(stream);
+  }
+  void pull_queries(cudaStream_t stream) const {
+    const auto& p = queries.problem;
+    const int64_t n = p.n_gates(), parts = p.head_parts();
+    if (grad.gate) set_zero(queries.grad_gate, parts * n, stream);
+    launch_operation(queries, p.n_tiles(), stream);
+    if (grad.gate)
+      launch_threads(n, stream, nsa_join_gates<T, S>, n, int(parts), queries.grad_gate, grad.gate);
+  }
+  void pull_keys(cudaStream_t stream) const {
+    const auto& p = keys.problem;
+    launch_operation(keys, keys.lists.n_chunks * keys.parts(), stream);
+    launch_threads(p.pattern.keys.n_tokens * p.pattern.heads * (p.d_k + p.d_v), stream,
+                   nsa_join_chunks<T, S>, p.pattern, keys.lists, p.d_k, p.d_v, keys.sums, grad.k,
+                   grad.v);
+    if (keys.grad_q)
+      launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_query_gradients<T, S>, p,
+                     VisitRecords<S>{nullptr, keys.grad_q, keys.parts()}, grad.q);
+  }
+};
+
+template <class T>
+struct SparseAttention {
+  using R = real<T>;
+  using D = Dual<R>;
+  using Inputs = NsaInputs<T>;
+  using Gradients = NsaGradients<T>;
+
+  NsaSizes sizes;
+  Workspace& workspace;
+  cudaStream_t stream;
+
+  SparseAttention(const NsaSizes& sizes, Call& call)
+      : sizes(sizes), workspace(call.workspace), stream(call.stream) {}
+
+  int64_t n_rows() const { return sizes.pattern.rows(); }
+
+  template <class S>
+  NsaProblem<T, S> problem(const Inputs& in, const Inputs& tangents, const T* g) const {
+    const bool wide = aligned<T>(sizes.d_k, in.q, in.k, tangents.q, tangents.k) &&
+                      aligned<T>(sizes.d_v, in.v, tangents.v, g);
+    return {sizes.pattern,
+            int(sizes.d_k),
+            int(sizes.d_v),
+            R(sizes.scale),
+            {in.q, tangents.q},
+            {in.k, tangents.k},
+            {in.v, tangents.v},
+            {in.gate, tangents.gate},
+            wide,
+            1,
+            1};
+  }
+
+  // Lists of visitors, where they are needed for more than gradients to keys.
+  VisitorLists take_lists() {
+    return keys_first(sizes.pattern) ? gnograd::take_lists(sizes.pattern, workspace)
+                                     : VisitorLists();
+  }
+  void make_lists(const VisitorLists& lists) const {
+    if (keys_first(sizes.pattern)) gnograd::make_lists(sizes.pattern, lists, stream);
+  }
+  // lse alone
+  NsaForwardPass<T, R> only_lse(const Inputs& in, R* lse, const VisitorLists& lists) {
+    return {{problem<R>(in, {}, nullptr), nullptr, nullptr, nullptr, nullptr, lse, {}, {}},
+            lists,
+            nullptr,
+            workspace};
+  }
+
+  int forward(const Inputs& in, T* out, R* lse, const SplitLse<R>& split = {}) {
+    if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
+    const auto p = problem<R>(in, {}, nullptr);
+    const VisitorLists lists = take_lists();
+    R* values = workspace.take<R>(record_size(p));
+    const NsaForwardPass<T, R> attend({p, nullptr, nullptr, nullptr, out, lse, {}, split}, lists,
+                                      values, workspace);
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    if (n_rows() == 0) return 0;
+    make_lists(lists);
+    attend.run(stream);
+    return cudaGetLastError();
+  }
+
+  int jvp(const Inputs& in, const Inputs& tangents, T* t_out, R* t_lse) {
+    if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
+    const auto p = problem<D>(in, tangents, nullptr);
+    const VisitorLists lists = take_lists();
+    D* values = workspace.take<D>(record_size(p));
+    R* lse = workspace.take<R>(n_rows());
+    const auto first = only_lse(in, lse, lists);
+    const NsaForwardPass<T, D> attend({p, lse, nullptr, nullptr, t_out, t_lse, {}, {}}, lists,
+                                      values, workspace);
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    if (n_rows() == 0) return 0;
+    make_lists(lists);
+    first.run(stream);
+    attend.run(stream);
+    return cudaGetLastError();
+  }
+
+  // out and lse may come from the forward pass; null: computed here
+  int vjp(const T* g, const R* g_lse, const Inputs& in, const T* out, const R* lse,
+          const Gradients& grad) {
+    if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
+    const RowStatistics<R> known{workspace.take<R>(n_rows()), workspace.take<R>(n_rows())};
+    const bool saved = out && lse;
+    const auto p = problem<R>(in, {}, g);
+    const VisitorLists lists = gnograd::take_lists(p.pattern, workspace);
+    R* values = workspace.take<R>(record_size(p));
+    const NsaForwardPass<T, R> attend({p, nullptr, g, g_lse, nullptr, nullptr, known, {}}, lists,
+                                      values, workspace);
+    const NsaGradientPass<T, R> pull(p, g, {saved ? lse : known.lse, known.delta}, grad, lists,
+                                     values, workspace);
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    gnograd::make_lists(p.pattern, lists, stream);
+    if (saved)
+      launch_threads(n_rows() * warp_lanes, stream, nsa_delta_of_out<T>, n_rows(), p.d_v, g, g_lse,
+                     out, known.delta);
+    else attend.run(stream);
+    pull.run(stream);
+    return cudaGetLastError();
+  }
+
+  int hvp(const T* g, const R* g_lse, const Inputs& in, const Inputs& tangents,
+          const Gradients& grad) {
+    if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
+    R* lse = workspace.take<R>(n_rows());
+    const RowStatistics<D> known{workspace.take<D>(n_rows()), workspace.take<D>(n_rows())};
+    const auto p = problem<D>(in, tangents, g);
+    const VisitorLists lists = gnograd::take_lists(p.pattern, workspace);
+    D* values = workspace.take<D>(record_size(p));
+    const auto first = only_lse(in, lse, lists);
+    const NsaForwardPass<T, D> attend({p, lse, g, g_lse, nullptr, nullptr, known, {}}, lists,
+                                      values, workspace);
+    const NsaGradientPass<T, D> pull(p, g, {known.lse, known.delta}, grad, lists, values,
+                                     workspace);
+    if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    gnograd::make_lists(p.pattern, lists, stream);
+    first.run(stream);
+    attend.run(stream);
+    pull.run(stream);
+    return cudaGetLastError();
+  }
+
+  // lse of the forward pass in two parts
+  int vjp(const T* g, const Inputs& in, const T* out, const SplitLse<const R>& split,
+          const Gradients& grad) {
+    if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
+    R* lse = workspace.take<R>(n_rows());
+    if (workspace.sufficient())
+      launch_threads(n_rows(), stream, nsa_join_lse<R>, n_rows(), split, lse);
+    return vjp(g, nullptr, in, out, lse, grad);
+  }
+};
+
+}  // namespace gnograd

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: MIT
+"""The C interface of the CUDA kernels, from the operators' declarations.
+
+usage: cuda.py header [--check]             write cuda/gnograd_cuda.h, or say that it is stale
+       cuda.py entries SOURCE.cu TARGET     the C functions of the operators of a source
+       cuda.py prototypes TARGET            all of them as text, for gnograd_cuda_prototypes
+
+What stands around the operators, and which types each has, is in cuda/gnograd_cuda.h.in: there a
+line ``@operator f32 f64@`` stands for all functions of an operator. A source defines the operators
+whose class template it has: agg_weighted is AggWeighted (cuda/device/call.cuh says of what form).
+The other two files are written into the build folder.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import c
+from declarations import Array, Operator, read_operators
+
+CUDA = Path(__file__).resolve().parents[2] / "cuda"
+HEADER = CUDA / "gnograd_cuda.h"
+TEMPLATE = CUDA / "gnograd_cuda.h.in"
+TYPES = {"f32": "float", "f64": "double", "f16": "__half", "bf16": "__nv_bfloat16"}
+CALL = (("void *workspace", ""), ("size_t workspace_bytes", ""), ("void *stream", ""))
+
+Parameter = tuple[str, str]
+"""A parameter of C and a comment."""
+
+
+@dataclass(frozen=True)
+class Face:
+    """A face of an operator: the member function, and its arguments as the class groups them."""
+
+    name: str
+    groups: tuple[tuple[Parameter, ...], ...]
+
+
+@dataclass(frozen=True)
+class Class:
+    """An operator as its class template has it."""
+
+    name: str
+    sizes: tuple[Parameter, ...]
+    faces: tuple[Face, ...]
+
+    @property
+    def template(self) -> str:
+        """Name of the class template."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+def declared(op: Operator) -> Class:
+    """The class of a declared operator."""
+    vjp = op.operands("vjp") if op.differentiable else []
+    n_saved, n_inputs, n_outputs = len(op.saved), len(op.inputs), len(op.outputs)
+    lengths = {
+        "forward": [n_inputs],
+        "vjp": [n_outputs, n_inputs, n_saved, n_inputs],
+        "jvp": [n_inputs, n_inputs, n_outputs],
+        "hvp": [n_outputs, n_inputs, n_inputs, n_inputs],
+    }
+    assert not vjp or len(vjp) == sum(lengths["vjp"])
+    faces = []
+    for face in op.faces:
+        arrays, groups = op.operands(face), []
+        for length in lengths[face]:
+            groups.append(arrays[:length])
+            arrays = arrays[length:]
+        groups.append(arrays)  # of forward: outputs, and what it saves
+        parameters = tuple(tuple(map(_array, group)) for group in groups if group)
+        faces.append(Face(face, parameters))
+    return Class(op.name, tuple(c.before_arrays(op, "gnograd_cuda_graph")), tuple(faces))
+
+
+def _array(array: Array) -> Parameter:
+    real = "real " if array.dtype == "wide" else ""
+    return c.pointer(array, "void", "void"), real + c.shape(array)
+
+
+def _parse(text: str) -> tuple[Parameter, ...]:
+    """Parameters in C, each on a line, a comment behind it."""
+    found = re.findall(r"^\s*(.+?),?(?:  /\* (.*) \*/)?$", text.strip(), re.MULTILINE)
+    return tuple((parameter, comment) for parameter, comment in found)
+
+
+_POINTS = """
+const void *sources,  /* [n_src, d] */
+const void *destinations,  /* [n_dst, d] */
+const int64_t *source_items,  /* [n_items+1] or null */
+const int64_t *destination_items,  /* [n_items+1] or null */
+"""
+_TABLE = """
+double *positions,  /* [n_src, d] */
+int32_t *order,  /* [n_src] */
+int32_t *starts,  /* [n_buckets+1] */
+double *grid,  /* [2] */
+int64_t *offsets,  /* [n_dst+1] */
+"""
+_QUERY = """
+const void *query,  /* [n_queries, n_query_heads, d_k] */
+const void *key,  /* [n_keys, n_heads, d_k] */
+const void *value,  /* [n_keys, n_heads, d_v] */
+"""
+_ATTENTION_OUT = """
+void *attention_out,  /* [n_queries, n_query_heads, d_v] */
+void *softmax_max,  /* [n_queries, n_query_heads, 8] */
+void *softmax_sum,  /* [n_queries, n_query_heads, 8] */
+"""
+UNDECLARED = (
+    Class(
+        "nsa_selected_attention",
+        _parse("""
+int64_t n_queries
+int64_t n_keys
+int64_t n_query_heads
+int64_t n_heads
+int64_t d_k
+int64_t d_v
+int64_t n_sequences
+const int32_t *topk_indices,  /* [n_queries, n_heads, select_block_count] */
+const int64_t *cu_q,  /* [n_sequences+1] or null */
+const int64_t *cu_k,  /* [n_sequences+1] or null */
+double scale_value
+int64_t select_block_size
+int64_t select_block_count
+int sparse_mode
+"""),
+        (
+            Face("forward", (_parse(_QUERY), _parse(_ATTENTION_OUT))),
+            Face(
+                "vjp",
+                (
+                    _parse("const void *attention_out_grad"),
+                    _parse(_QUERY),
+                    _parse(re.sub(r"(?m)^void", "const void", _ATTENTION_OUT)),
+                    _parse("void *dq\nvoid *dk\nvoid *dv"),
+                ),
+            ),
+        ),
+    ),
+    Class(
+        "neighbors",
+        _parse("""
+int64_t n_src
+int64_t n_dst
+int64_t d
+int64_t n_items
+int64_t n_buckets
+double radius
+double period_x
+double period_y
+double period_z
+int exclude_self
+"""),
+        (
+            Face("count", (_parse(_POINTS), _parse(_TABLE))),
+            Face(
+                "fill",
+                (
+                    _parse(_POINTS)[1:] + _parse(re.sub(r"(?m)^(?=\w)", "const ", _TABLE)),
+                    _parse("int32_t *indices,  /* [offsets[n_dst]] */"),
+                ),
+            ),
+        ),
+    ),
+)
+"""What Python calls without declaring it as an operator."""
+
+
+def classes() -> dict[str, Class]:
+    """All operators by their names."""
+    found = [*map(declared, read_operators()), *UNDECLARED]
+    return {operator.name: operator for operator in found}
+
+
+def types_of() -> dict[str, list[str]]:
+    """The types of every operator in the header."""
+    lines = re.findall(r"^@(\w+) (.*)@$", TEMPLATE.read_text(), re.MULTILINE)
+    return {name: types.split() for name, types in lines}
+
+
+def functions(operator: Class, type_: str) -> Iterable[tuple[Face, bool, str, list[Parameter]]]:
+    """Face, whether it only counts, name and parameters of the C functions for a type."""
+    for face in operator.faces:
+        stem = f"gnograd_cuda_{operator.name}_{face.name}"
+        arrays = [parameter for group in face.groups for parameter in group]
+        yield face, True, f"{stem}_workspace_bytes_{type_}", [*operator.sizes]
+        yield face, False, f"{stem}_{type_}", [*operator.sizes, *arrays, *CALL]
+
+
+def declare(operator: Class, types: Sequence[str]) -> str:
+    """All functions of an operator. Arrays are explained where they come first."""
+    lines, told = [], set[str]()
+    for type_ in types:
+        for _, counts, name, parameters in functions(operator, type_):
+            explained = [
+                (text, "" if name_of(text) in told or counts else comment)
+                for text, comment in parameters
+            ]
+            result = "size_t" if counts else "int"
+            lines.append(c.function(f"GNOGRAD_CUDA_API {result} {name}", explained))
+            if not counts:
+                told |= {name_of(text) for text, _ in parameters}
+    return "\n".join(lines)
+
+
+def name_of(parameter: str) -> str:
+    """The name in a parameter of C."""
+    return parameter.split()[-1].lstrip("*")
+
+
+def define(operator: Class, type_: str) -> str:
+    """The functions of an operator for a type: each calls a member of its class."""
+    sizes = [name_of(text) for text, _ in operator.sizes]
+    lines = []
+    for face, counts, name, parameters in functions(operator, type_):
+        if counts:
+            head, run, groups = "size_t", "count_workspace(", ["{}"] * len(face.groups)
+        else:
+            head, run = "int", "run_face(workspace, workspace_bytes, stream, "
+            groups = [
+                "{" + ", ".join(f"array({name_of(text)})" for text, _ in group) + "}"
+                for group in face.groups
+            ]
+        lines.append(_wrap(f"{head} {name}(", [text for text, _ in parameters], ") {"))
+        lines.append(f"  return {run}[&](Call& call) {{")
+        lines.append(_wrap(f"    const {operator.template}<{TYPES[type_]}> op{{", sizes, "};"))
+        lines.append(_wrap(f"    return op.{face.name}(", [*groups, "call"], ");"))
+        lines.append("  });")
+        lines.append("}")
+    return "\n".join(lines)
+
+
+def _wrap(head: str, items: Sequence[str], end: str) -> str:
+    """A list over as many lines as it needs; no line ends within an item."""
+    text = head + ", ".join(item.replace(" ", "\0") for item in items) + end
+    indent = " " * (len(head) - len(head.lstrip()) + 4)
+    wrapped = textwrap.fill(text, c.WIDTH, subsequent_indent=indent, break_long_words=False)
+    return wrapped.replace("\0", " ")
+
+
+def write_entries(source: Path, target: Path) -> None:
+    """The C functions of the operators whose class templates are in a source."""
+    names = set(re.findall(r"\b(?:struct|using) (\w+)", source.read_text()))
+    types = types_of()
+    found = [operator for operator in classes().values() if operator.template in names]
+    missing = [operator.name for operator in found if operator.name not in types]
+    if missing or not found:
+        raise SystemExit(f"{source}: no line for {missing or 'any operator'} in {TEMPLATE}")
+    text = [define(operator, type_) for operator in found for type_ in types[operator.name]]
+    target.write_text("\n".join(["using namespace gnograd;", *text]) + "\n")
+
+
+def write_header(check: bool) -> None:
+    """The header, or whether it is stale."""
+    operators = classes()
+    sections = {
+        f"{name} {' '.join(types)}": declare(operators[name], types)
+        for name, types in types_of().items()
+    }
+    current = c.fill(TEMPLATE, HEADER, sections, check)
+    if check and not current:
+        raise SystemExit("gnograd_cuda.h is stale: run python tools/interface/cuda.py header")
+
+
+def write_prototypes(target: Path) -> None:
+    """A string of C for every pair of functions in the header, the sizes told from the arrays."""
+    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.DOTALL)
+    found = re.findall(r"GNOGRAD_CUDA_API\s+\w+\s+gnograd_cuda_(\w+)\(([^()]*)\);", text)
+    parameters = {name: re.split(r",\s+", arguments.strip()) for name, arguments in found}
+    lines = []
+    for name, sizes in parameters.items():
+        if "_workspace_bytes_" in name:
+            plain = name.replace("_workspace_bytes", "")
+            arrays = parameters[plain][len(sizes) : -len(CALL)]
+            lines.append(f'"{plain}({", ".join(sizes)}; {", ".join(arrays)})\\n"')
+    target.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["header", *options]:
+            write_header(options == ["--check"])
+        case ["entries", source, target]:
+            write_entries(Path(source), Path(target))
+        case ["prototypes", target]:
+            write_prototypes(Path(target))
+        case _:
+            raise SystemExit(__doc__)
