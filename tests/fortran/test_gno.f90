@@ -9,7 +9,7 @@ module test_gno
     & gno_contract_vjp, gno_contract_jvp, gno_contract_hvp, set_n_threads, graph_type, error_type, &
     & dp, sp, int64
   use faces, only: operator_type, check_faces, check_tape, close, numbers
-  use testing, only: test_type, check
+  use testing, only: test_type, check, check_refused
   implicit none
   private
   public :: gno_tests, irregular_graph, activate
@@ -255,23 +255,23 @@ contains
       codes = right
       codes(k) = 17
       call forward(codes, in%h)
-      call expect(trim(messages(k)))
+      call check_refused(error, refused, trim(messages(k)))
     end do
     call forward([act_gelu, reduce_mean, kernel_diagonal], in%h)
-    call expect("gno: h has shape 5 7, needs 3 7")
+    call check_refused(error, refused, "gno: h has shape 5 7, needs 3 7")
     call forward(right, in%h(:, 2:))
-    call expect("gno: h has shape 5 6, needs 5 7")
+    call check_refused(error, refused, "gno: h has shape 5 6, needs 5 7")
     call forward(right)
-    call expect("gno: a full kernel needs h")
+    call check_refused(error, refused, "gno: a full kernel needs h")
     call gno_vjp(operator%graph, right(1), right(2), right(3), out(:, 2:), in%h, in%coords, in%u, &
       & in%b_u, in%v, in%b_v, grad_h=g, error=refused)
-    call expect("gno: out has shape 3 3, needs 3 4")
+    call check_refused(error, refused, "gno: out has shape 3 3, needs 3 4")
     call gno_vjp(operator%graph, right(1), right(2), right(3), out, in%h, in%coords, in%u, &
       & in%b_u, in%v, in%b_v, grad_h=g(:, 2:), error=refused)
-    call expect("gno: h has shape 5 6, needs 5 7")
+    call check_refused(error, refused, "gno: h has shape 5 6, needs 5 7")
     call gno_contract_forward(operator%graph, right(2), 2, in%h, in%hid, in%v, in%b_v, out=out, &
       & error=refused)
-    call expect("gno_contract: kernel must be full or diagonal")
+    call check_refused(error, refused, "gno_contract: kernel must be full or diagonal")
     call check(error, all(out == 7) .and. all(g == 7), "results changed in spite of an error")
 
   contains
@@ -283,16 +283,6 @@ contains
       call gno_forward(operator%graph, codes(1), codes(2), codes(3), h, in%coords, in%u, in%b_u, &
         & in%v, in%b_v, in%edge_weight, out, refused)
     end subroutine forward
-
-    subroutine expect(message)
-      character(len=*), intent(in) :: message
-
-      if (.not. allocated(refused)) then
-        call check(error, .false., "not refused: "//message)
-      else
-        call check(error, refused%message == message, refused%message)
-      end if
-    end subroutine expect
 
   end subroutine test_refused
 
