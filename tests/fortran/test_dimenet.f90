@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 
-!> radial_basis and agg_edge_to_edge: values against plain loops, derivatives against differences and
-!> each other, the tape against the kernels, refusals.
+!> radial_basis and agg_edge_to_edge: values against plain loops, derivatives against differences
+!> and each other, the tape against the kernels, refusals.
 module test_dimenet
   use gnograd, only: radial_basis, agg_edge_to_edge, array_type, reshape, concatenate, &
     & exclude_reverse_edge, exclude_same_node, exclude_none, exclude_names, graph_type, &
@@ -441,8 +441,8 @@ contains
 
   end subroutine test_triplet_refused
 
-  !> Nodes without edges in or out, more edges at a node than a tile has, pairs of edges that are the
-  !> reverse of each other.
+  !> Nodes without edges in or out, more edges at a node than a tile has, pairs of edges that are
+  !> the reverse of each other.
   subroutine make_triplets(operator, exclude, x, error)
     type(triplet_operator), intent(out) :: operator
     integer, intent(in) :: exclude
@@ -456,8 +456,8 @@ contains
     operator%exclude = exclude
     ! 40 edges into the first node, 40 out of it, and a few more
     call operator%graph%init([1, 41, 56, 71, 83, 86, 86], [(2 + mod(p, 4), p=1, 40), &
-      & spread(1, 1, 14), 3, spread(1, 1, 13), 2, 4, spread(1, 1, 11), 2, 1, 1, 6], n_nodes, error, &
-      & [(1 + mod(7*p, 85), p=1, 85)])
+      & spread(1, 1, 14), 3, spread(1, 1, 13), 2, 4, spread(1, 1, 11), 2, 1, 1, 6], n_nodes, &
+      & error, [(1 + mod(7*p, 85), p=1, 85)])
     if (allocated(error)) return
     call add_inputs(operator)
     x = numbers(operator%last_of(4), 1)

@@ -269,6 +269,9 @@ contains
     call gno_vjp(operator%graph, right(1), right(2), right(3), out, in%h, in%coords, in%u, &
       & in%b_u, in%v, in%b_v, grad_h=g(:, 2:), error=refused)
     call check_refused(error, refused, "gno: h has shape 5 6, needs 5 7")
+    call gno_vjp(operator%graph, right(1), right(2), right(3), out, in%h, in%coords, in%u, &
+      & in%b_u, in%v, in%b_v(:, 2:), grad_h=g, error=refused)
+    call check_refused(error, refused, "gno: b_v has shape 3 4, needs 3 5")
     call gno_contract_forward(operator%graph, right(2), 2, in%h, in%hid, in%v, in%b_v, out=out, &
       & error=refused)
     call check_refused(error, refused, "gno_contract: kernel must be full or diagonal")
@@ -505,7 +508,8 @@ contains
     do i = 1, int(operator%graph%n_dst)
       associate (offsets => operator%graph%by_dst%offsets)
         s = 1
-        if (operator%reduction == reduce_mean) s = 1/real(max(offsets(i) - offsets(i - 1), 1_int64), dp)
+        if (operator%reduction == reduce_mean) &
+          & s = 1/real(max(offsets(i) - offsets(i - 1), 1_int64), dp)
         do p = int(offsets(i - 1)), int(offsets(i)) - 1
           e = int(operator%graph%by_dst%edge(p)) + 1
           j = int(operator%graph%by_dst%indices(p)) + 1

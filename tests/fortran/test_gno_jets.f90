@@ -1,8 +1,8 @@
 ! SPDX-License-Identifier: MIT
 
-!> gno_with_gradient, gno_with_laplacian and gno_with_hessian: values against the sum in plain loops,
-!> its derivatives by a complex step and by differences; derivatives against differences and each
-!> other, the tape against the kernels, refusals.
+!> gno_with_gradient, gno_with_laplacian and gno_with_hessian: values against the sum in plain
+!> loops, its derivatives by a complex step and by differences; derivatives against differences and
+!> each other, the tape against the kernels, refusals.
 module test_gno_jets
   use gnograd, only: gno_with_gradient, gno_with_laplacian, gno_with_hessian, array_type, reshape, &
     & concatenate, act_gelu, act_silu, act_tanh, act_sin, act_identity, act_names, reduce_sum, &
@@ -251,7 +251,8 @@ contains
     out = results(operator, y)
     right = [operator%geometry, operator%activation, operator%reduction, operator%kernel]
     call forward(none, right)
-    call check_refused(error, refused, "gno_with_laplacian: the kernel network needs a hidden layer")
+    call check_refused(error, refused, &
+      & "gno_with_laplacian: the kernel network needs a hidden layer")
     call forward([0_int64, 5_int64], right)
     call check_refused(error, refused, "gno_with_laplacian: sizes must be at least 1")
     call forward([6_int64, 6_int64], right)
@@ -275,13 +276,13 @@ contains
     call forward(widths, right)
     call check_refused(error, refused, "gno_with_laplacian: a full kernel needs h")
     in = arrays(operator, x)
-    call gno_with_laplacian_forward(operator%graph, widths, right(1), right(2), right(3), right(4), &
-      & in%h, in%x(:, 2:), in%y, in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, &
-      & out%out, out%gradient, out%laplacian, refused)
+    call gno_with_laplacian_forward(operator%graph, widths, right(1), right(2), right(3), &
+      & right(4), in%h, in%x(:, 2:), in%y, in%layers, in%v, in%b_v, in%edge_weight, &
+      & in%weight_derivatives, out%out, out%gradient, out%laplacian, refused)
     call check_refused(error, refused, "gno_with_laplacian: x has shape 2 3, needs 2 4")
-    call gno_with_laplacian_forward(operator%graph, widths, right(1), right(2), right(3), right(4), &
-      & in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, &
-      & out%out, out%gradient, out%laplacian(:, 2:), refused)
+    call gno_with_laplacian_forward(operator%graph, widths, right(1), right(2), right(3), &
+      & right(4), in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, &
+      & in%weight_derivatives, out%out, out%gradient, out%laplacian(:, 2:), refused)
     call check_refused(error, refused, "gno_with_laplacian: laplacian has shape 3 3, needs 3 4")
     call gno_with_gradient_forward(operator%graph, widths, right(1), right(2), right(3), right(4), &
       & in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, &
@@ -293,7 +294,7 @@ contains
   contains
 
     subroutine forward(widths, codes)
-      integer(int64), intent(in) :: widths(:)
+      integer(int64), intent(in), contiguous :: widths(:)
       integer, intent(in) :: codes(4)
 
       call gno_with_laplacian_forward(operator%graph, widths, codes(1), codes(2), codes(3), &
@@ -471,7 +472,8 @@ contains
       v = reshape(v, [self%width, int(widths(2))])
       b_v = reshape(b_v, [self%width])
     end if
-    associate (geometry => geometry_names(self%geometry), activation => act_names(self%activation), &
+    associate (geometry => geometry_names(self%geometry), &
+        & activation => act_names(self%activation), &
         & reduction => reduce_names(self%reduction), kernel => kernel_names(self%kernel))
       select case (self%order)
       case (order_gradient)
@@ -496,8 +498,8 @@ contains
 
   ! ---- the formula ----
 
-  !> The sum with every position x_i moved by a complex number: its derivatives along a direction are
-  !> those of a complex step, and second ones differences of these.
+  !> The sum with every position x_i moved by a complex number: its derivatives along a direction
+  !> are those of a complex step, and second ones differences of these.
   subroutine formula(operator, in, wanted)
     type(jets_operator), intent(in) :: operator
     type(arrays_type), intent(in) :: in
@@ -525,7 +527,8 @@ contains
       end do
     end do
     if (associated(wanted%hessian)) wanted%hessian(:, :, :, :) = second
-    if (associated(wanted%laplacian)) wanted%laplacian(:, :) = second(:, 1, 1, :) + second(:, 2, 2, :)
+    if (associated(wanted%laplacian)) &
+      & wanted%laplacian(:, :) = second(:, 1, 1, :) + second(:, 2, 2, :)
   end subroutine formula
 
   subroutine moved_sum(operator, in, move, value)
@@ -555,8 +558,11 @@ contains
           at = 0
           do l = 1, size(widths)
             m = int(widths(l))
-            next = matmul(reshape(in%layers(at + 1:at + m*size(z)), [m, size(z)]), z) + &
-              & in%layers(at + m*size(z) + 1:at + m*(size(z) + 1))
+            ! weights [m, size(z)], then biases [m]
+            next = cmplx(in%layers(at + m*size(z) + 1:at + m*(size(z) + 1)), kind=dp)
+            do k = 1, size(z)
+              next(:) = next + in%layers(at + m*(k - 1) + 1:at + m*k)*z(k)
+            end do
             at = at + m*(size(z) + 1)
             z = activate(operator%activation, next)
           end do

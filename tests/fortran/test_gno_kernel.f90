@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 
-!> gno_kernel and gno_aggregate: values against plain loops, derivatives against differences and each
-!> other, the tape against the kernels, refusals.
+!> gno_kernel and gno_aggregate: values against plain loops, derivatives against differences and
+!> each other, the tape against the kernels, refusals.
 module test_gno_kernel
   use gnograd, only: gno_kernel, gno_aggregate, array_type, reshape, act_relu, act_identity, &
     & act_gelu, act_names, reduce_sum, reduce_mean, reduce_names, reduce_max, gno_kernel_forward, &
