@@ -292,12 +292,14 @@ contains
     if (allocated(error)) return
     call output%val(got)
     call check(error, all(got == y), "value on the tape")
+    if (allocated(error)) return
     do k = 1, 2
       recorded = k == 2
       call tape%gradient(sum(output*cotangent), [all_inputs], slopes, error, create_graph=recorded)
       if (allocated(error)) return
       call slopes(1)%val(got)
       call check(error, close(got, g, 1e-13_dp), "gradient on the tape")
+      if (allocated(error)) return
     end do
     call tape%gradient(sum(slopes(1)*tape%constant(t)), [all_inputs, cotangent], slopes, error)
     if (allocated(error)) return

@@ -86,6 +86,7 @@ contains
     call operator%evaluate(x, y, error)
     if (allocated(error)) return
     call check(error, close(y, wanted, 1e-12_dp), "r64")
+    if (allocated(error)) return
     call radial_basis_forward(n_spherical, exponent, real(length, sp), real(w, sp), rbf_r32, &
       & sbf_r32, error)
     if (allocated(error)) return
@@ -113,6 +114,7 @@ contains
     if (allocated(error)) return
     call check(error, all(rbf(:, :4) == 0) .and. all(sbf(:, :4) == 0), "value outside")
     call check(error, all(rbf(:, 5) /= 0) .and. all(sbf(:, 5) /= 0), "value inside")
+    if (allocated(error)) return
     rbf(:, :) = 1
     sbf(:, :) = 1
     call radial_basis_vjp(n_spherical, exponent, rbf, sbf, length, w, slope, error=error)
@@ -154,6 +156,7 @@ contains
       call radial_basis_vjp(n_spherical, exponent, rbf, sbf, length, w, grad_x, grad_w, error)
       if (allocated(error)) return
       call check(error, close(g, wanted, 1e-13_dp), "vjp")
+      if (allocated(error)) return
       call operator%reverse(c, x, wanted, error, t)
       if (allocated(error)) return
       call radial_basis_hvp(n_spherical, exponent, rbf, sbf, length, w, t_x, t_w, grad_x, grad_w, &
@@ -344,6 +347,7 @@ contains
       call operator%evaluate(x, y, error)
       if (allocated(error)) return
       call check(error, close(y, [wanted], 1e-13_dp), "r64 "//exclude_names(exclude))
+      if (allocated(error)) return
       call agg_edge_to_edge_forward(operator%graph, n_spherical, n_radial, exclude, &
         & real(in%vector, sp), real(in%rbf, sp), real(in%embedding, sp), real(in%weights, sp), &
         & out, error)
@@ -353,6 +357,7 @@ contains
       call operator%reverse(y, x, g, error)
       if (allocated(error)) return
       call check(error, all(g(:3) == 0) .and. all(abs(g) < huge(1.0_dp)), "slope without length")
+      if (allocated(error)) return
       deallocate (y, g, wanted, out)
     end do
   end subroutine test_triplet_values
@@ -418,6 +423,7 @@ contains
       & "agg_edge_to_edge: exclude must be reverse_edge, same_node or none")
     call forward(operator%graph, n_spherical, 2_int64, exclude_none)
     call check_refused(error, refused, "agg_edge_to_edge: rbf has shape 12 85, needs 8 85")
+    if (allocated(error)) return
     call oblong%init([1, 2], [1], 2, error)
     if (allocated(error)) return
     call forward(oblong, n_spherical, n_radial, exclude_none)

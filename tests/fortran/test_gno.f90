@@ -92,6 +92,7 @@ contains
           in = arrays(operator, x)
           wanted = formula(operator, in)
           call check(error, close(y, wanted, 1e-13_dp), "r64 "//act_names(activation))
+          if (allocated(error)) return
 
           allocate (out(operator%width, operator%graph%n_dst))
           single_h = real(in%h, sp)
@@ -332,6 +333,7 @@ contains
         if (n == 1) first = all_bits
         call check(error, all(first == all_bits), "bits depend on the number of threads")
       end associate
+      if (allocated(error)) exit
     end do
     call set_n_threads(0)
   end subroutine test_threads

@@ -81,6 +81,7 @@ contains
       call operator%evaluate(x, y, error)
       if (allocated(error)) return
       call check(error, close(y, reshape(wanted, [size(y)]), 1e-13_dp), "r64")
+      if (allocated(error)) return
       call gno_kernel_forward(operator%activation, real(in%coords, sp), real(in%u, sp), &
         & real(in%b_u, sp), real(in%v, sp), real(in%b_v, sp), kappa, error)
       if (allocated(error)) return
@@ -249,6 +250,7 @@ contains
       call operator%evaluate(x, y, error)
       if (allocated(error)) return
       call check(error, close(y, reshape(wanted, [size(y)]), 1e-13_dp), "r64")
+      if (allocated(error)) return
       call gno_aggregate_forward(operator%graph, reduction, real(in%h, sp), real(in%kappa, sp), &
         & out, error)
       if (allocated(error)) return
