@@ -6,9 +6,10 @@ module test_dimenet
   use gnograd, only: radial_basis, agg_edge_to_edge, array_type, reshape, concatenate, &
     & exclude_reverse_edge, exclude_same_node, exclude_none, exclude_names, graph_type, &
     & error_type, dp, sp, int64
-  use gnograd_kernels_dimenet, only: radial_basis_forward, radial_basis_vjp, radial_basis_jvp, &
-    & radial_basis_hvp, agg_edge_to_edge_forward, agg_edge_to_edge_vjp, agg_edge_to_edge_jvp, &
-    & agg_edge_to_edge_hvp
+  use gnograd_kernels_dimenet, only: agg_edge_to_edge_forward, agg_edge_to_edge_vjp, &
+    & agg_edge_to_edge_jvp, agg_edge_to_edge_hvp
+  use gnograd_kernels_radial_basis, only: radial_basis_forward, radial_basis_vjp, &
+    & radial_basis_jvp, radial_basis_hvp
   use faces, only: operator_type, check_faces, check_tape, close, numbers
   use testing, only: test_type, check, check_refused
   implicit none
