@@ -5,7 +5,10 @@ program main
   use testing, only: run_suite
   use test_core, only: core_tests
   use test_autodiff, only: autodiff_tests
+  use test_dimenet, only: dimenet_tests
   use test_gno, only: gno_tests
+  use test_gno_jets, only: gno_jets_tests
+  use test_gno_kernel, only: gno_kernel_tests
   use test_traps, only: traps_tests
   implicit none
   character(len=100) :: only_suite, only_test
@@ -21,6 +24,12 @@ program main
   if (wanted("autodiff")) call run_suite("autodiff", autodiff_tests(), trim(only_test), n_run, &
     & n_failed)
   if (wanted("gno")) call run_suite("gno", gno_tests(), trim(only_test), n_run, n_failed)
+  if (wanted("gno_kernel")) call run_suite("gno_kernel", gno_kernel_tests(), trim(only_test), &
+    & n_run, n_failed)
+  if (wanted("gno_jets")) call run_suite("gno_jets", gno_jets_tests(), trim(only_test), n_run, &
+    & n_failed)
+  if (wanted("dimenet")) call run_suite("dimenet", dimenet_tests(), trim(only_test), n_run, &
+    & n_failed)
   if (wanted("traps")) call run_suite("traps", traps_tests(), trim(only_test), n_run, n_failed)
 
   if (n_run == 0) error stop "no such test"

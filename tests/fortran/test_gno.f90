@@ -1,29 +1,41 @@
 ! SPDX-License-Identifier: MIT
 
-!> GNO kernels: derivatives against central differences in real64 and against each other, degenerate
-!> graphs, refused shapes, equal bits for any number of threads.
+!> gno and gno_contract: values against plain loops, derivatives against differences and each other,
+!> the tape against the kernels, degenerate graphs, refusals, equal bits for any number of threads.
 module test_gno
-  use gnograd_core_codes, only: act_relu, act_identity, act_gelu, act_tanh, kernel_full, &
-    & kernel_diagonal, reduce_sum, reduce_mean
-  use gnograd_core_error, only: error_type
-  use gnograd_core_graph, only: graph_type
-  use gnograd_core_kinds, only: dp, sp
-  use gnograd_core_threads, only: set_n_threads
-  use gnograd_kernels_gno, only: gno_forward, gno_vjp, gno_jvp, gno_hvp, gno_contract_forward, &
-    & gno_contract_vjp
-  use testing, only: test_type, check
+  use gnograd, only: gno, gno_contract, array_type, reshape, act_relu, act_identity, act_gelu, &
+    & act_tanh, act_names, reduce_sum, reduce_mean, reduce_names, kernel_full, kernel_diagonal, &
+    & kernel_names, gno_forward, gno_vjp, gno_jvp, gno_hvp, gno_contract_forward, &
+    & gno_contract_vjp, gno_contract_jvp, gno_contract_hvp, set_n_threads, graph_type, error_type, &
+    & dp, sp, int64
+  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use testing, only: test_type, check, check_refused
   implicit none
   private
-  public :: gno_tests
+  public :: gno_tests, irregular_graph, activate
 
-  !> Step and tolerance of central differences
-  real(dp), parameter :: step = 1e-5_dp, tolerance = 1e-7_dp
+  integer, parameter :: d = 2, n_hidden = 19, f_in = 5, f_out = 3
 
-  !> Inputs of gno, their tangents, or their gradients
-  type :: inputs_type
-    real(dp), allocatable :: h(:, :), coords(:, :), u(:, :), b_u(:), v(:, :, :), b_v(:, :)
-    real(dp), allocatable :: edge_weight(:)
-  end type inputs_type
+  !> gno, or gno_contract with hid instead of coords, u and b_u
+  type, extends(operator_type) :: gno_operator
+    type(graph_type) :: graph
+    integer :: activation = act_tanh, reduction = reduce_sum, kernel = kernel_full
+    !> Features of destinations
+    integer :: width = f_out
+    logical :: contract = .false.
+  contains
+    procedure :: evaluate
+    procedure :: reverse
+    procedure :: record
+  end type gno_operator
+
+  !> Inputs, tangents or gradients
+  type :: arrays_type
+    real(dp), pointer, contiguous, dimension(:, :) :: h => null(), coords => null(), u => null(), &
+      & b_v => null(), hid => null()
+    real(dp), pointer, contiguous :: b_u(:) => null(), edge_weight(:) => null(), &
+      & v(:, :, :) => null()
+  end type arrays_type
 
 contains
 
@@ -32,11 +44,13 @@ contains
 
     tests = [ &
       & test_type("value of a small sum", test_value), &
+      & test_type("values, both kinds", test_formula), &
       & test_type("derivatives, full kernel", test_full), &
       & test_type("derivatives, diagonal kernel", test_diagonal), &
-      & test_type("hidden features given", test_contract), &
+      & test_type("derivatives, hidden features given", test_contract), &
+      & test_type("tape", test_tape), &
       & test_type("no edges, no nodes", test_degenerate), &
-      & test_type("wrong shapes", test_shapes), &
+      & test_type("wrong shapes and codes", test_refused), &
       & test_type("equal bits for 1, 2, 3 threads", test_threads)]
   end function gno_tests
 
@@ -57,15 +71,59 @@ contains
     call check(error, all(abs(out(1, :) - [100.0_dp, 0.0_dp]) < 1e-12_dp), "value")
   end subroutine test_value
 
+  subroutine test_formula(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(gno_operator) :: operator
+    type(arrays_type) :: in
+    real(dp), allocatable, target :: x(:), y(:), wanted(:)
+    real(sp), allocatable :: out(:, :), single_h(:, :)
+    integer :: activation, reduction, kernel
+
+    do kernel = kernel_full, kernel_diagonal
+      do reduction = reduce_sum, reduce_mean
+        do activation = act_relu, act_identity
+          call make(operator, activation, reduction, kernel, weighted=reduction == reduce_sum, &
+            & error=error)
+          if (allocated(error)) return
+          x = numbers(operator%last_of(7), 1)
+          allocate (y(operator%n_out))
+          call operator%evaluate(x, y, error)
+          if (allocated(error)) return
+          in = arrays(operator, x)
+          wanted = formula(operator, in)
+          call check(error, close(y, wanted, 1e-13_dp), "r64 "//act_names(activation))
+          if (allocated(error)) return
+
+          allocate (out(operator%width, operator%graph%n_dst))
+          single_h = real(in%h, sp)
+          if (associated(in%edge_weight)) then
+            call gno_forward(operator%graph, activation, reduction, kernel, single_h, &
+              & real(in%coords, sp), real(in%u, sp), real(in%b_u, sp), real(in%v, sp), &
+              & real(in%b_v, sp), real(in%edge_weight, sp), out, error)
+          else
+            call gno_forward(operator%graph, activation, reduction, kernel, single_h, &
+              & real(in%coords, sp), real(in%u, sp), real(in%b_u, sp), real(in%v, sp), &
+              & real(in%b_v, sp), out=out, error=error)
+          end if
+          if (allocated(error)) return
+          call check(error, close(real(reshape(out, [operator%n_out]), dp), wanted, 1e-6_dp), &
+            & "r32 "//act_names(activation))
+          if (allocated(error)) return
+          deallocate (y, out)
+        end do
+      end do
+    end do
+  end subroutine test_formula
+
   subroutine test_full(error)
     type(error_type), allocatable, intent(out) :: error
     integer :: activation
 
     do activation = act_relu, act_identity
-      if (.not. allocated(error)) call check_derivatives(activation, reduce_sum, kernel_full, &
-        & .true., error)
-      if (.not. allocated(error)) call check_derivatives(activation, reduce_mean, kernel_full, &
-        & .false., error)
+      call check_operator(activation, reduce_sum, kernel_full, .true., error)
+      if (.not. allocated(error)) &
+        & call check_operator(activation, reduce_mean, kernel_full, .false., error)
+      if (allocated(error)) return
     end do
   end subroutine test_full
 
@@ -74,111 +132,69 @@ contains
     integer :: activation
 
     do activation = act_relu, act_identity
-      if (.not. allocated(error)) call check_derivatives(activation, reduce_sum, kernel_diagonal, &
-        & .false., error)
-      if (.not. allocated(error)) call check_derivatives(activation, reduce_mean, &
-        & kernel_diagonal, .true., error)
+      call check_operator(activation, reduce_sum, kernel_diagonal, .false., error)
+      if (.not. allocated(error)) &
+        & call check_operator(activation, reduce_mean, kernel_diagonal, .true., error)
+      if (.not. allocated(error)) call check_operator(activation, reduce_mean, kernel_diagonal, &
+        & .true., error, without_h=.true.)
+      if (allocated(error)) return
     end do
   end subroutine test_diagonal
 
-  !> jvp against differences of forward, <vjp, t> against <cotangent, jvp>, hvp against differences
-  !> of vjp.
-  subroutine check_derivatives(activation, reduction, kernel, weighted, error)
+  subroutine test_contract(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(gno_operator) :: operator
+    real(dp), allocatable, target :: x(:), y(:)
+    integer :: kernel
+
+    do kernel = kernel_full, kernel_diagonal
+      call make(operator, act_identity, reduce_mean, kernel, .true., error, contract=.true.)
+      if (allocated(error)) return
+      x = numbers(operator%last_of(5), 1)
+      allocate (y(operator%n_out))
+      call operator%evaluate(x, y, error)
+      if (.not. allocated(error)) call check(error, &
+        & close(y, formula(operator, arrays(operator, x)), 1e-13_dp), "value")
+      if (.not. allocated(error)) call check_faces(operator, x, error)
+      if (allocated(error)) return
+      deallocate (y)
+    end do
+  end subroutine test_contract
+
+  subroutine check_operator(activation, reduction, kernel, weighted, error, without_h)
     integer, intent(in) :: activation, reduction, kernel
     logical, intent(in) :: weighted
     type(error_type), allocatable, intent(out) :: error
-    type(graph_type) :: graph
-    type(inputs_type) :: x, t, above, below, grad, grad_above, grad_below, grad_t
-    real(dp), allocatable :: out(:, :), out_above(:, :), out_below(:, :), cotangent(:, :)
+    logical, intent(in), optional :: without_h
+    type(gno_operator) :: operator
+    real(dp), allocatable, target :: x(:)
 
-    call irregular_graph(graph, error)
+    call make(operator, activation, reduction, kernel, weighted, error, without_h=without_h)
     if (allocated(error)) return
-    call random_inputs(graph, kernel, weighted, x)
-    call random_inputs(graph, kernel, weighted, t)
-    above = shifted(x, t, step)
-    below = shifted(x, t, -step)
-    grad = x
-    grad_above = x
-    grad_below = x
-    grad_t = x
-    allocate (out(size(x%v, 1), graph%n_dst), cotangent(size(x%v, 1), graph%n_dst))
-    allocate (out_above, out_below, mold=out)
-    call random_number(cotangent)
+    x = numbers(operator%last_of(7), 1)
+    call check_faces(operator, x, error)
+    if (allocated(error)) error%message = trim(act_names(activation))//": "//error%message
+  end subroutine check_operator
 
-    call gno_forward(graph, activation, reduction, kernel, above%h, above%coords, above%u, &
-      & above%b_u, above%v, above%b_v, above%edge_weight, out_above, error)
-    if (allocated(error)) return
-    call gno_forward(graph, activation, reduction, kernel, below%h, below%coords, below%u, &
-      & below%b_u, below%v, below%b_v, below%edge_weight, out_below, error)
-    if (allocated(error)) return
-    call gno_jvp(graph, activation, reduction, kernel, x%h, x%coords, x%u, x%b_u, x%v, x%b_v, &
-      & x%edge_weight, t%h, t%coords, t%u, t%b_u, t%v, t%b_v, t%edge_weight, out, error)
-    if (allocated(error)) return
-    call check(error, all(abs(out - (out_above - out_below)/(2*step)) < &
-      & tolerance*(1 + maxval(abs(out)))), "jvp")
-
-    call vjp(x, grad)
-    call check(error, abs(inner(grad, t) - sum(cotangent*out)) < &
-      & 1e-12_dp*(1 + sum(abs(cotangent*out))), "vjp")
-    call vjp(above, grad_above)
-    call vjp(below, grad_below)
-    if (allocated(error)) return
-    call gno_hvp(graph, activation, reduction, kernel, cotangent, x%h, x%coords, x%u, x%b_u, x%v, &
-      & x%b_v, x%edge_weight, t%h, t%coords, t%u, t%b_u, t%v, t%b_v, t%edge_weight, grad_t%h, &
-      & grad_t%coords, grad_t%u, grad_t%b_u, grad_t%v, grad_t%b_v, grad_t%edge_weight, error)
-    if (allocated(error)) return
-    call check(error, distance(grad_t, grad_above, grad_below) < tolerance, "hvp")
-
-  contains
-
-    subroutine vjp(inputs, gradients)
-      type(inputs_type), intent(in) :: inputs
-      type(inputs_type), intent(inout) :: gradients
-      type(error_type), allocatable :: problem
-
-      call gno_vjp(graph, activation, reduction, kernel, cotangent, inputs%h, inputs%coords, &
-        & inputs%u, inputs%b_u, inputs%v, inputs%b_v, inputs%edge_weight, gradients%h, &
-        & gradients%coords, gradients%u, gradients%b_u, gradients%v, gradients%b_v, &
-        & gradients%edge_weight, problem)
-      if (allocated(problem)) call check(error, .false., problem%message)
-    end subroutine vjp
-
-  end subroutine check_derivatives
-
-  !> gno and gno_contract with the same hidden features give the same sum and gradients.
-  subroutine test_contract(error)
+  subroutine test_tape(error)
     type(error_type), allocatable, intent(out) :: error
-    type(graph_type) :: graph
-    type(inputs_type) :: x
-    real(dp), allocatable :: hid(:, :), out(:, :), same(:, :), d_h(:, :), same_d_h(:, :), d_hid(:, :)
-    integer :: e
+    type(gno_operator) :: operator
+    real(dp), allocatable, target :: x(:)
+    integer :: kernel, reduction
+    logical :: contract
 
-    call irregular_graph(graph, error)
-    if (allocated(error)) return
-    call random_inputs(graph, kernel_full, .true., x)
-    allocate (hid(size(x%b_u), graph%n_edges), out(size(x%v, 1), graph%n_dst))
-    allocate (same, mold=out)
-    allocate (d_h, same_d_h, mold=x%h)
-    allocate (d_hid, mold=hid)
-    do e = 1, size(hid, 2)
-      hid(:, e) = tanh(matmul(x%u, x%coords(:, e)) + x%b_u)
+    do kernel = kernel_full, kernel_diagonal
+      do reduction = reduce_sum, reduce_mean
+        contract = kernel == reduction
+        call make(operator, act_gelu, reduction, kernel, reduction == reduce_sum, error, contract, &
+          & without_h=kernel == kernel_diagonal .and. .not. contract)
+        if (allocated(error)) return
+        x = numbers(operator%last_of(size(operator%ranks)), 1)
+        call check_tape(operator, x, error)
+        if (allocated(error)) return
+      end do
     end do
-    call gno_forward(graph, act_tanh, reduce_mean, kernel_full, x%h, x%coords, x%u, x%b_u, x%v, &
-      & x%b_v, x%edge_weight, out, error)
-    if (allocated(error)) return
-    call gno_contract_forward(graph, reduce_mean, kernel_full, x%h, hid, x%v, x%b_v, &
-      & x%edge_weight, same, error)
-    if (allocated(error)) return
-    call check(error, all(abs(out - same) < 1e-12_dp), "value")
-    if (allocated(error)) return
-    call gno_vjp(graph, act_tanh, reduce_mean, kernel_full, out, x%h, x%coords, x%u, x%b_u, x%v, &
-      & x%b_v, x%edge_weight, grad_h=d_h, error=error)
-    if (allocated(error)) return
-    call gno_contract_vjp(graph, reduce_mean, kernel_full, out, x%h, hid, x%v, x%b_v, &
-      & x%edge_weight, grad_h=same_d_h, grad_hid=d_hid, error=error)
-    if (allocated(error)) return
-    call check(error, all(abs(d_h - same_d_h) < 1e-11_dp), "gradient to h")
-  end subroutine test_contract
+  end subroutine test_tape
 
   subroutine test_degenerate(error)
     type(error_type), allocatable, intent(out) :: error
@@ -201,67 +217,104 @@ contains
     type(graph_type), intent(in) :: graph
     integer, intent(in) :: kernel
     type(error_type), allocatable, intent(out) :: error
-    type(inputs_type) :: x, grad
-    real(dp), allocatable :: out(:, :)
+    type(gno_operator) :: operator
+    real(dp), allocatable, target :: x(:), g(:), y(:)
 
-    call random_inputs(graph, kernel, .true., x)
-    grad = x
-    allocate (out(size(x%v, 1), graph%n_dst), source=1.0_dp)
-    call gno_vjp(graph, act_gelu, reduce_mean, kernel, out, x%h, x%coords, x%u, x%b_u, x%v, &
-      & x%b_v, x%edge_weight, grad%h, grad%coords, grad%u, grad%b_u, grad%v, grad%b_v, &
-      & grad%edge_weight, error)
+    call make(operator, act_gelu, reduce_mean, kernel, .true., error, graph=graph)
     if (allocated(error)) return
-    call check(error, inner(grad, grad) == 0, "vjp without edges")
+    x = numbers(operator%last_of(7), 1)
+    allocate (y(operator%n_out), source=1.0_dp)
+    allocate (g, source=x)
+    call operator%reverse(y, x, g, error)
     if (allocated(error)) return
-    call gno_forward(graph, act_gelu, reduce_mean, kernel, x%h, x%coords, x%u, x%b_u, x%v, x%b_v, &
-      & x%edge_weight, out, error)
+    call check(error, all(g == 0), "vjp without edges")
     if (allocated(error)) return
-    call check(error, all(out == 0), "forward without edges")
+    call operator%evaluate(x, y, error)
+    if (allocated(error)) return
+    call check(error, all(y == 0), "forward without edges")
   end subroutine check_zeros
 
-  subroutine test_shapes(error)
+  subroutine test_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    type(graph_type) :: graph
-    type(inputs_type) :: x
-    real(dp), allocatable :: out(:, :)
+    type(gno_operator) :: operator
+    type(arrays_type) :: in
+    real(dp), allocatable, target :: x(:), out(:, :), g(:, :)
+    integer, parameter :: right(3) = [act_gelu, reduce_mean, kernel_full]
+    character(len=*), parameter :: messages(3) = [character(len=40) :: "gno: unknown activation", &
+      & "gno: reduction must be sum or mean", "gno: kernel must be full or diagonal"]
+    integer :: codes(3), k
 
-    call irregular_graph(graph, error)
+    call make(operator, right(1), right(2), right(3), .true., error)
     if (allocated(error)) return
-    call random_inputs(graph, kernel_full, .true., x)
-    allocate (out(size(x%v, 1), graph%n_dst), source=7.0_dp)
-    call gno_forward(graph, act_gelu, reduce_mean, kernel_full, x%h(:, 2:), x%coords, x%u, x%b_u, &
-      & x%v, x%b_v, x%edge_weight, out, refused)
-    call check(error, allocated(refused), "h too short")
-    if (allocated(error)) return
-    call check(error, index(refused%message, "h has shape") > 0, refused%message)
-    call check(error, all(out == 7), "output changed in spite of an error")
-    call gno_forward(graph, 17, reduce_mean, kernel_full, x%h, x%coords, x%u, x%b_u, &
-      & x%v, x%b_v, x%edge_weight, out, refused)
-    call check(error, allocated(refused), "unknown activation")
-  end subroutine test_shapes
+    x = numbers(operator%last_of(7), 1)
+    in = arrays(operator, x)
+    allocate (out(f_out, operator%graph%n_dst), source=7.0_dp)
+    allocate (g, source=in%h)
+    g(:, :) = 7
+    do k = 1, 3
+      codes = right
+      codes(k) = 17
+      call forward(codes, in%h)
+      call check_refused(error, refused, trim(messages(k)))
+    end do
+    call forward([act_gelu, reduce_mean, kernel_diagonal], in%h)
+    call check_refused(error, refused, "gno: h has shape 5 7, needs 3 7")
+    call forward(right, in%h(:, 2:))
+    call check_refused(error, refused, "gno: h has shape 5 6, needs 5 7")
+    call forward(right)
+    call check_refused(error, refused, "gno: a full kernel needs h")
+    call gno_vjp(operator%graph, right(1), right(2), right(3), out(:, 2:), in%h, in%coords, in%u, &
+      & in%b_u, in%v, in%b_v, grad_h=g, error=refused)
+    call check_refused(error, refused, "gno: out has shape 3 3, needs 3 4")
+    call gno_vjp(operator%graph, right(1), right(2), right(3), out, in%h, in%coords, in%u, &
+      & in%b_u, in%v, in%b_v, grad_h=g(:, 2:), error=refused)
+    call check_refused(error, refused, "gno: h has shape 5 6, needs 5 7")
+    call gno_vjp(operator%graph, right(1), right(2), right(3), out, in%h, in%coords, in%u, &
+      & in%b_u, in%v, in%b_v(:, 2:), grad_h=g, error=refused)
+    call check_refused(error, refused, "gno: b_v has shape 3 4, needs 3 5")
+    call gno_contract_forward(operator%graph, right(2), 2, in%h, in%hid, in%v, in%b_v, out=out, &
+      & error=refused)
+    call check_refused(error, refused, "gno_contract: kernel must be full or diagonal")
+    call check(error, all(out == 7) .and. all(g == 7), "results changed in spite of an error")
+
+  contains
+
+    subroutine forward(codes, h)
+      integer, intent(in) :: codes(3)
+      real(dp), intent(in), contiguous, optional :: h(:, :)
+
+      call gno_forward(operator%graph, codes(1), codes(2), codes(3), h, in%coords, in%u, in%b_u, &
+        & in%v, in%b_v, in%edge_weight, out, refused)
+    end subroutine forward
+
+  end subroutine test_refused
 
   subroutine test_threads(error)
     type(error_type), allocatable, intent(out) :: error
+    type(gno_operator) :: operator
     type(graph_type) :: graph
-    type(inputs_type) :: x
+    type(arrays_type) :: in
+    real(dp), allocatable, target :: x(:)
     real(sp), allocatable :: h(:, :), coords(:, :), u(:, :), b_u(:), v(:, :, :), b_v(:, :)
     real(sp), allocatable :: out(:, :), d_h(:, :), d_coords(:, :), d_u(:, :), d_v(:, :, :)
     real(sp), allocatable :: first(:)
-    integer, allocatable :: offsets(:)
     integer, parameter :: n_nodes = 3000, degree = 9
     integer :: k, n
 
-    offsets = [(1 + degree*k, k=0, n_nodes)]
-    call graph%init(offsets, [(1 + mod(k*7919, n_nodes), k=1, degree*n_nodes)], n_nodes, error)
+    call graph%init([(1 + degree*k, k=0, n_nodes)], &
+      & [(1 + mod(k*7919, n_nodes), k=1, degree*n_nodes)], n_nodes, error)
     if (allocated(error)) return
-    call random_inputs(graph, kernel_full, .false., x)
-    h = real(x%h, sp)
-    coords = real(x%coords, sp)
-    u = real(x%u, sp)
-    b_u = real(x%b_u, sp)
-    v = real(x%v, sp)
-    b_v = real(x%b_v, sp)
+    call make(operator, act_gelu, reduce_mean, kernel_full, .false., error, graph=graph)
+    if (allocated(error)) return
+    x = numbers(operator%last_of(7), 1)
+    in = arrays(operator, x)
+    h = real(in%h, sp)
+    coords = real(in%coords, sp)
+    u = real(in%u, sp)
+    b_u = real(in%b_u, sp)
+    v = real(in%v, sp)
+    b_v = real(in%b_v, sp)
     allocate (out(size(v, 1), n_nodes))
     allocate (d_h, mold=h)
     allocate (d_coords, mold=coords)
@@ -280,11 +333,15 @@ contains
         if (n == 1) first = all_bits
         call check(error, all(first == all_bits), "bits depend on the number of threads")
       end associate
+      if (allocated(error)) exit
     end do
     call set_n_threads(0)
   end subroutine test_threads
 
-  !> Isolated nodes on both sides, a repeated edge, a row longer than a block of edges.
+  ! ---- the operator ----
+
+  !> Isolated nodes on both sides, a repeated edge, a row longer than a block of edges, edges that
+  !> lie elsewhere in the edge table.
   subroutine irregular_graph(graph, error)
     type(graph_type), intent(out) :: graph
     type(error_type), allocatable, intent(out) :: error
@@ -294,77 +351,213 @@ contains
       & [(1 + mod(k*11, 105), k=1, 105)])
   end subroutine irregular_graph
 
-  subroutine random_inputs(graph, kernel, weighted, x)
-    type(graph_type), intent(in) :: graph
-    integer, intent(in) :: kernel
+  subroutine make(operator, activation, reduction, kernel, weighted, error, contract, without_h, &
+      & graph)
+    type(gno_operator), intent(out) :: operator
+    integer, intent(in) :: activation, reduction, kernel
     logical, intent(in) :: weighted
-    type(inputs_type), intent(out) :: x
-    integer, parameter :: d = 2, n_hidden = 19, f_in = 5, f_out = 3
+    type(error_type), allocatable, intent(out) :: error
+    logical, intent(in), optional :: contract, without_h
+    type(graph_type), intent(in), optional :: graph
+    logical :: with_h
+    integer :: n_edges, columns
 
-    allocate (x%coords(d, graph%n_edges), x%u(n_hidden, d), x%b_u(n_hidden))
-    if (kernel == kernel_diagonal) then
-      allocate (x%h(f_in, graph%n_src), x%v(f_in, 1, n_hidden), x%b_v(f_in, 1))
+    with_h = .true.
+    if (present(without_h)) with_h = .not. without_h
+    if (present(contract)) operator%contract = contract
+    operator%activation = activation
+    operator%reduction = reduction
+    operator%kernel = kernel
+    if (present(graph)) then
+      operator%graph = graph
     else
-      allocate (x%h(f_in, graph%n_src), x%v(f_out, f_in, n_hidden), x%b_v(f_out, f_in))
+      call irregular_graph(operator%graph, error)
+      if (allocated(error)) return
     end if
-    call random_number(x%h)
-    call random_number(x%coords)
-    call random_number(x%u)
-    call random_number(x%b_u)
-    call random_number(x%v)
-    call random_number(x%b_v)
-    x%coords = x%coords - 0.5_dp
-    x%u = x%u - 0.5_dp
-    x%b_u = x%b_u - 0.5_dp
-    if (weighted) then
-      allocate (x%edge_weight(graph%n_edges))
-      call random_number(x%edge_weight)
+    n_edges = int(operator%graph%n_edges)
+    if (kernel == kernel_diagonal) operator%width = f_in
+    columns = merge(1, f_in, kernel == kernel_diagonal)
+    call operator%add_input(pack([f_in, int(operator%graph%n_src)], with_h))
+    if (operator%contract) then
+      call operator%add_input([n_hidden, n_edges])
+    else
+      call operator%add_input([d, n_edges])
+      call operator%add_input([n_hidden, d])
+      call operator%add_input([n_hidden])
     end if
-  end subroutine random_inputs
+    call operator%add_input([operator%width, columns, n_hidden])
+    call operator%add_input([operator%width, columns])
+    call operator%add_input(pack([n_edges], weighted))
+    operator%n_out = operator%width*int(operator%graph%n_dst)
+  end subroutine make
 
-  function shifted(x, t, s) result(y)
-    type(inputs_type), intent(in) :: x, t
-    real(dp), intent(in) :: s
-    type(inputs_type) :: y
+  function arrays(operator, x, mask) result(views)
+    class(gno_operator), intent(in) :: operator
+    real(dp), intent(in), contiguous, target :: x(:)
+    logical, intent(in), optional :: mask(:)
+    type(arrays_type) :: views
+    integer :: last
 
-    y%h = x%h + s*t%h
-    y%coords = x%coords + s*t%coords
-    y%u = x%u + s*t%u
-    y%b_u = x%b_u + s*t%b_u
-    y%v = x%v + s*t%v
-    y%b_v = x%b_v + s*t%b_v
-    if (allocated(x%edge_weight)) y%edge_weight = x%edge_weight + s*t%edge_weight
-  end function shifted
+    call operator%view(1, x, views%h, mask)
+    if (operator%contract) then
+      call operator%view(2, x, views%hid, mask)
+      last = 2
+    else
+      call operator%view(2, x, views%coords, mask)
+      call operator%view(3, x, views%u, mask)
+      call operator%view(4, x, views%b_u, mask)
+      last = 4
+    end if
+    call operator%view(last + 1, x, views%v, mask)
+    call operator%view(last + 2, x, views%b_v, mask)
+    call operator%view(last + 3, x, views%edge_weight, mask)
+  end function arrays
 
-  function inner(a, b) result(s)
-    type(inputs_type), intent(in) :: a, b
-    real(dp) :: s
+  subroutine evaluate(self, x, y, error, t)
+    class(gno_operator), intent(in) :: self
+    real(dp), intent(in), contiguous, target :: x(:)
+    real(dp), intent(out), contiguous, target :: y(:)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), intent(in), contiguous, target, optional :: t(:)
+    type(arrays_type) :: in, tan
+    real(dp), pointer, contiguous :: out(:, :)
 
-    s = sum(a%h*b%h) + sum(a%coords*b%coords) + sum(a%u*b%u) + sum(a%b_u*b%b_u) + &
-      & sum(a%v*b%v) + sum(a%b_v*b%b_v)
-    if (allocated(a%edge_weight)) s = s + sum(a%edge_weight*b%edge_weight)
-  end function inner
+    in = arrays(self, x)
+    if (present(t)) tan = arrays(self, t, self%moving)
+    out(1:self%width, 1:self%graph%n_dst) => y
+    if (self%contract .and. present(t)) then
+      call gno_contract_jvp(self%graph, self%reduction, self%kernel, in%h, in%hid, in%v, in%b_v, &
+        & in%edge_weight, tan%h, tan%hid, tan%v, tan%b_v, tan%edge_weight, out, error)
+    else if (self%contract) then
+      call gno_contract_forward(self%graph, self%reduction, self%kernel, in%h, in%hid, in%v, &
+        & in%b_v, in%edge_weight, out, error)
+    else if (present(t)) then
+      call gno_jvp(self%graph, self%activation, self%reduction, self%kernel, in%h, in%coords, &
+        & in%u, in%b_u, in%v, in%b_v, in%edge_weight, tan%h, tan%coords, tan%u, tan%b_u, tan%v, &
+        & tan%b_v, tan%edge_weight, out, error)
+    else
+      call gno_forward(self%graph, self%activation, self%reduction, self%kernel, in%h, in%coords, &
+        & in%u, in%b_u, in%v, in%b_v, in%edge_weight, out, error)
+    end if
+  end subroutine evaluate
 
-  !> Largest relative distance of an array of t from the differences of above and below.
-  function distance(t, above, below) result(s)
-    type(inputs_type), intent(in) :: t, above, below
-    real(dp) :: s
+  subroutine reverse(self, c, x, g, error, t)
+    class(gno_operator), intent(in) :: self
+    real(dp), intent(in), contiguous, target :: c(:), x(:)
+    real(dp), intent(inout), contiguous, target :: g(:)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), intent(in), contiguous, target, optional :: t(:)
+    type(arrays_type) :: in, grad, tan
+    real(dp), pointer, contiguous :: cotangent(:, :)
 
-    s = max(relative(pack(t%h, .true.), pack(above%h - below%h, .true.)), &
-      & relative(pack(t%coords, .true.), pack(above%coords - below%coords, .true.)), &
-      & relative(pack(t%u, .true.), pack(above%u - below%u, .true.)), &
-      & relative(t%b_u, above%b_u - below%b_u), &
-      & relative(pack(t%v, .true.), pack(above%v - below%v, .true.)), &
-      & relative(pack(t%b_v, .true.), pack(above%b_v - below%b_v, .true.)))
-    if (allocated(t%edge_weight)) &
-      & s = max(s, relative(t%edge_weight, above%edge_weight - below%edge_weight))
-  end function distance
+    in = arrays(self, x)
+    grad = arrays(self, g, self%wanted)
+    if (present(t)) tan = arrays(self, t, self%moving)
+    cotangent(1:self%width, 1:self%graph%n_dst) => c
+    if (self%contract .and. present(t)) then
+      call gno_contract_hvp(self%graph, self%reduction, self%kernel, cotangent, in%h, in%hid, &
+        & in%v, in%b_v, in%edge_weight, tan%h, tan%hid, tan%v, tan%b_v, tan%edge_weight, grad%h, &
+        & grad%hid, grad%v, grad%b_v, grad%edge_weight, error)
+    else if (self%contract) then
+      call gno_contract_vjp(self%graph, self%reduction, self%kernel, cotangent, in%h, in%hid, &
+        & in%v, in%b_v, in%edge_weight, grad%h, grad%hid, grad%v, grad%b_v, grad%edge_weight, error)
+    else if (present(t)) then
+      call gno_hvp(self%graph, self%activation, self%reduction, self%kernel, cotangent, in%h, &
+        & in%coords, in%u, in%b_u, in%v, in%b_v, in%edge_weight, tan%h, tan%coords, tan%u, &
+        & tan%b_u, tan%v, tan%b_v, tan%edge_weight, grad%h, grad%coords, grad%u, grad%b_u, &
+        & grad%v, grad%b_v, grad%edge_weight, error)
+    else
+      call gno_vjp(self%graph, self%activation, self%reduction, self%kernel, cotangent, in%h, &
+        & in%coords, in%u, in%b_u, in%v, in%b_v, in%edge_weight, grad%h, grad%coords, grad%u, &
+        & grad%b_u, grad%v, grad%b_v, grad%edge_weight, error)
+    end if
+  end subroutine reverse
 
-  function relative(got, difference) result(s)
-    real(dp), intent(in) :: got(:), difference(:)
-    real(dp) :: s
+  subroutine record(self, x, y)
+    class(gno_operator), intent(in) :: self
+    type(array_type), intent(in) :: x(:)
+    type(array_type), intent(out) :: y
+    type(array_type) :: v, b_v
 
-    s = maxval(abs(got - difference/(2*step)))/(1 + maxval(abs(got)))
-  end function relative
+    associate (n => size(x))
+      v = x(n - 2)
+      b_v = x(n - 1)
+      if (self%kernel == kernel_diagonal) then
+        v = reshape(v, [self%width, n_hidden])
+        b_v = reshape(b_v, [self%width])
+      end if
+      if (self%contract) then
+        y = gno_contract(x(1), x(2), v, b_v, self%graph, edge_weight=x(n), &
+          & reduction=reduce_names(self%reduction), kernel=kernel_names(self%kernel))
+      else
+        y = gno(x(1), x(2), x(3), x(4), v, b_v, self%graph, edge_weight=x(n), &
+          & activation=act_names(self%activation), reduction=reduce_names(self%reduction), &
+          & kernel=kernel_names(self%kernel))
+      end if
+    end associate
+    y = reshape(y, [self%n_out])
+  end subroutine record
+
+  !> The sum, edge by edge.
+  function formula(operator, in) result(y)
+    type(gno_operator), intent(in) :: operator
+    type(arrays_type), intent(in) :: in
+    real(dp), allocatable :: y(:)
+    real(dp) :: out(operator%width, operator%graph%n_dst), hid(n_hidden), kappa, h, w, s
+    integer :: e, i, j, k, o, p
+
+    out(:, :) = 0
+    do i = 1, int(operator%graph%n_dst)
+      associate (offsets => operator%graph%by_dst%offsets)
+        s = 1
+        if (operator%reduction == reduce_mean) &
+          & s = 1/real(max(offsets(i) - offsets(i - 1), 1_int64), dp)
+        do p = int(offsets(i - 1)), int(offsets(i)) - 1
+          e = int(operator%graph%by_dst%edge(p)) + 1
+          j = int(operator%graph%by_dst%indices(p)) + 1
+          if (operator%contract) then
+            hid(:) = in%hid(:, e)
+          else
+            hid(:) = activate(operator%activation, matmul(in%u, in%coords(:, e)) + in%b_u)
+          end if
+          w = 1
+          if (associated(in%edge_weight)) w = in%edge_weight(e)
+          do o = 1, operator%width
+            do k = 1, f_in
+              if (operator%kernel == kernel_diagonal .and. k /= o) cycle
+              h = 1
+              if (associated(in%h)) h = in%h(k, j)
+              associate (column => merge(1, k, operator%kernel == kernel_diagonal))
+                kappa = in%b_v(o, column) + dot_product(in%v(o, column, :), hid)
+              end associate
+              out(o, i) = out(o, i) + s*w*h*kappa
+            end do
+          end do
+        end do
+      end associate
+    end do
+    y = reshape(out, [size(out)])
+  end function formula
+
+  elemental function activate(activation, x) result(y)
+    integer, intent(in) :: activation
+    real(dp), intent(in) :: x
+    real(dp) :: y
+
+    select case (trim(act_names(activation)))
+    case ("relu")
+      y = max(x, 0.0_dp)
+    case ("gelu")
+      y = x*0.5_dp*(1 + erf(x/sqrt(2.0_dp)))
+    case ("silu")
+      y = x/(1 + exp(-x))
+    case ("tanh")
+      y = tanh(x)
+    case ("sin")
+      y = sin(x)
+    case default
+      y = x
+    end select
+  end function activate
 
 end module test_gno
