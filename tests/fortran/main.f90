@@ -5,6 +5,7 @@ program main
   use testing, only: run_suite
   use test_core, only: core_tests
   use test_autodiff, only: autodiff_tests
+  use test_aggregation, only: aggregation_tests
   use test_gno, only: gno_tests
   use test_traps, only: traps_tests
   implicit none
@@ -20,6 +21,8 @@ program main
   if (wanted("core")) call run_suite("core", core_tests(), trim(only_test), n_run, n_failed)
   if (wanted("autodiff")) call run_suite("autodiff", autodiff_tests(), trim(only_test), n_run, &
     & n_failed)
+  if (wanted("aggregation")) call run_suite("aggregation", aggregation_tests(), trim(only_test), &
+    & n_run, n_failed)
   if (wanted("gno")) call run_suite("gno", gno_tests(), trim(only_test), n_run, n_failed)
   if (wanted("traps")) call run_suite("traps", traps_tests(), trim(only_test), n_run, n_failed)
 

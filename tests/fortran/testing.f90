@@ -6,7 +6,7 @@ module testing
   use gnograd_core_error, only: error_type, fail, code_value
   implicit none
   private
-  public :: test_type, check, run_suite
+  public :: test_type, check, check_refused, run_suite
 
   abstract interface
     subroutine test_interface(error)
@@ -33,6 +33,20 @@ contains
     if (condition .or. allocated(error)) return
     call fail(error, code_value, message)
   end subroutine check
+
+  !> Raise an error unless there is one with this message.
+  subroutine check_refused(error, refused, message)
+    type(error_type), allocatable, intent(inout) :: error
+    !> What a call has returned
+    type(error_type), allocatable, intent(in) :: refused
+    character(len=*), intent(in) :: message
+
+    if (.not. allocated(refused)) then
+      call check(error, .false., "not refused: "//message)
+    else
+      call check(error, refused%message == message, "'"//refused%message//"' for '"//message//"'")
+    end if
+  end subroutine check_refused
 
   !> Run the tests of a suite, or the one of the given name; counts what ran and what failed.
   subroutine run_suite(suite, tests, only_name, n_run, n_failed)
