@@ -6,6 +6,7 @@ program main
   use test_core, only: core_tests
   use test_autodiff, only: autodiff_tests
   use test_aggregation, only: aggregation_tests
+  use test_attention, only: attention_tests
   use test_gno, only: gno_tests
   use test_traps, only: traps_tests
   implicit none
@@ -23,6 +24,8 @@ program main
     & n_failed)
   if (wanted("aggregation")) call run_suite("aggregation", aggregation_tests(), trim(only_test), &
     & n_run, n_failed)
+  if (wanted("attention")) call run_suite("attention", attention_tests(), trim(only_test), n_run, &
+    & n_failed)
   if (wanted("gno")) call run_suite("gno", gno_tests(), trim(only_test), n_run, n_failed)
   if (wanted("traps")) call run_suite("traps", traps_tests(), trim(only_test), n_run, n_failed)
 
