@@ -8,6 +8,7 @@ program main
   use test_aggregation, only: aggregation_tests
   use test_attention, only: attention_tests
   use test_gno, only: gno_tests
+  use test_nsa, only: nsa_tests
   use test_traps, only: traps_tests
   implicit none
   character(len=100) :: only_suite, only_test
@@ -27,6 +28,7 @@ program main
   if (wanted("attention")) call run_suite("attention", attention_tests(), trim(only_test), n_run, &
     & n_failed)
   if (wanted("gno")) call run_suite("gno", gno_tests(), trim(only_test), n_run, n_failed)
+  if (wanted("nsa")) call run_suite("nsa", nsa_tests(), trim(only_test), n_run, n_failed)
   if (wanted("traps")) call run_suite("traps", traps_tests(), trim(only_test), n_run, n_failed)
 
   if (n_run == 0) error stop "no such test"
