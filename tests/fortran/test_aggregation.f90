@@ -143,7 +143,8 @@ contains
       call make(operator, form_weighted, aggregation, x, error)
       if (allocated(error)) return
       in = arrays(operator, x)
-      call agg_weighted_forward(operator%graph, aggregation, in%x, in%w, out, location, degree, error)
+      call agg_weighted_forward(operator%graph, aggregation, in%x, in%w, out, location, degree, &
+        & error)
       if (allocated(error)) return
       associate (graph => operator%graph%by_dst)
         do i = 0, n_nodes - 1
@@ -232,8 +233,8 @@ contains
         & pair, error=error)
       if (.not. allocated(error)) call agg_simple_forward(operator%graph, aggregation, e=in%e, &
         & out=e_only, error=error)
-      if (.not. allocated(error)) call agg_weighted_forward(operator%graph, aggregation, in%x, ones, &
-        & out, error=error)
+      if (.not. allocated(error)) call agg_weighted_forward(operator%graph, aggregation, in%x, &
+        & ones, out, error=error)
       if (allocated(error)) return
       call check(error, all(all_blocks(:d + de, :) == pair), "agg_simple")
       call check(error, all(pair(d + 1:, :) == e_only), "agg_simple without x")
@@ -259,12 +260,12 @@ contains
     if (allocated(error)) return
     grad = arrays(operator, g)
 
-    call agg_concat_vjp(operator%graph, aggregation=reduce_sum, cotangent=c, w=in%w, grad_x=grad_x, &
-      & grad_own=grad_own, error=error)
+    call agg_concat_vjp(operator%graph, aggregation=reduce_sum, cotangent=c, w=in%w, &
+      & grad_x=grad_x, grad_own=grad_own, error=error)
     if (allocated(error)) return
     call check(error, all(grad_x == grad%x) .and. all(grad_own == grad%own), "no x")
-    call agg_concat_vjp(operator%graph, int(d, int64), int(de, int64), int(do, int64), reduce_sum, c, &
-      & grad_e=grad_e, error=error)
+    call agg_concat_vjp(operator%graph, int(d, int64), int(de, int64), int(do, int64), reduce_sum, &
+      & c, grad_e=grad_e, error=error)
     if (allocated(error)) return
     call check(error, all(grad_e == grad%e), "no inputs, but sizes")
     grad_e(:, :) = 0
@@ -388,8 +389,10 @@ contains
     operator%n_out = operator%n_out*n_nodes
     x = numbers(operator%last_of(4), 1)
     ! their sums must not be near 0
-    if (form /= form_simple) &
-      & x(operator%first_of(2):operator%last_of(2)) = 1.5_dp + x(operator%first_of(2):operator%last_of(2))
+    if (form == form_simple) return
+    associate (w => x(operator%first_of(2):operator%last_of(2)))
+      w(:) = 1.5_dp + w
+    end associate
   end subroutine make
 
   function arrays(operator, x, mask) result(views)

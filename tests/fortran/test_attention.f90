@@ -477,8 +477,8 @@ contains
             & grad%source, grad%target, grad%a, grad%e, error)
         else
           call mha_gat_vjp(op%graph, n_heads, op%concat, op%activation, slope, cotangent, &
-            & in%source, in%target, in%a, in%e, out, lse, scores, grad%source, grad%target, grad%a, &
-            & grad%e, error)
+            & in%source, in%target, in%a, in%e, out, lse, scores, grad%source, grad%target, &
+            & grad%a, grad%e, error)
         end if
       case (form_gat_v2)
         if (present(t)) then

@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: MIT
 
-!> Native sparse attention: values against plain loops over all keys, derivatives against differences
-!> and each other, the tape against the kernels, chosen blocks against all scores, refusals.
+!> Native sparse attention: values against plain loops over all keys, derivatives against
+!> differences and each other, the tape against the kernels, chosen blocks against all scores,
+!> refusals.
 module test_nsa
   use gnograd, only: selected_attention, compressed_attention, window_attention, compress, &
     & array_type, reshape, concatenate, duplicate_names, error_type, dp, sp, int32, int64
@@ -656,11 +657,11 @@ contains
     v(:, :, :) = 0
     causal = .false.
     do
-      call compressed_attention_forward(cu_q, cu_c, block, stride, scale, causal, 1_int64, q, k, v, &
-        & out, lse, error)
-      if (.not. allocated(error)) call select_blocks_forward(int(n_keys, int64), cu_q, cu_k, block, &
-        & stride, block_size, scale, causal, 1_int64, 1_int64, 1_int64, 0_int64, .true., q, k, lse, &
-        & blocks, error)
+      call compressed_attention_forward(cu_q, cu_c, block, stride, scale, causal, 1_int64, q, k, &
+        & v, out, lse, error)
+      if (.not. allocated(error)) call select_blocks_forward(int(n_keys, int64), cu_q, cu_k, &
+        & block, stride, block_size, scale, causal, 1_int64, 1_int64, 1_int64, 0_int64, .true., q, &
+        & k, lse, blocks, error)
       if (allocated(error)) return
       do i = 1, n_queries
         do head = 1, n_heads
@@ -714,7 +715,8 @@ contains
   subroutine test_select_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    real(dp) :: q(d_k, n_q_heads, n_queries), k(d_k, n_heads, n_compressed), lse(n_q_heads, n_queries)
+    real(dp) :: q(d_k, n_q_heads, n_queries), k(d_k, n_heads, n_compressed), &
+      & lse(n_q_heads, n_queries)
     integer(int32) :: blocks(n_slots, n_heads, n_queries)
 
     q(:, :, :) = 0
