@@ -6,9 +6,12 @@ program main
   use test_core, only: core_tests
   use test_autodiff, only: autodiff_tests
   use test_dimenet, only: dimenet_tests
-  use test_gno, only: gno_tests
   use test_gno_jets, only: gno_jets_tests
   use test_gno_kernel, only: gno_kernel_tests
+  use test_aggregation, only: aggregation_tests
+  use test_attention, only: attention_tests
+  use test_gno, only: gno_tests
+  use test_nsa, only: nsa_tests
   use test_traps, only: traps_tests
   implicit none
   character(len=100) :: only_suite, only_test
@@ -23,6 +26,10 @@ program main
   if (wanted("core")) call run_suite("core", core_tests(), trim(only_test), n_run, n_failed)
   if (wanted("autodiff")) call run_suite("autodiff", autodiff_tests(), trim(only_test), n_run, &
     & n_failed)
+  if (wanted("aggregation")) call run_suite("aggregation", aggregation_tests(), trim(only_test), &
+    & n_run, n_failed)
+  if (wanted("attention")) call run_suite("attention", attention_tests(), trim(only_test), n_run, &
+    & n_failed)
   if (wanted("gno")) call run_suite("gno", gno_tests(), trim(only_test), n_run, n_failed)
   if (wanted("gno_kernel")) call run_suite("gno_kernel", gno_kernel_tests(), trim(only_test), &
     & n_run, n_failed)
@@ -30,6 +37,7 @@ program main
     & n_failed)
   if (wanted("dimenet")) call run_suite("dimenet", dimenet_tests(), trim(only_test), n_run, &
     & n_failed)
+  if (wanted("nsa")) call run_suite("nsa", nsa_tests(), trim(only_test), n_run, n_failed)
   if (wanted("traps")) call run_suite("traps", traps_tests(), trim(only_test), n_run, n_failed)
 
   if (n_run == 0) error stop "no such test"
