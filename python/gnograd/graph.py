@@ -82,7 +82,7 @@ class Graph:
 
     __slots__ = (
         "__weakref__", "_edge_ids", "_handle", "_indices", "_n_src", "_number", "_offsets",
-        "mirrors",
+        "mirrors", "sizes",
     )  # fmt: skip
 
     def __init__(
@@ -113,6 +113,8 @@ class Graph:
         self._offsets = _frozen(first)
         self._indices = _frozen(sources.astype(np.int32))
         self._edge_ids = None if ids is None else _frozen(ids)
+        self.sizes = n_src, n_dst, sources.size
+        """Numbers of sources, destinations and edges."""
         self.mirrors: dict[int, Any] = {}
         """Copies on GPUs, by device; their backend keeps them here."""
         self._number = next(_numbers)
