@@ -229,10 +229,20 @@ class Function(Generic[P]):
             call = self._call(ordered, given)
             results, saved = call.results(return_saved, out), call.places_of_saved
             call.run("forward", call.inputs, results)
-            self._remember(key, call, ordered)
+            if key is not None:
+                self._known.put(key, call.prepared("forward", 0, results))
         outputs = tuple(results[: self.n_outputs])
         result = outputs if len(outputs) > 1 else outputs[0]
         return (result, tuple(results[k] for k in saved)) if return_saved else result
+
+    def prepare(self, inputs: tuple[Array, ...], static: Mapping[str, Any]) -> cpu.Prepared | None:
+        """A call of `forward` with ``return_saved=True``, not made; errors are those of the call.
+
+        For adapters whose arrays lie on the CPU. None where each call needs checks of its own.
+        """
+        ordered, given = self._ordered(inputs, static)
+        call = self._call(ordered, given)
+        return call.prepared("forward", 0, call.results(True, None))
 
     def signature(self, **static: Any) -> Signature:
         """Shapes and kernel arguments under these static arguments."""
@@ -404,11 +414,6 @@ class Function(Generic[P]):
         layouts, addresses = found
         return (face, choice, of_static, layouts), addresses
 
-    def _remember(self, key: Hashable, call: _Call, given: tuple[Array, ...]) -> None:
-        """Keep what is known of calls like this one, which has been made."""
-        if key is not None and call.made is not None:
-            self._known.put(key, call.prepared(len(given)))
-
 
 class Operator(Function[P]):
     """A differentiable function of arrays with four faces.
@@ -458,8 +463,10 @@ class Operator(Function[P]):
         kept = call.saved(saved)
         gradients = call.gradients(self._wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
-            call.run("vjp", (*cotangents, *call.inputs, *kept), gradients)
-            self._remember(key, call, given)
+            arrays = *cotangents, *call.inputs, *kept
+            call.run("vjp", arrays, gradients)
+            if key is not None:
+                self._known.put(key, call.prepared("vjp", len(arrays) - len(given), gradients))
         return gradients
 
     def jvp(
@@ -493,7 +500,8 @@ class Operator(Function[P]):
             directions = call.tangents(tangents)
             outputs = call.memory(call.signature.outputs, out)
             call.run("jvp", (*call.inputs, *directions), outputs)
-            self._remember(key, call, given)
+            if key is not None:
+                self._known.put(key, call.prepared("jvp", 0, outputs))
         return outputs if len(outputs) > 1 else outputs[0]
 
     def hvp(
@@ -538,8 +546,23 @@ class Operator(Function[P]):
         gradients = call.gradients(self._wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
             call.run("hvp", (*cotangents, *call.inputs, *directions), gradients)
-            self._remember(key, call, given)
+            if key is not None:
+                self._known.put(key, call.prepared("hvp", 0, gradients))
         return gradients
+
+    def prepare_vjp(
+        self,
+        cotangent: Sequence[Array],
+        inputs: tuple[Array, ...],
+        wrt: Collection[str],
+        saved: Sequence[Array],
+        static: Mapping[str, Any],
+    ) -> cpu.Prepared | None:
+        """The same of `vjp`; what is saved is what a call of `prepare` saves."""
+        call = self._call(inputs, static)
+        call.cotangents(cotangent)
+        call.saved(saved)
+        return call.prepared("vjp", 0, call.gradients(self._wanted(wrt)))
 
     def _cotangents(self, cotangent: Array) -> tuple[Any, ...]:
         """Cotangents of all outputs, as far as they come so."""
@@ -619,9 +642,6 @@ class _Call:
         self._dtype = ""
         self._like: Array = None
         self._backend: ModuleType | None = None
-        self.made: tuple[str, list[Any], int, Sequence[Array]] | None = None
-        """Face, arguments before the arrays, number of arrays, and results of the call once it has
-        been made, if others like it need no more checks."""
         if not isinstance(inputs, tuple | list):
             raise TypeError(f"{name}: inputs is {_kind(inputs)}, needs a tuple of arrays")
         self.inputs = self._arrays("", inputs, signature.inputs)
@@ -723,38 +743,42 @@ class _Call:
         names = [*self.signature.outputs, *own]
         return tuple(map(names.index, self.signature.saved))
 
-    def run(self, face: str, given: Sequence[Array], results: Sequence[Array]) -> None:
-        """Call the kernel."""
-        assert self._backend is not None
-        arguments = [
+    @functools.cached_property
+    def _arguments(self) -> list[Any]:
+        """What the kernels take before the arrays."""
+        return [
             self._static[word] if word in self._static else shapes.number(word, self._sizes)
             for word in self.signature.arguments.split()
         ]
+
+    def run(self, face: str, given: Sequence[Array], results: Sequence[Array]) -> None:
+        """Call the kernel."""
+        assert self._backend is not None
+        arguments = self._arguments
         found = self._backend.faults(self.name, arguments, len(self.signature.faults))
         for item, (error, message) in zip(found, self.signature.faults, strict=False):
             if item >= 0:
                 raise error(f"{self.name}: {message.format(item)}")
         self._backend.run(self.name, face, self._dtype, [*arguments, *given, *results])
-        checked = not self.signature.not_negative
-        # graphs of the same sizes take turns in the first place
-        if (
-            self._backend is cpu
-            and checked
-            and not any(isinstance(a, Graph) for a in arguments[1:])
-        ):
-            self.made = face, arguments, len(given), results
 
-    def prepared(self, n_given: int) -> cpu.Prepared:
-        """The call that was made, for others like it, with so many arrays from their callers."""
-        assert self.made is not None
-        face, arguments, n_arrays, results = self.made
-        return cpu.prepare(
-            (self.name, face, self._dtype),
-            arguments,
-            n_arrays - n_given,
-            results,
-            self.places_of_saved if face == "forward" else (),
-        )
+    def prepared(self, face: str, n_absent: int, results: Sequence[Array]) -> cpu.Prepared | None:
+        """The same for later calls of this kind; None where they need checks of their own.
+
+        Parameters
+        ----------
+        face : str
+        n_absent : int
+            How many arrays before the results callers do not give.
+        results : sequence of array
+            Examples of the results.
+        """
+        # graphs of the same sizes take turns in the first place; signs are looked for in each call
+        more_graphs = any(isinstance(argument, Graph) for argument in self._arguments[1:])
+        if self._backend is not cpu or more_graphs or self.signature.not_negative:
+            return None
+        saved = self.places_of_saved if face == "forward" else ()
+        function = self.name, face, self._dtype
+        return cpu.prepare(function, self._arguments, n_absent, results, saved)
 
     def _arrays(
         self, label: str, arrays: Sequence[Array], specs: Mapping[str, str], absent: bool = False
