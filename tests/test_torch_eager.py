@@ -576,6 +576,28 @@ def test_threads(graph):
     assert not failures
 
 
+# ---- edges ----
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("sizes", [(6, 6), (6, 9), (9, 6)])
+def test_self_loops_of_an_edge_index(dtype, sizes):
+    edge_index = torch.randint(0, 6, (2, 30), dtype=dtype)
+    direct = gt.graph_from_edge_index(edge_index, *sizes, self_loops=True)
+    plain = gt.graph_from_edge_index(edge_index, *sizes)
+    looped, none = gt.with_self_loops(plain)
+    assert none is None
+    for name in ("src", "dst", "offsets", "indices", "edge_ids"):
+        np.testing.assert_array_equal(getattr(direct, name), getattr(looped, name))
+    # the rows of edge features are in the same order
+    features = torch.arange(30.0)[:, None]
+    other, rows = gt.with_self_loops(plain, features, fill_value=-1.0)
+    np.testing.assert_array_equal(other.src, direct.src)
+    kept = torch.from_numpy(plain.src != plain.dst)
+    assert torch.equal(rows[: int(kept.sum())], features[kept])
+    assert (rows[int(kept.sum()) :] == -1).all()
+
+
 # ---- imports ----
 
 

@@ -470,7 +470,7 @@ def _functions(faces: _Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callab
 def not_compiled(function: AnyFunction) -> AnyFunction:
     """Have `torch.compile` break its graph at a function that looks at the numbers in tensors."""
     # torch.compiler.disable would import the compiler, which takes longer than all of gnograd
-    disabled = torch._disable_dynamo(function)
+    disabled = torch._disable_dynamo(function)  # type: ignore[attr-defined]
 
     @functools.wraps(function)
     def call(*inputs: Any, **arguments: Any) -> Any:

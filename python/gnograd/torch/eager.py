@@ -51,7 +51,7 @@ _Seen: TypeAlias = "tuple[tuple[Any, ...], tuple[int, ...], bool, list[Tensor]]"
 """Types and shapes, addresses, whether one wants a gradient, and what lies at some addresses."""
 
 
-def eager_function(op: Function[Any]) -> Callable[..., tuple[Tensor, ...] | None]:
+def eager_function(op: Function[Any]) -> Callable[..., tuple[Any, ...] | None]:
     """How a function without derivatives is called in eager mode.
 
     Returns
@@ -64,7 +64,7 @@ def eager_function(op: Function[Any]) -> Callable[..., tuple[Tensor, ...] | None
 
 def eager(
     op: Operator[Any], vjp: Callable[..., Sequence[Tensor | None]]
-) -> Callable[..., tuple[Tensor, ...] | None]:
+) -> Callable[..., tuple[Any, ...] | None]:
     """The same for an operator.
 
     Parameters
@@ -107,18 +107,19 @@ def eager(
             return None, *vjp(kept, wrt, ctx.kind.with_graph(ctx.graph), cotangents, inputs)
 
     # results tell where they come from: grad_fn=<mha_gatBackward>
-    return _forward_of(op, type(op.name, (Eager,), {}).apply)
+    named: type[torch.autograd.Function] = type(op.name, (Eager,), {})
+    return _forward_of(op, named.apply)
 
 
 def _forward_of(
     op: Function[Any], apply: Callable[..., Any] | None
-) -> Callable[..., tuple[Tensor, ...] | None]:
+) -> Callable[..., tuple[Any, ...] | None]:
     """Forward, by the autograd function's `apply` where a gradient may be wanted."""
     known = Recent(_KINDS_OF_CALLS)
     n, n_outputs = len(op.inputs), op.n_outputs
     absent = (None,) * n
 
-    def forward(inputs: tuple[Any, ...], static: Mapping[str, Any]) -> tuple[Tensor, ...] | None:
+    def forward(inputs: tuple[Any, ...], static: Mapping[str, Any]) -> tuple[Any, ...] | None:
         if len(inputs) > n or not _is_plain():
             return None
         inputs += absent[len(inputs) :]
