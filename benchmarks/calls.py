@@ -83,19 +83,26 @@ def small_calls() -> dict[str, tuple[tuple[np.ndarray | None, ...], dict[str, ob
 def kernel_of(call: Callable[[], object]) -> Callable[[], None]:
     """The compiled functions that a call ends in, with the arguments it gives them."""
     found = []
-    run = cpu.run
+    run, run_prepared = cpu.run, cpu.run_prepared
 
+    # the arrays are kept as long as their addresses
     def record(operator: str, face: str, dtype: str, arguments, stream=None) -> None:
         function = getattr(_core, f"gnograd_{operator}_{face}_{cpu.SUFFIXES[dtype]}")
-        # the arrays are kept as long as their addresses
         found.append((function, tuple(map(cpu._pass, arguments)), list(arguments)))
         run(operator, face, dtype, arguments)
 
-    cpu.run = record
+    def record_prepared(known, graph, addresses) -> list:
+        results = run_prepared(known, graph, addresses)
+        head = (graph.handle, *known.head) if known.on_graph else known.head
+        arguments = *head, *addresses, *known.absent, *map(cpu.address, results)
+        found.append((getattr(_core, known.function), arguments, (results, graph)))
+        return results
+
+    cpu.run, cpu.run_prepared = record, record_prepared
     try:
         kept = call()
     finally:
-        cpu.run = run
+        cpu.run, cpu.run_prepared = run, run_prepared
 
     def kernels(kept=kept) -> None:
         for function, addresses, _ in found:

@@ -18,7 +18,8 @@ from gnograd.cli.checkpoint import CHECKPOINT
 from gnograd.cli.darcy import DarcyConfig, DarcyModel
 from gnograd.cli.darcy_data import DarcyData
 from gnograd.cli.darcy_graphs import DarcyGraphs
-from gnograd.cli.engine import Device, DeviceError, Engine, TapeEngine, make_engine
+from gnograd.cli.engine import Device, Engine, TapeEngine, make_engine
+from gnograd.cli.errors import DeviceError
 from gnograd.cli.poisson import Lesson, PoissonConfig, PoissonModel
 from gnograd.cli.training import fit
 

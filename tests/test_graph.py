@@ -42,6 +42,23 @@ def test_from_edges_keeps_the_edges(edges):
 
 @settings(deadline=None)
 @given(edge_lists())
+def test_self_loops(edges):
+    """One at every node, whose rows come behind those of the other edges."""
+    src, dst, n_src, n_dst = edges
+    keep, loops = src != dst, np.arange(min(n_src, n_dst))
+    graph = gg.Graph._from_edges(*edges, self_loops=True)
+    same = gg.Graph.from_edges(
+        np.concatenate([src[keep], loops]), np.concatenate([dst[keep], loops]), n_src, n_dst
+    )
+    for name in ("src", "dst", "offsets", "indices", "edge_ids"):
+        assert_array_equal(getattr(graph, name), getattr(same, name))
+    for array, other in zip(graph.transpose, same.transpose, strict=True):
+        assert_array_equal(array, other)
+    assert graph.sizes == (n_src, n_dst, keep.sum() + len(loops))
+
+
+@settings(deadline=None)
+@given(edge_lists())
 def test_transpose_is_the_same_graph_by_source(edges):
     src, dst, n_src, _ = edges
     graph = gg.Graph.from_edges(*edges)
@@ -183,6 +200,11 @@ def test_refused(arguments, error, message):
 def test_refused_edges(arguments, error, message):
     with pytest.raises(error, match=message):
         gg.Graph.from_edges(*arguments)
+
+
+def test_loops_at_nodes_that_are_not_there():
+    with pytest.raises(IndexError, match=r"src\[1\] is 2, not one of 2 source nodes"):
+        gg.Graph._from_edges([0, 2], [1, 2], 2, 2, self_loops=True)
 
 
 @pytest.mark.parametrize(

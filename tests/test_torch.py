@@ -7,6 +7,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -20,6 +21,13 @@ gt = pytest.importorskip("gnograd.torch")
 
 # static arguments that are arrays may be tensors of any integer type
 SELECTED, OFFSETS = (torch.from_numpy(a).long() for a in (calls.SELECTED, calls.OFFSETS))
+
+
+class OtherMode(torch.overrides.TorchFunctionMode):
+    """Something that wants to see operators, which then go through the dispatcher."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
 
 
 @pytest.fixture
@@ -172,21 +180,28 @@ def test_float32_and_wrong_dtype(graph):
         gt.gno(*inputs[:4], inputs[4].double(), *inputs[5:], graph=graph)
 
 
-def test_cpu_tensors_are_not_copied(graph):
+@pytest.mark.parametrize("eager", [True, False])
+def test_cpu_tensors_are_not_copied(graph, eager):
     h, kappa = tensors((5, 3), (8, 3, 2))
     seen = []
-    run = gg.backends.cpu.run
+    cpu = gg.backends.cpu
+    run, run_prepared = cpu.run, cpu.run_prepared
 
     def spy(operator, face, dtype, arguments):
-        seen.extend(a for a in arguments if isinstance(a, np.ndarray))
+        seen.extend(a.ctypes.data for a in arguments if isinstance(a, np.ndarray))
         run(operator, face, dtype, arguments)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gg.backends.cpu, "run", spy)
+    def spy_prepared(call, graph, addresses):
+        results = run_prepared(call, graph, addresses)
+        seen.extend([*addresses, *[y.ctypes.data for y in results]])
+        return results
+
+    with pytest.MonkeyPatch.context() as patch, nullcontext() if eager else OtherMode():
+        patch.setattr(cpu, "run", spy)
+        patch.setattr(cpu, "run_prepared", spy_prepared)
         out = gt.gno_aggregate(h, kappa, graph=graph)
-    addresses = [a.ctypes.data for a in seen]
-    assert addresses[:2] == [h.data_ptr(), kappa.data_ptr()]
-    assert out.data_ptr() in addresses
+    assert seen[:2] == [h.data_ptr(), kappa.data_ptr()]
+    assert out.data_ptr() in seen
 
 
 def test_compile_whole_graph_with_changing_graphs():

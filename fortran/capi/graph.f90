@@ -33,20 +33,72 @@ contains
     type(error_type), allocatable :: error
     integer :: stat
 
-    handle = c_null_ptr
+    graph => null()
     allocate (graph, stat=stat)
     call check_allocation(stat, "graph", error)
-    if (.not. allocated(error)) then
-      call graph%init_zero_based(offsets, indices, n_src, error, edge_ids)
-      if (allocated(error)) then
-        deallocate (graph)
-      else
-        call share(graph)
-        handle = c_loc(graph)
-      end if
-    end if
+    if (.not. allocated(error)) &
+      & call graph%init_zero_based(offsets, indices, n_src, error, edge_ids)
+    call hand_over(graph, error, handle)
     status = status_of(error)
   end function gnograd_graph_create
+
+  !> Check, sort, transpose, keep; see gnograd.h.
+  function gnograd_graph_from_edges(n_dst, n_src, n_edges, self_loops, src, dst, handle) &
+      & result(status) bind(c, name="gnograd_graph_from_edges")
+    integer(c_int64_t), value :: n_dst, n_src, n_edges
+    integer(c_int), value :: self_loops
+    integer(c_int64_t), intent(in) :: src(n_edges), dst(n_edges)
+    type(c_ptr), intent(out) :: handle
+    integer(c_int) :: status
+    type(graph_type), pointer :: graph
+    type(error_type), allocatable :: error
+    integer :: stat
+
+    graph => null()
+    allocate (graph, stat=stat)
+    call check_allocation(stat, "graph", error)
+    if (.not. allocated(error)) &
+      & call graph%init_from_edges(src, dst, n_src, n_dst, self_loops /= 0, error)
+    call hand_over(graph, error, handle)
+    status = status_of(error)
+  end function gnograd_graph_from_edges
+
+  !> The handle of a graph, with its first holder; null after an error.
+  subroutine hand_over(graph, error, handle)
+    !> Associated unless it could not be had
+    type(graph_type), pointer, intent(inout) :: graph
+    type(error_type), allocatable, intent(in) :: error
+    type(c_ptr), intent(out) :: handle
+
+    handle = c_null_ptr
+    if (.not. allocated(error)) then
+      call share(graph)
+      handle = c_loc(graph)
+    else if (associated(graph)) then
+      deallocate (graph)
+    end if
+  end subroutine hand_over
+
+  !> Number of edges; see gnograd.h.
+  function gnograd_graph_n_edges(handle) result(n) bind(c, name="gnograd_graph_n_edges")
+    type(c_ptr), value :: handle
+    integer(c_int64_t) :: n
+    type(graph_type), pointer :: graph
+
+    call c_f_pointer(handle, graph)
+    n = graph%n_edges
+  end function gnograd_graph_n_edges
+
+  !> Whether edges are in the order of their rows; see gnograd.h.
+  function gnograd_graph_is_ordered(handle) result(ordered) &
+      & bind(c, name="gnograd_graph_is_ordered")
+    type(c_ptr), value :: handle
+    integer(c_int) :: ordered
+    type(graph_type), pointer :: graph
+
+    call c_f_pointer(handle, graph)
+    ordered = merge(0_c_int, 1_c_int, allocated(graph%by_dst%edge))
+  end function gnograd_graph_is_ordered
 
   !> Free a graph; a null handle is ignored.
   subroutine gnograd_graph_free(handle) bind(c, name="gnograd_graph_free")
@@ -57,6 +109,31 @@ contains
     call c_f_pointer(handle, graph)
     call release(graph)
   end subroutine gnograd_graph_free
+
+  !> Copy the edges ordered by destination; see gnograd.h.
+  subroutine gnograd_graph_by_dst(handle, offsets, indices, edge) &
+      & bind(c, name="gnograd_graph_by_dst")
+    type(c_ptr), value :: handle
+    integer(c_int64_t), intent(out) :: offsets(0:*)
+    integer(c_int32_t), intent(out) :: indices(0:*)
+    integer(c_int64_t), intent(out), optional :: edge(0:*)
+    type(graph_type), pointer :: graph
+    integer(c_int64_t) :: p
+
+    call c_f_pointer(handle, graph)
+    associate (rows => graph%by_dst, n => graph%n_edges)
+      offsets(0:graph%n_dst) = rows%offsets
+      indices(0:n - 1) = rows%indices
+      if (.not. present(edge)) return
+      if (allocated(rows%edge)) then
+        edge(0:n - 1) = rows%edge
+      else
+        do p = 0, n - 1
+          edge(p) = p
+        end do
+      end if
+    end associate
+  end subroutine gnograd_graph_by_dst
 
   !> Copy the edges ordered by source; see gnograd.h.
   subroutine gnograd_graph_by_src(handle, offsets, indices, edge, position) &

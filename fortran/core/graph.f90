@@ -48,6 +48,8 @@ module gnograd_core_graph
     generic :: init => init_one_based, init_one_based_int64
     !> Build from 0-based arrays: the door of C and Python
     procedure :: init_zero_based
+    !> Build from pairs of 0-based nodes in any order
+    procedure :: init_from_edges
     !> True when destinations and sources may be the same nodes
     procedure :: is_square
     procedure, private :: init_one_based, init_one_based_int64
@@ -149,6 +151,99 @@ contains
       if (allocated(error)) return
       graph%by_dst%edge(:) = edge_ids - base
     end if
+    call finish(self, graph, error)
+  end subroutine build
+
+  !> Build from pairs of nodes; row p of the edge table is that of pair p.
+  subroutine init_from_edges(self, src, dst, n_src, n_dst, self_loops, error)
+    !> Becomes the graph; left as it was on error
+    class(graph_type), intent(inout) :: self
+    !> The two ends of every edge, [n_edges]
+    integer(int64), intent(in) :: src(0:), dst(0:)
+    !> Numbers of nodes
+    integer(int64), intent(in) :: n_src, n_dst
+    !> Leave out edges from a node to itself, and put one at every node that is on both sides,
+    !> behind the others
+    logical, intent(in) :: self_loops
+    !> Allocated on error
+    type(error_type), allocatable, intent(out) :: error
+    type(graph_type) :: graph
+    integer(int64), allocatable :: next(:)
+    integer(int64) :: n_loops, n_edges, last, row, p, i
+    integer :: status
+    logical :: ordered
+
+    call check_arithmetic(error)
+    if (.not. allocated(error)) call check_nodes(n_src, n_dst, error)
+    if (.not. allocated(error)) call check_ends("src", src, n_src, "source", error)
+    if (.not. allocated(error)) call check_ends("dst", dst, n_dst, "destination", error)
+    if (allocated(error)) return
+    n_loops = merge(min(n_src, n_dst), 0_int64, self_loops)
+
+    allocate (graph%by_dst%offsets(0:n_dst), next(0:n_dst), stat=status)
+    call check_allocation(status, "graph", error)
+    if (allocated(error)) return
+    associate (offsets => graph%by_dst%offsets)
+      offsets(:) = 0
+      last = 0
+      ordered = .true.
+      do p = 0, size(src, kind=int64) - 1
+        if (self_loops .and. src(p) == dst(p)) cycle
+        offsets(dst(p) + 1) = offsets(dst(p) + 1) + 1
+        ordered = ordered .and. dst(p) >= last
+        last = dst(p)
+      end do
+      do i = 0, n_loops - 1
+        offsets(i + 1) = offsets(i + 1) + 1
+      end do
+      ordered = ordered .and. (n_loops == 0 .or. last == 0)
+      do i = 1, n_dst
+        offsets(i) = offsets(i) + offsets(i - 1)
+      end do
+      n_edges = offsets(n_dst)
+      next(:) = offsets
+    end associate
+    graph%n_src = n_src
+    graph%n_dst = n_dst
+    graph%n_edges = n_edges
+
+    allocate (graph%by_dst%indices(0:n_edges - 1), stat=status)
+    if (status == 0 .and. .not. ordered) allocate (graph%by_dst%edge(0:n_edges - 1), stat=status)
+    call check_allocation(status, "graph", error)
+    if (allocated(error)) return
+    row = 0
+    do p = 0, size(src, kind=int64) - 1
+      if (self_loops .and. src(p) == dst(p)) cycle
+      call put(int(src(p), int32), dst(p))
+    end do
+    do i = 0, n_loops - 1
+      call put(int(i, int32), i)
+    end do
+    call finish(self, graph, error)
+
+  contains
+
+    !> The next row of the edge table, behind the edges that already end there.
+    subroutine put(from, to)
+      integer(int32), intent(in) :: from
+      integer(int64), intent(in) :: to
+
+      graph%by_dst%indices(next(to)) = from
+      if (.not. ordered) graph%by_dst%edge(next(to)) = row
+      next(to) = next(to) + 1
+      row = row + 1
+    end subroutine put
+
+  end subroutine init_from_edges
+
+  !> Transpose, and make it the graph.
+  subroutine finish(self, graph, error)
+    !> Left as it was on error
+    class(graph_type), intent(inout) :: self
+    !> All but by_src
+    type(graph_type), intent(inout) :: graph
+    type(error_type), allocatable, intent(out) :: error
+
     call transpose_edges(graph, error)
     if (allocated(error)) return
 
@@ -161,7 +256,7 @@ contains
     last_serial = last_serial + 1
     self%serial = last_serial
     !$omp end atomic
-  end subroutine build
+  end subroutine finish
 
   ! ---- graphs on the heap ----
 
@@ -255,9 +350,11 @@ contains
     n_edges = size(indices, kind=int64)
     if (n_dst < 0) then
       call fail(error, code_value, "graph: offsets is empty, needs n_dst+1 entries")
-    else if (n_dst > huge(0_int32) .or. n_src < 0 .or. n_src > huge(0_int32)) then
-      call fail(error, code_value, "graph: n_src and n_dst must lie between 0 and 2^31-1")
-    else if (offsets(0) /= base) then
+      return
+    end if
+    call check_nodes(n_src, n_dst, error)
+    if (allocated(error)) return
+    if (offsets(0) /= base) then
       call fail(error, code_value, "graph: the first entry of offsets must name the first edge")
     else if (offsets(n_dst) /= n_edges + base) then
       call fail(error, code_value, "graph: the last entry of offsets names "// &
@@ -278,6 +375,31 @@ contains
       end if
     end do
   end subroutine check
+
+  !> Numbers of nodes that fit into 32 bits.
+  pure subroutine check_nodes(n_src, n_dst, error)
+    integer(int64), intent(in) :: n_src, n_dst
+    type(error_type), allocatable, intent(out) :: error
+
+    if (min(n_src, n_dst) < 0 .or. max(n_src, n_dst) > huge(0_int32)) &
+      & call fail(error, code_value, "graph: n_src and n_dst must lie between 0 and 2^31-1")
+  end subroutine check_nodes
+
+  !> Ends of edges that are nodes.
+  pure subroutine check_ends(name, ends, n, kind, error)
+    character(len=*), intent(in) :: name, kind
+    integer(int64), intent(in) :: ends(0:), n
+    type(error_type), allocatable, intent(out) :: error
+    integer(int64) :: p
+
+    do p = 0, size(ends, kind=int64) - 1
+      if (ends(p) < 0 .or. ends(p) >= n) then
+        call fail(error, code_index, "graph: "//name//"["//text(p)//"] is "//text(ends(p))// &
+          & ", not one of "//text(n)//" "//kind//" nodes")
+        return
+      end if
+    end do
+  end subroutine check_ends
 
   !> Every row of the edge table belongs to exactly one edge.
   pure subroutine check_permutation(base, edge_ids, n_edges, error)

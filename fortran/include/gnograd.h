@@ -64,8 +64,29 @@ int gnograd_graph_create(
     const int64_t *edge_ids,  /* [n_edges] permutation: row of the edge table; or null */
     gnograd_graph **graph);
 
+/* The same of the edges src -> dst in any order; row p of the edge table is that of edge p. With
+   self_loops, edges from a node to itself are left out, and each of the first min(n_dst, n_src) nodes
+   gets one: the edge table has the rows of the other edges, in their order, and then of these. */
+int gnograd_graph_from_edges(
+    int64_t n_dst, int64_t n_src, int64_t n_edges, int self_loops,
+    const int64_t *src,       /* [n_edges] */
+    const int64_t *dst,       /* [n_edges] */
+    gnograd_graph **graph);
+
+int64_t gnograd_graph_n_edges(const gnograd_graph *graph);
+
+/* 1 if the rows of the edge table are in the destination-major order, else 0. */
+int gnograd_graph_is_ordered(const gnograd_graph *graph);
+
 /* Free a graph; null is ignored. Arrays made with it on a tape stay what they are. */
 void gnograd_graph_free(gnograd_graph *graph);
+
+/* Copy the edges ordered by destination. */
+void gnograd_graph_by_dst(
+    const gnograd_graph *graph,
+    int64_t *offsets,   /* [n_dst+1] */
+    int32_t *indices,   /* [n_edges] source of every edge */
+    int64_t *edge);     /* [n_edges] row of the edge table; or null */
 
 /* Copy the edges ordered by source. */
 void gnograd_graph_by_src(

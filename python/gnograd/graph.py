@@ -81,8 +81,8 @@ class Graph:
     """
 
     __slots__ = (
-        "__weakref__", "_edge_ids", "_handle", "_indices", "_n_src", "_number", "_offsets",
-        "mirrors",
+        "__weakref__", "_edge_ids", "_handle", "_indices", "_number", "_offsets", "mirrors",
+        "sizes",
     )  # fmt: skip
 
     def __init__(
@@ -106,13 +106,24 @@ class Graph:
                 address(handle),
             )
         )  # fmt: skip
-        self._handle = int(handle[0])
+        self._keep(int(handle[0]), n_src, first, sources.astype(np.int32), ids)
+
+    def _keep(
+        self,
+        handle: int,
+        n_src: int,
+        offsets: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        edge_ids: NDArray[np.int64] | None,
+    ) -> None:
+        """Become a graph of the library, which ends with this object."""
+        self._handle = handle
         # not at exit: the operating system is quicker
-        weakref.finalize(self, _core.gnograd_graph_free, self._handle).atexit = False
-        self._n_src = n_src
-        self._offsets = _frozen(first)
-        self._indices = _frozen(sources.astype(np.int32))
-        self._edge_ids = None if ids is None else _frozen(ids)
+        weakref.finalize(self, _core.gnograd_graph_free, handle).atexit = False
+        self.sizes = n_src, offsets.size - 1, indices.size
+        """Numbers of sources, destinations and edges."""
+        self._offsets, self._indices = _frozen(offsets), _frozen(indices)
+        self._edge_ids = None if edge_ids is None else _frozen(edge_ids)
         self.mirrors: dict[int, Any] = {}
         """Copies on GPUs, by device; their backend keeps them here."""
         self._number = next(_numbers)
@@ -149,6 +160,18 @@ class Graph:
         >>> graph.in_degree
         array([1, 2, 0])
         """
+        return cls._from_edges(src, dst, n_src, n_dst, self_loops=False)
+
+    @classmethod
+    def _from_edges(
+        cls,
+        src: ArrayLike,
+        dst: ArrayLike,
+        n_src: int | None,
+        n_dst: int | None,
+        self_loops: bool,
+    ) -> Graph:
+        """The same; with `self_loops`, exactly one at every node, and these in the last rows."""
         source, destination = _integers("src", src), _integers("dst", dst)
         if source.size != destination.size:
             raise ValueError(f"graph: src has {source.size} entries but dst has {destination.size}")
@@ -157,14 +180,22 @@ class Graph:
         if n_dst is None:
             n_dst = 1 + max(_largest("src", source), _largest("dst", destination))
         n_src = n_dst if n_src is None else n_src
-        _check_range("src", source, n_src, "source")
-        _check_range("dst", destination, n_dst, "destination")
-        offsets = np.zeros(n_dst + 1, np.int64)
-        np.cumsum(np.bincount(destination, minlength=n_dst), out=offsets[1:])
-        if np.all(destination[1:] >= destination[:-1]):
-            return cls(offsets, source, n_src)
-        order = np.argsort(destination, kind="stable")
-        return cls(offsets, source[order], n_src, order)
+        made = np.zeros(1, np.int64)
+        check_status(
+            _core.gnograd_graph_from_edges(
+                n_dst, n_src, source.size, int(self_loops), address(source), address(destination),
+                address(made),
+            )
+        )  # fmt: skip
+        handle = int(made[0])
+        n_edges = _core.gnograd_graph_n_edges(handle)
+        offsets, indices = np.empty(n_dst + 1, np.int64), np.empty(n_edges, np.int32)
+        ordered = _core.gnograd_graph_is_ordered(handle)
+        rows = None if ordered else np.empty(n_edges, np.int64)
+        _core.gnograd_graph_by_dst(handle, address(offsets), address(indices), address(rows))
+        graph = cls.__new__(cls)
+        graph._keep(handle, n_src, offsets, indices, rows)
+        return graph
 
     @classmethod
     def radius(
@@ -233,17 +264,17 @@ class Graph:
     @property
     def n_src(self) -> int:
         """Number of sources."""
-        return self._n_src
+        return self.sizes[0]
 
     @property
     def n_dst(self) -> int:
         """Number of destinations."""
-        return self._offsets.size - 1
+        return self.sizes[1]
 
     @property
     def n_edges(self) -> int:
         """Number of edges."""
-        return self._indices.size
+        return self.sizes[2]
 
     @property
     def in_degree(self) -> NDArray[np.int64]:
@@ -294,7 +325,7 @@ class Graph:
         return f"Graph(n_src={self.n_src}, n_dst={self.n_dst}, n_edges={self.n_edges})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Graph, (self._offsets, self._indices, self._n_src, self._edge_ids)
+        return Graph, (self._offsets, self._indices, self.n_src, self._edge_ids)
 
     def __copy__(self) -> Graph:
         return self
@@ -363,13 +394,6 @@ def _largest(name: str, ends: NDArray[np.int64]) -> int:
         edge = int(np.argmax(ends))
         raise IndexError(f"graph: {name}[{edge}] is {largest}, needs less than {LARGEST}")
     return largest
-
-
-def _check_range(name: str, ends: NDArray[np.int64], n: int, kind: str) -> None:
-    """Compare ends of edges with a number of nodes."""
-    bad = np.flatnonzero((ends < 0) | (ends >= n))
-    if bad.size:
-        raise IndexError(f"graph: {name}[{bad[0]}] is {ends[bad[0]]}, not one of {n} {kind} nodes")
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

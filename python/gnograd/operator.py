@@ -12,13 +12,16 @@ are declared with (`gnograd.static`)::
     vjp       arguments, cotangents, inputs, saved, gradients
     jvp       arguments, inputs, tangents, output tangents
     hvp       arguments, cotangents, inputs, tangents, gradient tangents
+
+The checks of a call on a CPU hold for all calls with the same static arguments, dtypes and shapes,
+so what they have found out is kept for these (`gnograd.recent`).
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeAlias, cast
 
@@ -28,6 +31,7 @@ from gnograd import shapes
 from gnograd.backends import backend_of, cpu, memory
 from gnograd.declaration import Declaration, Signature
 from gnograd.graph import Graph
+from gnograd.recent import Recent, key_of
 from gnograd.shapes import Shape
 from gnograd.static import Limits, converter
 
@@ -36,6 +40,8 @@ __all__ = ["Array", "Function", "Operator", "function", "known_sizes", "operator
 Array: TypeAlias = Any
 """A NumPy array, or any array on a GPU that has ``__cuda_array_interface__``."""
 P = ParamSpec("P")
+_KINDS_OF_CALLS = 64
+"""For so many, at least, an operator knows the checks to hold."""
 
 
 def operator(
@@ -146,6 +152,9 @@ class Function(Generic[P]):
         self._rules = [
             (name, default, self._converters.get(name)) for name, default in self.static.items()
         ]
+        self._absent = (None,) * len(self.inputs)
+        self._names = frozenset(self.inputs)
+        self._known = Recent(_KINDS_OF_CALLS)
 
     def __repr__(self) -> str:
         return f"<gnograd operator {self.name}>"
@@ -178,19 +187,30 @@ class Function(Generic[P]):
         **static
             Static arguments.
         """
-        ordered, static = self.ordered(inputs, static)
-        call = self._call(ordered, static)
-        signature = call.signature
-        own = {n: s for n, s in signature.saved.items() if n not in signature.outputs}
-        kept = {n: s for n, s in own.items() if return_saved and s != "None"}
-        wanted = {**signature.outputs, **kept}
-        arrays = dict(zip(wanted, call.memory(wanted, out), strict=True))
-        outputs = tuple(arrays[name] for name in signature.outputs)
-        call.run("forward", call.inputs, outputs, [arrays.get(name) for name in own])
+        ordered, given = self.ordered(inputs, static)
+        key, addresses = self._key("forward", bool(return_saved), ordered, given, out)
+        known = self._known.get(key)
+        results: Sequence[Array]
+        if known is not None:
+            results, saved = cpu.run_prepared(known, given.get("graph"), addresses), known.saved
+        else:
+            call = self._call(ordered, given)
+            results, saved = call.results(return_saved, out), call.places_of_saved
+            call.run("forward", call.inputs, results)
+            if key is not None:
+                self._known.put(key, call.prepared("forward", 0, results))
+        outputs = tuple(results[: self.n_outputs])
         result = outputs if len(outputs) > 1 else outputs[0]
-        if return_saved:
-            return result, tuple(arrays.get(name) for name in signature.saved)
-        return result
+        return (result, tuple(results[k] for k in saved)) if return_saved else result
+
+    def prepare(self, inputs: tuple[Array, ...], static: Mapping[str, Any]) -> cpu.Prepared | None:
+        """A call of `forward` with ``return_saved=True``, not made; errors are those of the call.
+
+        For adapters whose arrays lie on the CPU. None where each call needs checks of its own.
+        """
+        ordered, given = self.ordered(inputs, static)
+        call = self._call(ordered, given)
+        return call.prepared("forward", 0, call.results(True, None))
 
     def signature(self, **static: Any) -> Signature:
         """Shapes and kernel arguments under these static arguments."""
@@ -316,15 +336,19 @@ class Function(Generic[P]):
 
     def ordered(
         self, inputs: tuple[Array, ...], arguments: Mapping[str, Any]
-    ) -> tuple[tuple[Array, ...], dict[str, Any]]:
+    ) -> tuple[tuple[Array, ...], Mapping[str, Any]]:
         """All inputs in order, those by name behind those by position; and the other arguments."""
-        for name in self.inputs[: len(inputs)]:
-            if name in arguments:
-                raise TypeError(f"{self.name}: {name} is given twice")
+        by_position = self._names.isdisjoint(arguments)
+        if not by_position:
+            for name in self.inputs[: len(inputs)]:
+                if name in arguments:
+                    raise TypeError(f"{self.name}: {name} is given twice")
         if len(inputs) > len(self.inputs):
             raise TypeError(
                 f"{self.name}: {len(inputs)} arrays were given for {', '.join(self.inputs)}"
             )
+        if by_position:
+            return inputs + self._absent[len(inputs) :], arguments
         named = tuple(arguments.get(name) for name in self.inputs[len(inputs) :])
         rest = {name: value for name, value in arguments.items() if name not in self.inputs}
         return inputs + named, rest
@@ -333,6 +357,28 @@ class Function(Generic[P]):
         values = self.complete(static)
         signature = self.declaration.signature(values)
         return _Call(self.name, signature, inputs, values, self.codes(values))
+
+    def _key(
+        self,
+        face: str,
+        choice: Hashable,
+        given: tuple[Array, ...],
+        static: Mapping[str, Any],
+        out: Sequence[Array] | None = None,
+    ) -> tuple[Hashable, tuple[int, ...]]:
+        """What a call has in common with others, whose checks hold for it, and its addresses.
+
+        None where there may be more to check: memory for results, arrays that kernels do not take
+        as they are, static arguments that are no plain numbers and names.
+        """
+        if out is not None or choice is _STRANGE:
+            return None, ()
+        found = cpu.layouts(given)
+        of_static = key_of(static)
+        if found is None or of_static is None:
+            return None, ()
+        layouts, addresses = found
+        return (face, choice, of_static, layouts), addresses
 
 
 class Operator(Function[P]):
@@ -372,12 +418,21 @@ class Operator(Function[P]):
         tuple of array
             One entry an input, None where it was absent or not asked for.
         """
+        given = *self._cotangents(cotangent), *self._padded(inputs), *_items(saved)
+        choice = _choice(wrt, saved is None)
+        key, addresses = self._key("vjp", choice, given, static, out)
+        known = self._known.get(key)
+        if known is not None:
+            return tuple(cpu.run_prepared(known, static.get("graph"), addresses))
         call = self._call(inputs, static)
         cotangents = call.cotangents(cotangent)
         kept = call.saved(saved)
         gradients = call.gradients(self._wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
-            call.run("vjp", cotangents, call.inputs, kept, gradients)
+            arrays = *cotangents, *call.inputs, *kept
+            call.run("vjp", arrays, gradients)
+            if key is not None:
+                self._known.put(key, call.prepared("vjp", len(arrays) - len(given), gradients))
         return gradients
 
     def jvp(
@@ -400,10 +455,19 @@ class Operator(Function[P]):
         **static
             Static arguments.
         """
-        call = self._call(inputs, static)
-        directions = call.tangents(tangents)
-        outputs = call.memory(call.signature.outputs, out)
-        call.run("jvp", call.inputs, directions, outputs)
+        given = *self._padded(inputs), *self._padded(tangents)
+        key, addresses = self._key("jvp", None, given, static, out)
+        known = self._known.get(key)
+        outputs: tuple[Array, ...]
+        if known is not None:
+            outputs = tuple(cpu.run_prepared(known, static.get("graph"), addresses))
+        else:
+            call = self._call(inputs, static)
+            directions = call.tangents(tangents)
+            outputs = call.memory(call.signature.outputs, out)
+            call.run("jvp", (*call.inputs, *directions), outputs)
+            if key is not None:
+                self._known.put(key, call.prepared("jvp", 0, outputs))
         return outputs if len(outputs) > 1 else outputs[0]
 
     def hvp(
@@ -437,13 +501,47 @@ class Operator(Function[P]):
         tuple of array
             One entry an input, None where it was absent or not asked for.
         """
+        given = *self._cotangents(cotangent), *self._padded(inputs), *self._padded(tangents)
+        key, addresses = self._key("hvp", _choice(wrt), given, static, out)
+        known = self._known.get(key)
+        if known is not None:
+            return tuple(cpu.run_prepared(known, static.get("graph"), addresses))
         call = self._call(inputs, static)
         cotangents = call.cotangents(cotangent)
         directions = call.tangents(tangents)
         gradients = call.gradients(self._wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
-            call.run("hvp", cotangents, call.inputs, directions, gradients)
+            call.run("hvp", (*cotangents, *call.inputs, *directions), gradients)
+            if key is not None:
+                self._known.put(key, call.prepared("hvp", 0, gradients))
         return gradients
+
+    def prepare_vjp(
+        self,
+        cotangent: Sequence[Array],
+        inputs: tuple[Array, ...],
+        wrt: Collection[str],
+        saved: Sequence[Array],
+        static: Mapping[str, Any],
+    ) -> cpu.Prepared | None:
+        """The same of `vjp`; what is saved is what a call of `prepare` saves."""
+        call = self._call(inputs, static)
+        call.cotangents(cotangent)
+        call.saved(saved)
+        return call.prepared("vjp", 0, call.gradients(self._wanted(wrt)))
+
+    def _cotangents(self, cotangent: Array) -> tuple[Any, ...]:
+        """Cotangents of all outputs, as far as they come so."""
+        if self.n_outputs == 1 and type(cotangent) not in _SEQUENCES:
+            return (cotangent,)
+        items = _items(cotangent)
+        return items if len(items) == self.n_outputs else (_STRANGE,)
+
+    def _padded(self, arrays: Sequence[Array]) -> tuple[Any, ...]:
+        """One entry an input, as far as they come so."""
+        if type(arrays) not in _SEQUENCES:
+            return (_STRANGE,)
+        return (*arrays, *self._absent[len(arrays) :])
 
     def _wanted(self, wrt: Collection[str] | None) -> Collection[str]:
         if wrt is None:
@@ -457,6 +555,28 @@ class Operator(Function[P]):
                     f"{self.name}: wrt names {name!r}, which is none of {', '.join(self.inputs)}"
                 )
         return names
+
+
+_SEQUENCES = (tuple, list)
+_STRANGE = object()
+"""Stands for what is not in the form that most calls have it in; no kernel takes it."""
+
+
+def _items(arrays: Sequence[Array] | None) -> tuple[Any, ...]:
+    """A sequence of arrays."""
+    if arrays is None:
+        return ()
+    return tuple(arrays) if type(arrays) in _SEQUENCES else (_STRANGE,)
+
+
+def _choice(wrt: Collection[str] | None, *more: bool) -> Hashable:
+    """Names of inputs, and what else a call is known by."""
+    kind = type(wrt)
+    if wrt is None or kind is str:
+        return (wrt, *more)
+    if kind not in (tuple, list, set, frozenset) or not all(type(name) is str for name in wrt):
+        return _STRANGE
+    return (frozenset(wrt), *more)
 
 
 def spread(mask: Sequence[bool], values: Iterable[Any]) -> list[Any]:
@@ -570,20 +690,61 @@ class _Call:
             shapes.shape_of(spec, self._sizes), shapes.dtype_of(spec, self._dtype), self._like
         )
 
-    def run(self, face: str, *groups: Collection[Array]) -> None:
-        """Call the kernel."""
-        assert self._backend is not None
-        arguments = [
+    def results(self, return_saved: bool, out: Sequence[Array] | None) -> tuple[Array, ...]:
+        """Memory for the outputs, and for what else is saved: if it is wanted, and needed."""
+        own = {
+            name: spec if return_saved else "None"
+            for name, spec in self.signature.saved.items()
+            if name not in self.signature.outputs
+        }
+        kept = {name: spec for name, spec in own.items() if spec != "None"}
+        wanted = {**self.signature.outputs, **kept}
+        arrays = dict(zip(wanted, self.memory(wanted, out), strict=True))
+        return tuple(arrays.get(name) for name in (*self.signature.outputs, *own))
+
+    @property
+    def places_of_saved(self) -> tuple[int, ...]:
+        """Where among `results` what is saved is."""
+        own = [name for name in self.signature.saved if name not in self.signature.outputs]
+        names = [*self.signature.outputs, *own]
+        return tuple(map(names.index, self.signature.saved))
+
+    @functools.cached_property
+    def _arguments(self) -> list[Any]:
+        """What the kernels take before the arrays."""
+        return [
             self._static[word] if word in self._static else shapes.number(word, self._sizes)
             for word in self.signature.arguments.split()
         ]
+
+    def run(self, face: str, given: Sequence[Array], results: Sequence[Array]) -> None:
+        """Call the kernel."""
+        assert self._backend is not None
+        arguments = self._arguments
         found = self._backend.faults(self.name, arguments, len(self.signature.faults))
         for item, (error, message) in zip(found, self.signature.faults, strict=False):
             if item >= 0:
                 raise error(f"{self.name}: {message.format(item)}")
-        for group in groups:
-            arguments += group
-        self._backend.run(self.name, face, self._dtype, arguments)
+        self._backend.run(self.name, face, self._dtype, [*arguments, *given, *results])
+
+    def prepared(self, face: str, n_absent: int, results: Sequence[Array]) -> cpu.Prepared | None:
+        """The same for later calls of this kind; None where they need checks of their own.
+
+        Parameters
+        ----------
+        face : str
+        n_absent : int
+            How many arrays before the results callers do not give.
+        results : sequence of array
+            Examples of the results.
+        """
+        # graphs of the same sizes take turns in the first place; signs are looked for in each call
+        more_graphs = any(isinstance(argument, Graph) for argument in self._arguments[1:])
+        if self._backend is not cpu or more_graphs or self.signature.not_negative:
+            return None
+        saved = self.places_of_saved if face == "forward" else ()
+        function = self.name, face, self._dtype
+        return cpu.prepare(function, self._arguments, n_absent, results, saved)
 
     def _arrays(
         self, label: str, arrays: Sequence[Array], specs: Mapping[str, str], absent: bool = False

@@ -3,7 +3,8 @@
 
 Sizes and pointers travel as 64-bit integers by value (a null pointer is 0), so that optional
 arrays need no second function, and the same call works for host and device pointers. Every
-call releases the GIL. Arrays are checked in `gnograd.backends`, not here.
+call releases the GIL. Arrays are checked in `gnograd.backends`, not here; where they lie is found
+by the functions of arrays.h, which become part of the module as they are.
 
 usage: signatures.py HEADER OUTPUT MODULE
 """
@@ -21,6 +22,15 @@ SCALARS = {
     "double": "real*8",
 }
 DECLARATION = re.compile(r"^(int|int64_t|void)\s+(\w+)\s*\(([^()]*)\)\s*;", re.MULTILINE)
+
+OWN = """usercode '''
+#include "arrays.h"
+'''
+pymethoddef '''
+{"address", address, METH_O, "Where an array begins; 0 for None."},
+{"layouts", layouts, METH_O, "Types and shapes of arrays, as bytes, and their addresses."},
+'''
+"""
 
 
 def declarations(header: str) -> list[tuple[str, str, list[tuple[str, str]]]]:
@@ -60,7 +70,7 @@ def main() -> None:
     header, output, module = sys.argv[1:]
     blocks = [signature(*function) for function in declarations(Path(header).read_text())]
     Path(output).write_text(
-        f"python module {module}\ninterface\n"
+        f"python module {module}\n{OWN}interface\n"
         + "\n".join(blocks)
         + f"\nend interface\nend python module {module}\n"
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,33 @@ _EXCEPTIONS: dict[int, type[Exception]] = {
 }
 
 
+class Prepared(NamedTuple):
+    """A call of a kernel but for its graph and where its arrays lie."""
+
+    function: str
+    """Its name in `gnograd._core`."""
+    on_graph: bool
+    """Whether a graph comes before all else."""
+    head: tuple[Any, ...]
+    """Sizes, codes and numbers, in the order of the C interface."""
+    absent: tuple[int, ...]
+    """Null pointers for arrays behind those that the caller gives."""
+    results: tuple[tuple[tuple[int, ...], np.dtype[Any]] | None, ...]
+    """Shapes and types of the results, None for those that are not wanted."""
+    saved: tuple[int, ...]
+    """Which of the results are saved for the vjp, in its order."""
+    kept: tuple[Any, ...]
+    """Arrays whose addresses are in `head`."""
+
+
 def address(array: Any) -> int:
     """Where a NumPy array begins; 0 for None."""
-    return 0 if array is None else int(array.__array_interface__["data"][0])
+    return _core.address(array)
+
+
+layouts = _core.layouts
+"""Types and shapes of a tuple of arrays as bytes, and their addresses; None if kernels cannot take
+all of them as they are."""
 
 
 def check_status(status: int, more: Mapping[int, type[Exception]] = MappingProxyType({})) -> None:
@@ -99,6 +123,63 @@ def run(
     """Call one kernel: graphs go as handles, arrays as addresses, None as a null pointer."""
     function = getattr(_core, f"gnograd_{operator}_{face}_{SUFFIXES[dtype]}")
     check_status(function(*map(_pass, arguments)))
+
+
+def run_prepared(
+    call: Prepared, graph: Any, addresses: tuple[int, ...]
+) -> list[NDArray[Any] | None]:
+    """Make a call whose arguments are known to be right, in new memory for the results.
+
+    Parameters
+    ----------
+    call : Prepared
+    graph : Graph or None
+        Of the sizes that the call was prepared for.
+    addresses : tuple of int
+        Of all arrays but the results.
+    """
+    results = [None if like is None else np.empty(*like) for like in call.results]
+    head = (graph.handle, *call.head) if call.on_graph else call.head
+    # by name: the function is looked for where the first call has found it
+    status = getattr(_core, call.function)(
+        *head, *addresses, *call.absent, *map(_core.address, results)
+    )
+    if status:
+        check_status(status)
+    return results
+
+
+def prepare(
+    function: tuple[str, str, str],
+    arguments: Sequence[Any],
+    n_absent: int,
+    results: Sequence[NDArray[Any] | None],
+    saved: tuple[int, ...],
+) -> Prepared:
+    """What `run_prepared` needs for calls like one that `run` has made.
+
+    Parameters
+    ----------
+    function : (operator, face, dtype)
+    arguments : sequence
+        What was passed before the arrays.
+    n_absent : int
+        How many null pointers come between the arrays that callers give and the results.
+    results : sequence of array
+    saved : tuple of int
+    """
+    operator, face, dtype = function
+    on_graph = bool(arguments) and hasattr(arguments[0], "handle")
+    head = arguments[1:] if on_graph else arguments
+    return Prepared(
+        function=f"gnograd_{operator}_{face}_{SUFFIXES[dtype]}",
+        on_graph=on_graph,
+        head=tuple(map(_pass, head)),
+        absent=(0,) * n_absent,
+        results=tuple(None if x is None else (x.shape, x.dtype) for x in results),
+        saved=saved,
+        kept=tuple(argument for argument in head if isinstance(argument, np.ndarray)),
+    )
 
 
 def _pass(argument: Any) -> Any:

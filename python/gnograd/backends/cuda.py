@@ -35,7 +35,6 @@ from gnograd.backends.cuda_arrays import (
     use_on,
 )
 from gnograd.backends.cuda_library import library
-from gnograd.graph import Graph
 from gnograd.shapes import Shape
 
 __all__ = [
@@ -220,7 +219,7 @@ def _common_device(operator: str, arrays: Sequence[Any]) -> int:
 def _pass(argument: Any, device: int) -> Any:
     if argument is None:
         return None
-    if isinstance(argument, Graph):
+    if hasattr(argument, "mirrors"):  # a graph
         return byref(_mirror(argument, device).structure)
     if hasattr(argument, "__cuda_array_interface__"):
         return address(argument)
@@ -270,12 +269,12 @@ class _Mirror(NamedTuple):
     """The memory behind it"""
 
 
-def _mirror(graph: Graph, device: int) -> _Mirror:
+def _mirror(graph: Any, device: int) -> _Mirror:
     """The copy of a graph on a device, made when it is first needed there.
 
     No stream takes part in that, so that it does not end what is being captured into a CUDA graph.
     """
-    mirror = graph.mirrors.get(device)
+    mirror: _Mirror | None = graph.mirrors.get(device)
     if mirror is None:
         by_src = graph.transpose
         ids = graph.edge_ids

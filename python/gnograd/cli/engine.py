@@ -14,16 +14,12 @@ import numpy.typing as npt
 
 import gnograd.autodiff as ad
 from gnograd.cli.config import Device
-from gnograd.cli.errors import JobError
+from gnograd.cli.errors import DeviceError
 
 Array = npt.NDArray[Any]
 
 Variable: TypeAlias = Any
 """An array of an engine: `gnograd.autodiff.Array` or a tensor."""
-
-
-class DeviceError(JobError):
-    """A device that is not there; the message says what to do."""
 
 
 class Optimiser(Protocol):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import gnograd.torch
 from gnograd.backends import has_cuda
-from gnograd.cli.engine import DeviceError
+from gnograd.cli.errors import DeviceError
 
 Array = npt.NDArray[Any]
 

@@ -20,8 +20,9 @@ finds them as they were computed with.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -34,6 +35,7 @@ from gnograd.backends.cpu import dtype_name
 from gnograd.fronts import present
 from gnograd.graph import Graph, graph_by_number
 from gnograd.operator import Function, Operator, spread
+from gnograd.torch.eager import eager, eager_function
 
 __all__ = ["as_arrays", "not_compiled", "torch_operator"]
 
@@ -78,20 +80,46 @@ def torch_operator(op: Function[Any]) -> Callable[..., Any]:
         there inputs of half precision make all inputs those of the region where there are kernels
         for them, else float32; float64 stays.
     """
-    apply = _functions(_Faces(op)) if isinstance(op, Operator) else _Face(op).apply
+    apply, directly = _ways(op)
     names = (*op.inputs, *op.arrays)
 
     def function(*inputs: Any, **arguments: Any) -> Any:
+        if not torch.compiler.is_compiling():
+            outputs = directly(inputs, arguments)
+            if outputs is not None:
+                return outputs if len(outputs) > 1 else outputs[0]
         # static is kept until the call is over: a graph made of edges is known by its number alone
         operands, static = op.arrange(inputs, arguments)
         for name, x in zip(names, operands, strict=True):
             if x is not None and not isinstance(x, Tensor):
                 raise TypeError(f"{op.name}: {name} is of type {type(x).__name__}, needs a tensor")
-        outputs = apply(_autocast(op, operands, static), _by_number(static))
+        outputs = apply(_autocast(op, operands, static), _by_number(static.values()))
         return outputs if len(outputs) > 1 else outputs[0]
 
     present(function, op, "gnograd.torch", "Tensor")
     return function
+
+
+def _ways(op: Function[Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """How an operator is called: through the dispatcher, and past it where that will do."""
+    if not isinstance(op, Operator):
+        return _Face(op).apply, eager_function(op)
+    faces = _Faces(op)
+    apply, vjp = _functions(faces)
+
+    def vjp_of_inputs(
+        kept: list[Tensor],
+        wrt: Sequence[bool],
+        static: dict[str, Any],
+        cotangents: Tensors,
+        inputs: Tensors,
+    ) -> list[Tensor | None]:
+        ordered = [static[name] for name in faces.plain]
+        no_arrays = [None] * len(op.arrays)
+        gradients = vjp(kept, list(wrt), _by_number(ordered), *cotangents, *inputs, *no_arrays)
+        return spread(wrt, gradients)
+
+    return apply, eager(op, vjp_of_inputs)
 
 
 class _Face:
@@ -332,8 +360,8 @@ class _Faces(_Face):
         )
 
 
-def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tensor, ...]]:
-    """The same two rules for eager mode, with forward mode and vmap: how forward is applied."""
+def _functions(faces: _Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable[..., Any]]:
+    """The same two rules for eager mode, with forward mode and vmap: forward and vjp."""
     n, n_operands, n_outputs = faces.n, faces.n_operands, faces.n_outputs
     no_gradients = [None] * len(faces.op.arrays)
 
@@ -436,12 +464,21 @@ def _functions(faces: _Faces) -> Callable[[Sequence[Any], list[Any]], tuple[Tens
             outputs = Forward.apply(static, *operands)
         return tuple(outputs[:n_outputs])
 
-    return apply
+    return apply, Vjp.apply
 
 
 def not_compiled(function: AnyFunction) -> AnyFunction:
     """Have `torch.compile` break its graph at a function that looks at the numbers in tensors."""
-    return cast(AnyFunction, torch.compiler.disable(function))
+    # torch.compiler.disable would import the compiler, which takes longer than all of gnograd
+    disabled = torch._disable_dynamo(function)  # type: ignore[attr-defined]
+
+    @functools.wraps(function)
+    def call(*inputs: Any, **arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return disabled(*inputs, **arguments)
+        return function(*inputs, **arguments)
+
+    return cast(AnyFunction, call)
 
 
 @contextlib.contextmanager
@@ -492,7 +529,8 @@ def _has_kernel(operator: str, device: str, dtype: torch.dtype) -> bool:
     return f"{operator}_forward_{SUFFIXES.get(name)}" in library().faces
 
 
-torch.compiler.assume_constant_result(_has_kernel)
+# as torch.compiler.assume_constant_result does, which imports the compiler
+_has_kernel._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _single(value: Any) -> Any:
@@ -507,9 +545,9 @@ def _schema_type(parameter: inspect.Parameter) -> str:
     return _SCHEMA_TYPES[str(parameter.annotation)]
 
 
-def _by_number(static: dict[str, Any]) -> list[Any]:
+def _by_number(static: Iterable[Any]) -> list[Any]:
     """Static arguments as custom operators take them."""
-    return [value.number if isinstance(value, Graph) else value for value in static.values()]
+    return [value.number if isinstance(value, Graph) else value for value in static]
 
 
 def _present(tensor: Callable[..., Tensor], arrays: Sequence[Any]) -> list[Tensor]:

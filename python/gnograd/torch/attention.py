@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
 from gnograd.nsa import compressed_offsets
@@ -303,6 +302,9 @@ def ball_tree_order(positions: Tensor) -> Tensor:
         raise ValueError("ball_tree_order: positions has values that are not finite")
     if len(points) == 0:
         return torch.empty(0, dtype=torch.int64, device=positions.device)
+    # takes longer to import than gnograd
+    from scipy.spatial import cKDTree
+
     order = cKDTree(points, leafsize=1, balanced_tree=True).indices
     return torch.from_numpy(order.astype(np.int64)).to(positions.device)
 

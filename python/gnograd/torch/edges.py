@@ -28,7 +28,9 @@ one: ``edge_index (2, n_edges)``, or a sparse matrix with a row for every destin
 
 
 @not_compiled
-def graph_from_edge_index(edge_index: Tensor, n_src: int, n_dst: int) -> Graph:
+def graph_from_edge_index(
+    edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool = False
+) -> Graph:
     """Graph of PyG's ``edge_index``, whose rows are sources and destinations.
 
     Parameters
@@ -36,6 +38,8 @@ def graph_from_edge_index(edge_index: Tensor, n_src: int, n_dst: int) -> Graph:
     edge_index : Tensor of int64 or int32, (2, n_edges)
     n_src, n_dst : int
         Numbers of nodes.
+    self_loops : bool
+        Have exactly one a node, as `with_self_loops`.
 
     Raises
     ------
@@ -53,7 +57,7 @@ def graph_from_edge_index(edge_index: Tensor, n_src: int, n_dst: int) -> Graph:
             "needs (2, n_edges)"
         )
     src, dst = edge_index.cpu().numpy()
-    return Graph.from_edges(src, dst, n_src, n_dst)
+    return Graph._from_edges(src, dst, n_src, n_dst, self_loops)
 
 
 @not_compiled
@@ -89,24 +93,19 @@ def with_self_loops(
             f"needs one row for each of the {graph.n_edges} edges"
         )
     src, dst = graph.src, graph.dst
-    keep = src != dst
-    loops = np.arange(min(graph.n_src, graph.n_dst), dtype=np.int32)
-    looped = Graph.from_edges(
-        np.concatenate([src[keep], loops]),
-        np.concatenate([dst[keep], loops]),
-        graph.n_src,
-        graph.n_dst,
-    )
+    looped = Graph._from_edges(src, dst, graph.n_src, graph.n_dst, self_loops=True)
     if edge_attr is None:
         return looped, None
+    keep = src != dst
+    n_loops = min(graph.n_src, graph.n_dst)
     kept = edge_attr[torch.from_numpy(keep).to(edge_attr.device)]
     if isinstance(fill_value, str):
         aggregation = {"add": "sum"}.get(fill_value, fill_value)
         others = Graph.from_edges(src[keep], dst[keep], graph.n_src, graph.n_dst)
         fill = functional.agg_simple(None, kept, graph=others, aggregation=aggregation)
-        fill = fill[: loops.size]
+        fill = fill[:n_loops]
     else:
-        fill = kept.new_zeros(loops.size, kept.shape[1]) + fill_value
+        fill = kept.new_zeros(n_loops, kept.shape[1]) + fill_value
     return looped, torch.cat([kept, fill])
 
 

@@ -13,7 +13,13 @@ from torch import Tensor, nn
 
 from gnograd.graph import Graph
 from gnograd.torch import functional
-from gnograd.torch.edges import Edges, ends_of, entries_of, graph_of, with_self_loops
+from gnograd.torch.edges import (
+    Edges,
+    ends_of,
+    entries_of,
+    graph_from_edge_index,
+    with_self_loops,
+)
 
 __all__ = ["GATConv", "GATv2Conv", "TransformerConv"]
 
@@ -47,6 +53,7 @@ class _Attention(nn.Module):
         edge_dim: int | None,
     ) -> None:
         super().__init__()
+        self.add_self_loops = False
         self.in_channels, self.out_channels = in_channels, out_channels
         self.heads, self.concat, self.dropout, self.edge_dim = heads, concat, dropout, edge_dim
         self.lin_edge = (
@@ -87,9 +94,13 @@ class _Attention(nn.Module):
             edge_index, values = entries_of(edge_index, n_src, n_dst)
             if edge_attr is None and values.dim() > 1:
                 edge_attr = values
-        if not isinstance(edge_index, Graph):
+        if isinstance(edge_index, Graph):
+            graph = edge_index
+        else:
             given = edge_index
-        graph = graph_of(edge_index, n_src, n_dst)
+            # features of loops are made from those of other edges, which need a graph of their own
+            self_loops = self.add_self_loops and edge_attr is None
+            graph = graph_from_edge_index(edge_index, n_src, n_dst, self_loops)
         if (edge_attr is None) != (self.lin_edge is None):
             raise ValueError(f"{name}: edge_attr goes with edge_dim: give both or none")
         if edge_attr is not None and edge_attr.dim() == 1:
@@ -154,6 +165,8 @@ class _SelfLoopAttention(_Attention):
         given = super().take(x, edge_index, edge_attr, size)
         if not self.add_self_loops:
             return given
+        if given.edge_index is not None and given.edge_attr is None:
+            return given._replace(edge_index=None)  # the graph has them
         graph, edge_attr = with_self_loops(given.graph, given.edge_attr, self.fill_value)
         return given._replace(graph=graph, edge_attr=edge_attr, edge_index=None)
 

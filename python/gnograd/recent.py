@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Calls like earlier ones: what of a call depends on static arguments, types and shapes alone.
+
+A call is checked argument by argument once (`gnograd.operator`). What that has found out serves all
+later calls with the same static arguments, types and shapes, for which nothing is left but memory
+for the results and the addresses of arrays. A graph counts by its sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from gnograd.graph import Graph
+
+__all__ = ["Recent", "key_of"]
+
+
+class Recent:
+    """What was kept by some keys, of which those are forgotten that were not used for long.
+
+    Parameters
+    ----------
+    size : int
+        There are at most twice as many entries. Threads may share them: the worst that can happen
+        is that something is forgotten too early.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._now: dict[Hashable, Any] = {}
+        self._before: dict[Hashable, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._now) + len(self._before)
+
+    def get(self, key: Hashable) -> Any:
+        """What was kept, None if there is nothing."""
+        found = self._now.get(key)
+        if found is None:
+            found = self._before.get(key)
+            if found is not None:
+                self.put(key, found)
+        return found
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Keep something."""
+        now = self._now
+        if len(now) >= self._size:
+            self._before, self._now = now, {}
+            now = self._now
+        now[key] = value
+
+
+def key_of(static: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Static arguments as a key that no others have; None where they have to be looked at.
+
+    >>> key_of({"window": 3}) == key_of({"window": 3.0})
+    False
+    >>> key_of({"window": object()}) is None
+    True
+    """
+    key: list[Any] = []
+    for name, value in static.items():
+        kind = type(value)
+        if kind is Graph:
+            key += name, value.sizes
+        elif kind in _PLAIN and (kind is not float or value):  # 0.0 == -0.0
+            key += name, kind, value
+        elif kind in _SEQUENCES and all(type(entry) is int for entry in value):
+            key += name, kind, tuple(value)
+        else:
+            return None
+    return tuple(key)
+
+
+_PLAIN = frozenset({int, float, bool, str, type(None)})
+_SEQUENCES = frozenset({list, tuple})

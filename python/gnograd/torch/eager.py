@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""Operators on CPU tensors in eager mode, past PyTorch's dispatcher.
+
+The dispatcher makes custom operators work under `torch.compile`, `torch.func`, `torch.autocast` and
+whatever else wants to see them, and costs more than many a kernel. Where none of these is at work,
+kernels are called with the addresses of the tensors; a call like an earlier one, with the same
+static arguments, types and shapes, needs no more checks. Values and derivatives are those of the
+custom operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.nn import Parameter
+
+from gnograd.backends import cpu
+from gnograd.graph import Graph
+from gnograd.operator import Function, Operator
+from gnograd.recent import Recent, key_of
+
+__all__ = ["eager", "eager_function"]
+
+Tensors: TypeAlias = Sequence[Tensor | None]
+_KINDS_OF_CALLS = 64
+_PLAIN = frozenset({Tensor, Parameter})
+
+
+class _Kind:
+    """Calls with the same static arguments, and inputs of the same types and shapes."""
+
+    def __init__(self, forward: cpu.Prepared, static: dict[str, Any]) -> None:
+        self.forward = forward
+        self.static = static
+        """Static arguments, complete, but those that are arrays, and the graph."""
+        self.vjp: dict[tuple[bool, ...], tuple[tuple[Any, ...], cpu.Prepared | None]] = {}
+        """With the types and shapes of its tensors, by the gradients wanted and the cotangents
+        that are there."""
+
+    def with_graph(self, graph: Graph | None) -> dict[str, Any]:
+        """Static arguments of a call."""
+        return self.static if graph is None else {**self.static, "graph": graph}
+
+
+_Seen: TypeAlias = "tuple[tuple[Any, ...], tuple[int, ...], bool, list[Tensor]]"
+"""Types and shapes, addresses, whether one wants a gradient, and what lies at some addresses."""
+
+
+def eager_function(op: Function[Any]) -> Callable[..., tuple[Any, ...] | None]:
+    """How a function without derivatives is called in eager mode.
+
+    Returns
+    -------
+    callable
+        Takes inputs and static arguments by name; None where custom operators have to be called.
+    """
+    return _forward_of(op, None)
+
+
+def eager(
+    op: Operator[Any], vjp: Callable[..., Sequence[Tensor | None]]
+) -> Callable[..., tuple[Any, ...] | None]:
+    """The same for an operator.
+
+    Parameters
+    ----------
+    op : Operator
+    vjp : callable
+        A differentiable vjp, which is called where derivatives of it may be wanted. It takes what
+        is saved, which inputs want gradients, static arguments by name, cotangents and inputs, and
+        gives a gradient for each of those.
+    """
+    n, n_outputs = len(op.inputs), op.n_outputs
+
+    class Eager(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, call: Any, *inputs: Any) -> Any:
+            kind, graph, addresses = call
+            ctx.kind, ctx.graph = kind, graph
+            results = _run(kind.forward, graph, addresses)
+            ctx.set_materialize_grads(False)
+            ctx.save_for_backward(*inputs, *[results[k] for k in kind.forward.saved])
+            outputs = results[:n_outputs]
+            return tuple(outputs) if n_outputs > 1 else outputs[0]
+
+        @staticmethod
+        def backward(ctx: Any, *cotangents: Any) -> Any:
+            wrt = ctx.needs_input_grad[1:]
+            if not any(wrt) or all(c is None for c in cotangents):
+                return (None,) * (1 + n)
+            arrays = *cotangents, *ctx.saved_tensors
+            # derivatives of the gradients are those of the custom operators
+            if _is_plain() and not torch.is_grad_enabled():
+                seen = _see(arrays)
+                if seen is not None:
+                    layout, addresses, _, _copies = seen
+                    known = _known_vjp(op, ctx.kind, ctx.graph, wrt, arrays, layout)
+                    if known is not None:
+                        return None, *_run(known, ctx.graph, addresses)
+            kept = [x for x in arrays[n_outputs + n :] if x is not None]
+            inputs = arrays[n_outputs : n_outputs + n]
+            return None, *vjp(kept, wrt, ctx.kind.with_graph(ctx.graph), cotangents, inputs)
+
+    # results tell where they come from: grad_fn=<mha_gatBackward>
+    named: type[torch.autograd.Function] = type(op.name, (Eager,), {})
+    return _forward_of(op, named.apply)
+
+
+def _forward_of(
+    op: Function[Any], apply: Callable[..., Any] | None
+) -> Callable[..., tuple[Any, ...] | None]:
+    """Forward, by the autograd function's `apply` where a gradient may be wanted."""
+    known = Recent(_KINDS_OF_CALLS)
+    n, n_outputs = len(op.inputs), op.n_outputs
+    absent = (None,) * n
+
+    def forward(inputs: tuple[Any, ...], static: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        if len(inputs) > n or not _is_plain():
+            return None
+        inputs += absent[len(inputs) :]
+        of_static, seen = key_of(static), _see(inputs)
+        if of_static is None or seen is None:
+            return None
+        layout, addresses, wants_gradient, _copies = seen
+        key = of_static, layout
+        kind = known.get(key)
+        if kind is None:
+            kind = _kind(op, inputs, static)
+            if kind is None:
+                return None
+            known.put(key, kind)
+        graph = static.get("graph")
+        if wants_gradient and apply is not None and torch.is_grad_enabled():
+            outputs = apply((kind, graph, addresses), *inputs)
+            return outputs if n_outputs > 1 else (outputs,)
+        return tuple(_run(kind.forward, graph, addresses)[:n_outputs])
+
+    return forward
+
+
+def _is_plain() -> bool:
+    """Whether nothing is at work that has to see custom operators."""
+    return (
+        forward_ad._current_level < 0
+        and not torch._C._are_functorch_transforms_active()
+        and not torch._C._len_torch_dispatch_stack()
+        and not torch._C._len_torch_function_stack()
+        and not torch._C._is_any_autocast_enabled()
+        and torch._C._get_tracing_state() is None
+    )
+
+
+def _see(tensors: Tensors) -> _Seen | None:
+    """Types, shapes and addresses of tensors; None where they are not all plain, on the CPU."""
+    layout: list[Any] = []
+    addresses: list[int] = []
+    copies: list[Tensor] = []
+    wants_gradient = False
+    for x in tensors:
+        if x is None:
+            layout.append(None)
+            addresses.append(0)
+            continue
+        if (
+            type(x) not in _PLAIN
+            or not x.is_cpu
+            or x.layout is not torch.strided
+            or x.is_neg()
+            or x.is_nested
+        ):
+            return None
+        if x.requires_grad:
+            wants_gradient = True
+        if not x.is_contiguous():
+            x = x.detach().contiguous()
+            copies.append(x)
+        try:
+            address = x.data_ptr()
+        except RuntimeError:  # it stands for others, as a batch does
+            return None
+        # in the middle of a number, or zeros that have no memory
+        if (address & 7 and address % x.element_size()) or (not address and x.numel()):
+            return None
+        layout.append(x.dtype)
+        layout.append(x.shape)
+        addresses.append(address)
+    return tuple(layout), tuple(addresses), wants_gradient, copies
+
+
+def _kind(op: Function[Any], inputs: tuple[Any, ...], given: Mapping[str, Any]) -> _Kind | None:
+    """A kind of calls that is seen for the first time, if they are right."""
+    try:
+        forward = op.prepare(tuple(map(_array, inputs)), given)
+        static = op.complete(given)
+    except Exception:  # which custom operators find, too
+        return None
+    for name in ("graph", *op.arrays):
+        static.pop(name, None)
+    return None if forward is None else _Kind(forward, static)
+
+
+def _known_vjp(
+    op: Operator[Any],
+    kind: _Kind,
+    graph: Graph | None,
+    wrt: tuple[bool, ...],
+    arrays: Tensors,
+    layout: tuple[Any, ...],
+) -> cpu.Prepared | None:
+    """The vjp of a kind of calls; None if tensors are not what they were."""
+    n, n_outputs = len(op.inputs), op.n_outputs
+    present = *wrt, *[c is not None for c in arrays[:n_outputs]]
+    found = kind.vjp.get(present)
+    if found is None:
+        given = list(map(_array, arrays))
+        try:
+            known = op.prepare_vjp(
+                given[:n_outputs],
+                tuple(given[n_outputs : n_outputs + n]),
+                list(compress(op.inputs, wrt)),
+                given[n_outputs + n :],
+                kind.with_graph(graph),
+            )
+        except Exception:
+            return None
+        found = kind.vjp[present] = layout, known
+    expected, known = found
+    return known if layout == expected else None
+
+
+def _array(x: Tensor | None) -> Any:
+    return None if x is None else x.detach().numpy()
+
+
+def _run(
+    call: cpu.Prepared, graph: Graph | None, addresses: tuple[int, ...]
+) -> list[Tensor | None]:
+    results = cpu.run_prepared(call, graph, addresses)
+    return [None if y is None else torch.from_numpy(y) for y in results]

@@ -1,0 +1,619 @@
+# SPDX-License-Identifier: MIT
+"""PyTorch in eager mode, past the dispatcher: the same as the custom operators in everything."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import calls
+import gnograd as gg
+
+torch = pytest.importorskip("torch")
+gt = pytest.importorskip("gnograd.torch")
+
+from torch.autograd import forward_ad  # noqa: E402
+
+NAMES = list(calls.calls())
+
+
+class OtherMode(torch.overrides.TorchFunctionMode):
+    """Something that wants to see operators, which then go through the dispatcher."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+@contextmanager
+def dispatched():
+    """Every call through the custom operators."""
+    with OtherMode():
+        yield
+
+
+@pytest.fixture
+def graph():
+    return calls.graph()
+
+
+@pytest.fixture
+def custom(monkeypatch):
+    """Names of the operators whose custom operators are called, for each face."""
+    names = []
+    static_arrays = gt.adapter._Face.static_arrays
+
+    def spy(face, *rest):
+        names.append(face.op.name)
+        return static_arrays(face, *rest)
+
+    monkeypatch.setattr(gt.adapter._Face, "static_arrays", spy)
+    return names
+
+
+def bind(name, graph):
+    arrays, static = calls.call_of(name, graph)
+    static = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
+    leaves = [torch.from_numpy(a).requires_grad_() for a in arrays]
+    return leaves, lambda *x: getattr(gt, name)(*x, **static)
+
+
+def outputs_of(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+def loss_of(result):
+    return sum((y.sin() * (k + 1)).sum() for k, y in enumerate(outputs_of(result)))
+
+
+def assert_equal(a, b):
+    assert len(a) == len(b)
+    for x, y in zip(a, b, strict=True):
+        assert type(x) is type(y)
+        if x is not None:
+            assert (x.dtype, x.shape, x.requires_grad) == (y.dtype, y.shape, y.requires_grad)
+            assert x.is_inference() == y.is_inference()
+            assert torch.equal(x, y)
+
+
+def compare(run):
+    """What a function returns past the dispatcher, twice, and through it."""
+    first, again = run(), run()
+    with dispatched():
+        through = run()
+    assert_equal(first, again)
+    assert_equal(first, through)
+
+
+# ---- values and derivatives ----
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_and_first_derivatives(name, graph):
+    leaves, function = bind(name, graph)
+
+    def run():
+        y = function(*leaves)
+        return [*outputs_of(y), *torch.autograd.grad(loss_of(y), leaves)]
+
+    compare(run)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_second_derivatives(name, graph):
+    leaves, function = bind(name, graph)
+
+    def run():
+        first = torch.autograd.grad(loss_of(function(*leaves)), leaves, create_graph=True)
+        second = torch.autograd.grad(
+            sum(g.square().sum() for g in first), leaves, allow_unused=True
+        )
+        return [*first, *second]
+
+    compare(run)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_forward_mode(name, graph):
+    leaves, function = bind(name, graph)
+
+    def run():
+        with forward_ad.dual_level():
+            duals = [forward_ad.make_dual(x.detach(), x.detach().cos()) for x in leaves]
+            found = [forward_ad.unpack_dual(y) for y in outputs_of(function(*duals))]
+            return [part.clone() for y in found for part in y]
+
+    function(*leaves)  # this kind of call is known
+    compare(run)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_forward_over_reverse(name, graph):
+    leaves, function = bind(name, graph)
+
+    def run():
+        with forward_ad.dual_level():
+            duals = [
+                forward_ad.make_dual(x.detach().requires_grad_(), x.detach().cos()) for x in leaves
+            ]
+            gradients = torch.autograd.grad(loss_of(function(*duals)), duals)
+            return [forward_ad.unpack_dual(g).tangent.clone() for g in gradients]
+
+    torch.autograd.grad(loss_of(function(*leaves)), leaves)
+    compare(run)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_some_gradients(name, graph):
+    leaves, function = bind(name, graph)
+    for k in range(len(leaves)):
+        inputs = [x if j == k else x.detach() for j, x in enumerate(leaves)]
+        compare(
+            lambda inputs=inputs, k=k: torch.autograd.grad(loss_of(function(*inputs)), leaves[k])
+        )
+
+
+def test_one_of_two_outputs():
+    leaves, function = bind("compressed_attention", None)
+    for k in range(2):
+        compare(
+            lambda k=k: torch.autograd.grad(function(*leaves)[k].sum(), leaves, allow_unused=True)
+        )
+
+
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("name", NAMES)
+def test_without_gradients(name, context, graph):
+    leaves, function = bind(name, graph)
+    function(*leaves)
+
+    def run():
+        with context():
+            return outputs_of(function(*leaves))
+
+    compare(run)
+
+
+def test_inference_tensors_have_no_gradients(graph):
+    with torch.inference_mode():
+        x = torch.ones(5, 2, dtype=torch.float64)
+    e = torch.ones(8, 2, dtype=torch.float64, requires_grad=True)
+    compare(lambda: [gt.agg_simple(x, graph=graph)])
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="Inference tensors cannot be saved"):
+            gt.agg_simple(x, e, graph=graph)
+
+
+def test_it_is_past_the_dispatcher(graph, custom):
+    """Where nothing is to be seen by others, no custom operator is called."""
+    for name in NAMES:
+        leaves, function = bind(name, graph)
+        loss_of(function(*leaves)).backward()
+    assert set(custom) == {"selected_attention", "compress"}  # whose static arrays are looked at
+    with dispatched():
+        gt.agg_simple(torch.ones(5, 2), graph=graph)
+    assert custom[-1] == "agg_simple"
+
+
+# ---- what has to see operators ----
+
+
+def test_transforms(graph):
+    leaves, function = bind("mha_gat", graph)
+    detached = [x.detach() for x in leaves]
+    batch = [torch.stack([x, 2 * x]) for x in detached]
+    function(*leaves)
+
+    def loss(*x):
+        return loss_of(function(*x))
+
+    everything = tuple(range(len(leaves)))
+    compare(lambda: torch.func.grad(loss, everything)(*detached))
+    compare(lambda: [torch.func.vmap(function)(*batch)])
+    compare(lambda: torch.func.jvp(function, tuple(detached), tuple(detached)))
+    compare(lambda: torch.func.vmap(torch.func.grad(loss, everything))(*batch))
+    rows = torch.func.vmap(function)(*batch)
+    torch.testing.assert_close(rows[1], function(*[x[1] for x in batch]).detach())
+
+
+def test_batches_of_the_engine_are_refused_as_ever(graph):
+    """It calls backward with tensors without memory, for which custom operators have no rule."""
+    leaves, function = bind("mha_gat", graph)
+    messages = []
+    for context in (torch.enable_grad(), OtherMode()):
+        with context:
+            y = function(*leaves)
+        with pytest.raises(RuntimeError, match="Batching rule not implemented") as caught:
+            torch.autograd.grad(y, leaves, torch.ones(3, *y.shape).double(), is_grads_batched=True)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_autocast(dtype, graph):
+    x = torch.randn(5, 4).to(dtype).requires_grad_()
+    e = torch.randn(8, 2, requires_grad=True)
+    gt.agg_simple(x.float(), e, graph=graph)
+
+    def run():
+        with torch.autocast("cpu", torch.bfloat16):
+            y = gt.agg_simple(x, e, graph=graph)
+        return [y, *torch.autograd.grad(y.sin().sum(), (x, e))]
+
+    compare(run)
+    assert run()[0].dtype == torch.float32
+
+
+def test_backward_inside_autocast(graph):
+    leaves, function = bind("mha_gat", graph)
+
+    def run():
+        y = loss_of(function(*leaves))
+        with torch.autocast("cpu", torch.bfloat16):
+            return torch.autograd.grad(y, leaves)
+
+    compare(run)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled(backend, graph):
+    torch._dynamo.reset()
+    leaves, function = bind("mha_gat", graph)
+    compiled = torch.compile(lambda *x: function(*x).sin(), fullgraph=True, backend=backend)
+    for _ in range(2):
+        expected = torch.autograd.grad(function(*leaves).sin().sum(), leaves)
+        got = torch.autograd.grad(compiled(*leaves).sum(), leaves)
+        for a, b in zip(got, expected, strict=True):
+            torch.testing.assert_close(a, b)
+
+
+def test_fake_and_meta_tensors(graph):
+    from torch._subclasses import FakeTensorMode
+
+    x = torch.ones(5, 2)
+    assert gt.agg_simple(x, graph=graph).shape == (5, 2)
+    with FakeTensorMode() as mode:
+        fake = mode.from_tensor(x)
+        assert type(gt.agg_simple(fake, graph=graph)) is type(fake)
+    assert gt.agg_simple(x.to("meta"), graph=graph).device.type == "meta"
+
+
+def test_subclasses(graph):
+    class Mine(torch.Tensor):
+        pass
+
+    x = torch.ones(5, 2)
+    gt.agg_simple(x, graph=graph)
+    assert torch.equal(
+        gt.agg_simple(x.as_subclass(Mine), graph=graph), gt.agg_simple(x, graph=graph)
+    )
+    parameter = torch.nn.Parameter(x)
+    assert gt.agg_simple(parameter, graph=graph).grad_fn is not None
+
+
+def test_dispatch_modes(graph):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    x = torch.ones(5, 2, requires_grad=True)
+    gt.agg_simple(x, graph=graph)
+    with Mode():
+        gt.agg_simple(x, graph=graph).sum().backward()
+    assert {"gnograd.agg_simple_forward.default", "gnograd.agg_simple_vjp.default"} <= set(seen)
+
+
+# ---- hooks, saved tensors, memory ----
+
+
+def test_hooks(graph):
+    leaves, function = bind("mha_gat", graph)
+
+    def run():
+        seen = []
+        x = [leaf * 1 for leaf in leaves]
+        x[0].register_hook(lambda g: 2 * g)
+        y = function(*x)
+        y.register_hook(lambda g: seen.append(g.detach().clone()))
+        y.grad_fn.register_hook(lambda out, into: seen.append(out[1].detach().clone()))
+        gradients = torch.autograd.grad(y.sin().sum(), leaves)
+        assert len(seen) == 2
+        return [*gradients, *[s for s in seen if s is not None]]
+
+    compare(run)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_saved_tensors_hooks(name, graph):
+    leaves, function = bind(name, graph)
+
+    def run():
+        packed = []
+
+        def pack(x):
+            packed.append(x.detach().clone())
+            return len(packed) - 1
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda k: packed[k]):
+            y = function(*leaves)
+        return [*torch.autograd.grad(loss_of(y), leaves), *packed]
+
+    compare(run)
+
+
+@pytest.mark.parametrize(
+    "unpack",
+    [lambda x: x.float(), lambda x: x[:1], lambda x: x[..., :1], lambda x: x.to("meta")],
+)
+def test_saved_tensors_that_come_back_otherwise(unpack, graph):
+    leaves, function = bind("mha_gat", graph)
+    torch.autograd.grad(loss_of(function(*leaves)), leaves)
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach(), unpack):
+        y = function(*leaves)
+    with pytest.raises((TypeError, ValueError, RuntimeError, NotImplementedError)):
+        torch.autograd.grad(y.sum(), leaves)
+
+
+def test_parameter_that_gets_other_numbers_before_backward(graph):
+    x = torch.ones(5, 2, dtype=torch.float64, requires_grad=True)
+    w = torch.ones(8, dtype=torch.float64, requires_grad=True)
+    for data in (torch.ones(5, 2), torch.ones(1, 2, dtype=torch.float64)):
+        y = gt.agg_weighted(x, w, graph=graph)
+        old, w.data = w.data, torch.ones(1, dtype=torch.float64)
+        with pytest.raises((TypeError, ValueError, RuntimeError)):
+            torch.autograd.grad(y.sum(), (x, w))
+        w.data = old
+        y = gt.agg_weighted(x, w, graph=graph)
+        old, x.data = x.data, data
+        with pytest.raises((TypeError, ValueError, RuntimeError)):
+            torch.autograd.grad(y.sum(), (x, w))
+        x.data = old
+
+
+def test_changes_in_place_are_found(graph):
+    leaves, function = bind("mha_gat", graph)
+    for change_output in (False, True):
+        x = [leaf * 1 for leaf in leaves]
+        y = function(*x)
+        (y if change_output else x[0]).mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+
+
+def test_checkpoint(graph):
+    from torch.utils.checkpoint import checkpoint
+
+    leaves, function = bind("mha_gat", graph)
+    expected = torch.autograd.grad(function(*leaves).sin().sum(), leaves)
+    for reentrant in (False, True):
+        y = checkpoint(lambda *x: function(*x).sin(), *leaves, use_reentrant=reentrant)
+        for leaf in leaves:
+            leaf.grad = None
+        y.sum().backward()
+        assert_equal([leaf.grad for leaf in leaves], expected)
+
+
+def test_backward_twice(graph):
+    leaves, function = bind("mha_gat", graph)
+    y = function(*leaves).sum()
+    first = torch.autograd.grad(y, leaves, retain_graph=True)
+    assert_equal(first, torch.autograd.grad(y, leaves))
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(y, leaves)
+
+
+def test_nothing_is_kept_alive():
+    def use():
+        graph = gg.Graph.from_edges([0, 1], [1, 0])
+        x = torch.ones(2, 3, requires_grad=True)
+        y = gt.mha_gat(x, x, torch.ones(6), graph=graph)
+        y.sum().backward()
+        return weakref.ref(graph), weakref.ref(x), weakref.ref(y)
+
+    alive = use()
+    gc.collect()
+    assert [reference() for reference in alive] == [None] * 3
+
+
+def test_graph_lives_until_backward():
+    x = torch.ones(2, 3, requires_grad=True)
+    y = gt.mha_gat(x, x, torch.ones(6), graph=gg.Graph.from_edges([0, 1], [1, 0]))
+    gc.collect()
+    y.sum().backward()
+    (g,) = torch.autograd.grad(
+        gt.agg_simple(x, graph=gg.Graph.from_edges([0, 1], [1, 0])).sum(), x, create_graph=True
+    )
+    gc.collect()
+    assert g.shape == (2, 3)
+
+
+def test_lists_among_static_arguments_may_change_before_backward(graph):
+    leaves, _ = bind("gno_with_gradient", graph)
+    widths = [4, 3]
+    options = dict(graph=graph, activation="silu")
+    expected = torch.autograd.grad(
+        gt.gno_with_gradient(*leaves, widths=[4, 3], **options)[0].sum(), leaves, create_graph=True
+    )
+    y = gt.gno_with_gradient(*leaves, widths=widths, **options)[0].sum()
+    widths[0] = 5
+    assert_equal(torch.autograd.grad(y, leaves, create_graph=True), expected)
+
+
+# ---- tensors in other forms ----
+
+
+def test_strides(graph):
+    x = torch.randn(3, 5, dtype=torch.float64).T.requires_grad_()
+    e = torch.randn(8, 6, dtype=torch.float64)[:, ::2].requires_grad_()
+
+    def run():
+        y = gt.agg_simple(x, e, graph=graph)
+        expanded = torch.autograd.grad(y.sum(), (x, e), retain_graph=True)
+        transposed = torch.autograd.grad(y, (x, e), torch.arange(30.0).double().view(6, 5).T)
+        return [y, *expanded, *transposed]
+
+    compare(run)
+
+
+def test_unaligned(graph):
+    memory = np.zeros(81, np.uint8)[1:]
+    x = torch.frombuffer(memory.data, dtype=torch.float64).view(5, 2)
+    compare(lambda: [gt.agg_simple(x, graph=graph)])
+
+
+def test_views_in_the_middle_of_memory(graph):
+    x = torch.arange(11.0)[1:].view(5, 2)
+    compare(lambda: [gt.agg_simple(x, graph=graph)])
+
+
+def test_bits_that_are_not_resolved(graph):
+    z = torch.randn(5, 2, dtype=torch.complex128)
+    negative, zeros = z.conj().imag, torch._efficientzerotensor(5, 2, dtype=torch.float64)
+    assert negative.is_neg()
+    gt.agg_simple(torch.randn(5, 2, dtype=torch.float64), graph=graph)
+    torch.testing.assert_close(
+        gt.agg_simple(negative.clone(), graph=graph),
+        -gt.agg_simple(z.imag.contiguous(), graph=graph),
+    )
+    for x in (negative, zeros):
+        results = []
+        for context in (OtherMode(), torch.no_grad()):
+            with context:
+                try:
+                    results.append(gt.agg_simple(x, graph=graph))
+                except RuntimeError as error:
+                    results.append(str(error))
+        assert type(results[0]) is type(results[1])
+        if isinstance(results[0], str):
+            assert results[0] == results[1]
+        else:
+            assert torch.equal(*results)
+
+
+def test_empty(graph):
+    compare(lambda: [gt.agg_simple(torch.ones(5, 0), graph=graph)])
+    nothing = gg.Graph([0], np.zeros(0, np.int64), n_src=0)
+    compare(lambda: [gt.agg_simple(torch.ones(0, 3), graph=nothing)])
+
+
+def test_by_name_and_absent(graph):
+    x, e = torch.randn(5, 2), torch.randn(8, 3)
+    compare(lambda: [gt.agg_simple(x=x, e=e, graph=graph)])
+    compare(lambda: [gt.agg_simple(x, e=e, graph=graph)])
+    compare(lambda: [gt.agg_simple(None, e, graph=graph)])
+    compare(lambda: [gt.agg_simple(x, None, graph=graph)])
+
+
+# ---- errors ----
+
+
+def test_wrong_after_right(graph):
+    """Errors are those of the custom operators."""
+    x, w = torch.randn(5, 2, requires_grad=True), torch.randn(8)
+    op = gt.agg_weighted
+    wrong = [
+        lambda: op(x, w[:7], graph=graph),
+        lambda: op(x.double(), w, graph=graph),
+        lambda: op(x.int(), w, graph=graph),
+        lambda: op(x, graph=graph),
+        lambda: op(x, None, graph=graph),
+        lambda: op(x, w, w, graph=graph),
+        lambda: op(x, w, x=x, graph=graph),
+        lambda: op(x, w),
+        lambda: op(x, w, graph=1),
+        lambda: op(x, w, graph=graph, aggregation="median"),
+        lambda: op(x, w, graph=graph, more=1),
+        lambda: op(x.detach().numpy(), w, graph=graph),
+        lambda: op(x, w, graph=gg.Graph([0, 1], [0])),
+        lambda: gt.window_attention(*[torch.ones(3, 2, 4)] * 3, window=0),
+        lambda: gt.window_attention(*[torch.ones(3, 2, 4)] * 3, window=1.5),
+        lambda: gt.window_attention(*[torch.ones(3, 2, 4)] * 3, window=True),
+    ]
+    messages = []
+    for context in (OtherMode(), torch.enable_grad()):
+        for call in wrong:
+            op(x, w, graph=graph).sum().backward()
+            gt.window_attention(*[torch.ones(3, 2, 4)] * 3, window=1)
+            with context, pytest.raises((TypeError, ValueError)) as caught:
+                call()
+            messages.append((type(caught.value), str(caught.value)))
+    assert messages[: len(wrong)] == messages[len(wrong) :]
+
+
+def test_threads(graph):
+    """Kinds of calls that come at the same time, and backward in each thread."""
+    failures = []
+
+    def work(seed):
+        generator = torch.Generator().manual_seed(seed)
+        try:
+            for _ in range(200):
+                width = int(torch.randint(1, 90, (), generator=generator))
+                x = torch.randn(5, width, generator=generator).requires_grad_()
+                y = gt.agg_simple(x, graph=graph)
+                (g,) = torch.autograd.grad(y.sum(), x)
+                expected = torch.tensor([2.0, 1.0, 2.0, 2.0, 1.0])[:, None].expand(5, width)
+                assert torch.equal(g, expected), g
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+# ---- edges ----
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("sizes", [(6, 6), (6, 9), (9, 6)])
+def test_self_loops_of_an_edge_index(dtype, sizes):
+    edge_index = torch.randint(0, 6, (2, 30), dtype=dtype)
+    direct = gt.graph_from_edge_index(edge_index, *sizes, self_loops=True)
+    plain = gt.graph_from_edge_index(edge_index, *sizes)
+    looped, none = gt.with_self_loops(plain)
+    assert none is None
+    for name in ("src", "dst", "offsets", "indices", "edge_ids"):
+        np.testing.assert_array_equal(getattr(direct, name), getattr(looped, name))
+    # the rows of edge features are in the same order
+    features = torch.arange(30.0)[:, None]
+    other, rows = gt.with_self_loops(plain, features, fill_value=-1.0)
+    np.testing.assert_array_equal(other.src, direct.src)
+    kept = torch.from_numpy(plain.src != plain.dst)
+    assert torch.equal(rows[: int(kept.sum())], features[kept])
+    assert (rows[int(kept.sum()) :] == -1).all()
+
+
+# ---- imports ----
+
+
+def test_nothing_but_torch_is_imported():
+    """Neither by the import nor by a first call, a layer's or an operator's."""
+    code = """
+import sys, numpy, torch
+before = set(sys.modules)
+import gnograd as gg, gnograd.torch as gt
+x = torch.ones(2, 3, requires_grad=True)
+gt.agg_simple(x, graph=gg.Graph([0, 1, 2], [1, 0])).sum().backward()
+gt.GATConv(3, 2)(x, torch.tensor([[0, 1], [1, 0]])).sum().backward()
+more = {name.split(".")[0] for name in set(sys.modules) - before}
+more -= sys.stdlib_module_names | {"gnograd", "torch", "numpy"}
+assert not {name for name in more if not name.startswith("_")}, more
+assert "torch._dynamo" not in sys.modules
+assert "sympy" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
