@@ -32,8 +32,8 @@ fortran-test: $(VENV)/installed ## Run the Fortran tests alone
 	meson test -C build/wheel --print-errorlogs
 
 lint: $(VENV)/installed ## ruff, mypy, and gfortran with warnings as errors
-	ruff check python tests benchmarks examples
-	ruff format --check python tests benchmarks examples
+	ruff check python tests tools benchmarks examples
+	ruff format --check python tests tools benchmarks examples
 	mypy
 	test -d build/lint || meson setup build/lint -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled \
 		--buildtype=debug --werror

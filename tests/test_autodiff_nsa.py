@@ -136,7 +136,11 @@ def test_refused(rng):
         (ValueError, "query_block is 0", dict(query_block=0)),
         (ValueError, "has shape .*, needs", dict(slot_gate=np.ones((6, 1, 3)))),
         (ValueError, "cu_q must rise", dict(cu_q=np.array([0, 5]), cu_k=np.array([0, 5]))),
-        (ValueError, r"cu_k has shape \(3,\), needs \(n_sequences\+1=2,\)", dict(cu_q=np.array([0, 6]), cu_k=np.array([0, 2, 5]))),
+        (
+            ValueError,
+            r"cu_k has shape \(3,\), needs \(n_sequences\+1=2,\)",
+            dict(cu_q=np.array([0, 6]), cu_k=np.array([0, 2, 5])),
+        ),
     ]
     for error, message, change in cases:
         arguments = dict(q=q, k=k, v=k, block_index=blocks, block_size=2) | change

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The headers of C are what the operators' declarations and their templates make of them."""
+"""Headers and stubs are what the operators' declarations and their templates make of them."""
 
 import subprocess
 import sys
@@ -10,8 +10,10 @@ import pytest
 INTERFACE = Path(__file__).resolve().parents[1] / "tools" / "interface"
 
 
-@pytest.mark.parametrize("command", [["header.py", "--check"], ["cuda.py", "header", "--check"]])
-def test_the_header_is_current(command: list[str]) -> None:
+@pytest.mark.parametrize(
+    "command", [["header.py", "--check"], ["cuda.py", "header", "--check"], ["stubs.py", "--check"]]
+)
+def test_what_is_written_is_current(command: list[str]) -> None:
     """What to run when it is not is in the message."""
     script = [sys.executable, str(INTERFACE / command[0]), *command[1:]]
     run = subprocess.run(script, capture_output=True, text=True)

@@ -9,6 +9,7 @@ C interface, its Fortran and CUDA entry points, and the operation on the tape.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -133,7 +134,7 @@ class Declaration:
         words = self.arguments.split()
         extents = {dim for spec in self.inputs.values() for dim in spec.split()}
         of_arrays = {n for spec in self.arrays.values() for n in re.findall(r"[A-Za-z_]\w*", spec)}
-        lengths = {before for before, word in zip(words, words[1:]) if word in lists}  # noqa: B905
+        lengths = {before for before, word in itertools.pairwise(words) if word in lists}
         return [
             word
             for word in words

@@ -58,8 +58,11 @@ def function(head: str, parameters: Sequence[tuple[str, str]], width: int = WIDT
     """A declaration: parameters with a comment one a line, others as many as fit."""
     lines, line = [], "   "
     ends = [","] * (len(parameters) - 1) + [");"]
-    column = max((len(p + e) for (p, comment), e in zip(parameters, ends) if comment), default=0)
-    for (parameter, comment), end in zip(parameters, ends):
+    column = max(
+        (len(p + e) for (p, comment), e in zip(parameters, ends, strict=False) if comment),
+        default=0,
+    )
+    for (parameter, comment), end in zip(parameters, ends, strict=False):
         ended = parameter + end
         if comment:
             if line.strip():

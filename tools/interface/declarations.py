@@ -93,13 +93,17 @@ class Operator:
     differentiable: bool
     positional: tuple[str, ...]
     """Inputs that have no default, in Fortran's names."""
+    syntax: ast.FunctionDef
+    """As declared in Python."""
 
     @property
     def has_graph(self) -> bool:
+        """Whether it works on a graph."""
         return "graph" in self.arguments
 
     @property
     def faces(self) -> tuple[str, ...]:
+        """Names of its faces."""
         return ("forward", "vjp", "jvp", "hvp") if self.differentiable else ("forward",)
 
     @property
@@ -150,8 +154,7 @@ class Operator:
         arrays: Sequence[Array], name: str, optional: bool, written: bool = False
     ) -> list[Array]:
         return [
-            replace(a, name=name.format(a.name), optional=optional, written=written)
-            for a in arrays
+            replace(a, name=name.format(a.name), optional=optional, written=written) for a in arrays
         ]
 
 
@@ -165,9 +168,7 @@ def _read_family(package: Path, family: str) -> list[Operator]:
 
     def declared(differentiable: bool) -> Callable[..., Any]:
         def with_shapes(**shapes: Any) -> Callable[[Any], Any]:
-            return lambda node: operators.append(
-                _operator(family, node, shapes, differentiable)
-            )
+            return lambda node: operators.append(_operator(family, node, shapes, differentiable))
 
         return with_shapes
 
@@ -247,6 +248,7 @@ def _operator(
         absent={c_name(n): in_c(e) for n, e in shapes.get("absent", {}).items()},
         summed=tuple(shapes.get("summed", ())),
         differentiable=differentiable,
+        syntax=node,
         positional=tuple(
             a.arg.lower() for a in node.args.args[: len(node.args.args) - len(node.args.defaults)]
         ),

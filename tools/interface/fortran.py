@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Pieces of Fortran for the templates in fortran/entries and fortran/autodiff, which import this."""
+"""Pieces of Fortran for the templates operators.fypp, which import this module."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-from declarations import Array, Operator, Static, in_c, names_in, read_operators
+from declarations import Array, Operator, Static, names_in, read_operators
 
 GRAPH_SIZES = ("n_src", "n_dst", "n_edges")
 WIDTHS = {"d": "n_features", "de": "n_edge_features", "do": "n_own_features"}
@@ -122,8 +122,11 @@ def condition(op: Operator, text: str) -> str:
 
 
 def _extents(op: Operator, array: Array) -> str:
-    """Extents in Fortran's order. Where an array has fewer axes under some condition, 1 stands
-    behind the first for each that is missing."""
+    """Extents in Fortran's order.
+
+    Where an array has fewer axes under some condition, 1 stands behind the first for each that is
+    missing.
+    """
     extents = [expression(op, dim) for dim in reversed(array.dims)]
     for when, dims in array.otherwise.items():
         first, *rest = [expression(op, dim) for dim in reversed(dims)]
@@ -224,10 +227,7 @@ def checks(op: Operator) -> list[str]:
     if not early:
         lines += hook
     for name, text in op.absent.items():
-        if kind(op, name) == "number":
-            test = f"operator%default_{name}"
-        else:
-            test = f"{name} == unknown"
+        test = f"operator%default_{name}" if kind(op, name) == "number" else f"{name} == unknown"
         lines.append(f"if ({test}) {name} = {expression(op, text, 'graph')}")
     for name in sizes(op):
         if name not in op.statics:
@@ -285,7 +285,7 @@ def _learned(
 ) -> list[str]:
     """A size that is still unknown is told by an extent."""
     lines = []
-    for dim, extent in zip(dims, extents):
+    for dim, extent in zip(dims, extents, strict=False):
         unknown = [name for name in names_in(dim) if name not in known]
         if unknown == [dim]:
             lines.append(f"call learn({dim}, {extent})")

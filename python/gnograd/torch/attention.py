@@ -9,7 +9,7 @@ neighbourhood. Their cost grows linearly with the number of tokens, apart from t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -206,7 +206,7 @@ class NativeSparseAttention(_Branches):
 
     def _attend(self, x: Tensor, packed: _Packed | None) -> Tensor:
         """Attention of tokens ``(T, dim)``."""
-        step = {"block": self.compress_block_size, "stride": self.compress_stride}
+        step: dict[str, Any] = {"block": self.compress_block_size, "stride": self.compress_stride}
         cu, cu_c, n_compressed = (None, None, None) if packed is None else packed
         q, (k_c, k_s, k_w), (v_c, v_s, v_w) = self.project(x)
         k_c, v_c = (
@@ -432,7 +432,7 @@ class BallSparseAttention(_Branches):
         """Attention of one cloud in the order of the tree."""
         if self.position is not None:
             x = x + self.position(positions - self._centers(positions))
-        step = {"block": self.compress_size, "stride": self.compress_size}
+        step: dict[str, Any] = {"block": self.compress_size, "stride": self.compress_size}
         q, (k_c, k_s, k_b), (v_c, v_s, v_b) = self.project(x)
         k_c = functional.compress(k_c, self.compress_k, **step)
         v_c = functional.compress(v_c, self.compress_v, **step)

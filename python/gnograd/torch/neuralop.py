@@ -337,7 +337,7 @@ class IntegralTransform(nn.Module):
         batch: int = 1,
     ) -> Tensor:
         """The sum over neighbours, with items of a batch side by side in `factor`."""
-        common = dict(
+        common: dict[str, Any] = dict(
             graph=graph,
             reduction=self.reduction if weight is None else "sum",
             kernel="diagonal",

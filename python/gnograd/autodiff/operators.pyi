@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from gnograd.autodiff.arrays import Array, Operand
+from gnograd.graph import Graph
+
+__all__ = [
+    "agg_concat",
+    "agg_edge_to_edge",
+    "agg_simple",
+    "agg_weighted",
+    "compress",
+    "compressed_attention",
+    "gno",
+    "gno_aggregate",
+    "gno_contract",
+    "gno_kernel",
+    "gno_with_gradient",
+    "gno_with_hessian",
+    "gno_with_laplacian",
+    "mha_gat",
+    "mha_gat_v2",
+    "mha_simple",
+    "radial_basis",
+    "selected_attention",
+    "window_attention",
+]
+
+def agg_concat(
+    x: Operand | None,
+    w: Operand | None = None,
+    e: Operand | None = None,
+    own: Operand | None = None,
+    *,
+    graph: Graph,
+    aggregation: str = "sum",
+) -> Array: ...
+def agg_edge_to_edge(
+    vector: Operand,
+    rbf: Operand,
+    embedding: Operand,
+    weights: Operand,
+    *,
+    edges: tuple[ArrayLike, ArrayLike] | None = None,
+    n_nodes: int | None = None,
+    graph: Graph | None = None,
+    n_spherical: int = 7,
+    n_radial: int = 6,
+    exclude: str = "reverse_edge",
+) -> Array: ...
+def agg_simple(
+    x: Operand | None, e: Operand | None = None, *, graph: Graph, aggregation: str = "sum"
+) -> Array: ...
+def agg_weighted(x: Operand, w: Operand, *, graph: Graph, aggregation: str = "sum") -> Array: ...
+def compress(
+    x: Operand,
+    w: Operand,
+    *,
+    block: int,
+    stride: int,
+    cu: NDArray[Any] | None = None,
+    n_compressed: int | None = None,
+) -> Array: ...
+def compressed_attention(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    *,
+    block: int,
+    stride: int,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: NDArray[Any] | None = None,
+    cu_k: NDArray[Any] | None = None,
+) -> tuple[Array, Array]: ...
+def gno(
+    h: Operand | None,
+    coords: Operand,
+    U: Operand,
+    b_u: Operand,
+    V: Operand,
+    b_v: Operand,
+    edge_weight: Operand | None = None,
+    *,
+    graph: Graph,
+    activation: str = "relu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> Array: ...
+def gno_aggregate(h: Operand, kappa: Operand, *, graph: Graph, reduction: str = "sum") -> Array: ...
+def gno_contract(
+    h: Operand | None,
+    hid: Operand,
+    V: Operand,
+    b_v: Operand,
+    edge_weight: Operand | None = None,
+    *,
+    graph: Graph,
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> Array: ...
+def gno_kernel(
+    coords: Operand, U: Operand, b_u: Operand, V: Operand, b_v: Operand, *, activation: str = "relu"
+) -> Array: ...
+def gno_with_gradient(
+    h: Operand | None,
+    x: Operand,
+    y: Operand,
+    layers: Operand,
+    V: Operand,
+    b_v: Operand,
+    edge_weight: Operand | None = None,
+    weight_derivatives: Operand | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    geometry: str = "difference",
+    activation: str = "gelu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> tuple[Array, Array]: ...
+def gno_with_hessian(
+    h: Operand | None,
+    x: Operand,
+    y: Operand,
+    layers: Operand,
+    V: Operand,
+    b_v: Operand,
+    edge_weight: Operand | None = None,
+    weight_derivatives: Operand | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    geometry: str = "difference",
+    activation: str = "gelu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> tuple[Array, Array, Array]: ...
+def gno_with_laplacian(
+    h: Operand | None,
+    x: Operand,
+    y: Operand,
+    layers: Operand,
+    V: Operand,
+    b_v: Operand,
+    edge_weight: Operand | None = None,
+    weight_derivatives: Operand | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    geometry: str = "difference",
+    activation: str = "gelu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> tuple[Array, Array, Array]: ...
+def mha_gat(
+    x_src: Operand,
+    x_dst: Operand,
+    a: Operand,
+    e: Operand | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    activation: str = "LeakyReLU",
+    negative_slope: float = 0.2,
+) -> Array: ...
+def mha_gat_v2(
+    x_src: Operand,
+    x_dst: Operand,
+    a: Operand,
+    e: Operand | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    activation: str = "LeakyReLU",
+    negative_slope: float = 0.2,
+) -> Array: ...
+def mha_simple(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    e: Operand | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    norm_by_dim: bool = True,
+) -> Array: ...
+def radial_basis(
+    x: Operand, w: Operand, *, n_spherical: int = 7, exponent: int = 5
+) -> tuple[Array, Array]: ...
+def selected_attention(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    slot_gate: Operand | None = None,
+    *,
+    block_index: NDArray[Any],
+    block_size: int,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: NDArray[Any] | None = None,
+    cu_k: NDArray[Any] | None = None,
+    query_block: int = 1,
+    duplicates: str = "ignore",
+) -> Array: ...
+def window_attention(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    *,
+    window: int | None = None,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: NDArray[Any] | None = None,
+    cu_k: NDArray[Any] | None = None,
+) -> Array: ...

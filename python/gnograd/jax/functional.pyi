@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+from collections.abc import Sequence
+
+from jax import Array
+from numpy.typing import ArrayLike
+
+from gnograd.graph import Graph
+
+__all__ = [
+    "agg_concat",
+    "agg_edge_to_edge",
+    "agg_simple",
+    "agg_weighted",
+    "compress",
+    "compressed_attention",
+    "gno",
+    "gno_aggregate",
+    "gno_contract",
+    "gno_kernel",
+    "gno_with_gradient",
+    "gno_with_hessian",
+    "gno_with_laplacian",
+    "mha_gat",
+    "mha_gat_v2",
+    "mha_simple",
+    "radial_basis",
+    "select_blocks",
+    "selected_attention",
+    "window_attention",
+]
+
+def agg_concat(
+    x: Array | None,
+    w: Array | None = None,
+    e: Array | None = None,
+    own: Array | None = None,
+    *,
+    graph: Graph,
+    aggregation: str = "sum",
+) -> Array: ...
+def agg_edge_to_edge(
+    vector: Array,
+    rbf: Array,
+    embedding: Array,
+    weights: Array,
+    *,
+    edges: tuple[ArrayLike, ArrayLike] | None = None,
+    n_nodes: int | None = None,
+    graph: Graph | None = None,
+    n_spherical: int = 7,
+    n_radial: int = 6,
+    exclude: str = "reverse_edge",
+) -> Array: ...
+def agg_simple(
+    x: Array | None, e: Array | None = None, *, graph: Graph, aggregation: str = "sum"
+) -> Array: ...
+def agg_weighted(x: Array, w: Array, *, graph: Graph, aggregation: str = "sum") -> Array: ...
+def compress(
+    x: Array,
+    w: Array,
+    *,
+    block: int,
+    stride: int,
+    cu: Array | None = None,
+    n_compressed: int | None = None,
+) -> Array: ...
+def compressed_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    *,
+    block: int,
+    stride: int,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: Array | None = None,
+    cu_k: Array | None = None,
+) -> tuple[Array, Array]: ...
+def gno(
+    h: Array | None,
+    coords: Array,
+    U: Array,
+    b_u: Array,
+    V: Array,
+    b_v: Array,
+    edge_weight: Array | None = None,
+    *,
+    graph: Graph,
+    activation: str = "relu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> Array: ...
+def gno_aggregate(h: Array, kappa: Array, *, graph: Graph, reduction: str = "sum") -> Array: ...
+def gno_contract(
+    h: Array | None,
+    hid: Array,
+    V: Array,
+    b_v: Array,
+    edge_weight: Array | None = None,
+    *,
+    graph: Graph,
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> Array: ...
+def gno_kernel(
+    coords: Array, U: Array, b_u: Array, V: Array, b_v: Array, *, activation: str = "relu"
+) -> Array: ...
+def gno_with_gradient(
+    h: Array | None,
+    x: Array,
+    y: Array,
+    layers: Array,
+    V: Array,
+    b_v: Array,
+    edge_weight: Array | None = None,
+    weight_derivatives: Array | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    geometry: str = "difference",
+    activation: str = "gelu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> tuple[Array, Array]: ...
+def gno_with_hessian(
+    h: Array | None,
+    x: Array,
+    y: Array,
+    layers: Array,
+    V: Array,
+    b_v: Array,
+    edge_weight: Array | None = None,
+    weight_derivatives: Array | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    geometry: str = "difference",
+    activation: str = "gelu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> tuple[Array, Array, Array]: ...
+def gno_with_laplacian(
+    h: Array | None,
+    x: Array,
+    y: Array,
+    layers: Array,
+    V: Array,
+    b_v: Array,
+    edge_weight: Array | None = None,
+    weight_derivatives: Array | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    geometry: str = "difference",
+    activation: str = "gelu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> tuple[Array, Array, Array]: ...
+def mha_gat(
+    x_src: Array,
+    x_dst: Array,
+    a: Array,
+    e: Array | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    activation: str = "LeakyReLU",
+    negative_slope: float = 0.2,
+) -> Array: ...
+def mha_gat_v2(
+    x_src: Array,
+    x_dst: Array,
+    a: Array,
+    e: Array | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    activation: str = "LeakyReLU",
+    negative_slope: float = 0.2,
+) -> Array: ...
+def mha_simple(
+    q: Array,
+    k: Array,
+    v: Array,
+    e: Array | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    norm_by_dim: bool = True,
+) -> Array: ...
+def radial_basis(
+    x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5
+) -> tuple[Array, Array]: ...
+def select_blocks(
+    q: Array,
+    k: Array,
+    lse: Array,
+    *,
+    block: int,
+    stride: int,
+    block_size: int,
+    n_blocks: int,
+    n_keys: int | None = None,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: Array | None = None,
+    cu_k: Array | None = None,
+    query_block: int = 1,
+    first_blocks: int = 0,
+    local_blocks: int = 0,
+    exclude_own: bool = False,
+) -> Array: ...
+def selected_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    slot_gate: Array | None = None,
+    *,
+    block_index: Array,
+    block_size: int,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: Array | None = None,
+    cu_k: Array | None = None,
+    query_block: int = 1,
+    duplicates: str = "ignore",
+) -> Array: ...
+def window_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    *,
+    window: int | None = None,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: Array | None = None,
+    cu_k: Array | None = None,
+) -> Array: ...

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+from collections.abc import Sequence
+
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from gnograd.graph import Graph
+
+__all__ = [
+    "agg_concat",
+    "agg_edge_to_edge",
+    "agg_simple",
+    "agg_weighted",
+    "compress",
+    "compressed_attention",
+    "gno",
+    "gno_aggregate",
+    "gno_contract",
+    "gno_kernel",
+    "gno_with_gradient",
+    "gno_with_hessian",
+    "gno_with_laplacian",
+    "mha_gat",
+    "mha_gat_v2",
+    "mha_simple",
+    "radial_basis",
+    "select_blocks",
+    "selected_attention",
+    "window_attention",
+]
+
+def agg_concat(
+    x: Tensor | None,
+    w: Tensor | None = None,
+    e: Tensor | None = None,
+    own: Tensor | None = None,
+    *,
+    graph: Graph,
+    aggregation: str = "sum",
+) -> Tensor: ...
+def agg_edge_to_edge(
+    vector: Tensor,
+    rbf: Tensor,
+    embedding: Tensor,
+    weights: Tensor,
+    *,
+    edges: tuple[ArrayLike, ArrayLike] | None = None,
+    n_nodes: int | None = None,
+    graph: Graph | None = None,
+    n_spherical: int = 7,
+    n_radial: int = 6,
+    exclude: str = "reverse_edge",
+) -> Tensor: ...
+def agg_simple(
+    x: Tensor | None, e: Tensor | None = None, *, graph: Graph, aggregation: str = "sum"
+) -> Tensor: ...
+def agg_weighted(x: Tensor, w: Tensor, *, graph: Graph, aggregation: str = "sum") -> Tensor: ...
+def compress(
+    x: Tensor,
+    w: Tensor,
+    *,
+    block: int,
+    stride: int,
+    cu: Tensor | None = None,
+    n_compressed: int | None = None,
+) -> Tensor: ...
+def compressed_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    block: int,
+    stride: int,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: Tensor | None = None,
+    cu_k: Tensor | None = None,
+) -> tuple[Tensor, Tensor]: ...
+def gno(
+    h: Tensor | None,
+    coords: Tensor,
+    U: Tensor,
+    b_u: Tensor,
+    V: Tensor,
+    b_v: Tensor,
+    edge_weight: Tensor | None = None,
+    *,
+    graph: Graph,
+    activation: str = "relu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> Tensor: ...
+def gno_aggregate(h: Tensor, kappa: Tensor, *, graph: Graph, reduction: str = "sum") -> Tensor: ...
+def gno_contract(
+    h: Tensor | None,
+    hid: Tensor,
+    V: Tensor,
+    b_v: Tensor,
+    edge_weight: Tensor | None = None,
+    *,
+    graph: Graph,
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> Tensor: ...
+def gno_kernel(
+    coords: Tensor, U: Tensor, b_u: Tensor, V: Tensor, b_v: Tensor, *, activation: str = "relu"
+) -> Tensor: ...
+def gno_with_gradient(
+    h: Tensor | None,
+    x: Tensor,
+    y: Tensor,
+    layers: Tensor,
+    V: Tensor,
+    b_v: Tensor,
+    edge_weight: Tensor | None = None,
+    weight_derivatives: Tensor | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    geometry: str = "difference",
+    activation: str = "gelu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> tuple[Tensor, Tensor]: ...
+def gno_with_hessian(
+    h: Tensor | None,
+    x: Tensor,
+    y: Tensor,
+    layers: Tensor,
+    V: Tensor,
+    b_v: Tensor,
+    edge_weight: Tensor | None = None,
+    weight_derivatives: Tensor | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    geometry: str = "difference",
+    activation: str = "gelu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def gno_with_laplacian(
+    h: Tensor | None,
+    x: Tensor,
+    y: Tensor,
+    layers: Tensor,
+    V: Tensor,
+    b_v: Tensor,
+    edge_weight: Tensor | None = None,
+    weight_derivatives: Tensor | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    geometry: str = "difference",
+    activation: str = "gelu",
+    reduction: str = "sum",
+    kernel: str = "full",
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def mha_gat(
+    x_src: Tensor,
+    x_dst: Tensor,
+    a: Tensor,
+    e: Tensor | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    activation: str = "LeakyReLU",
+    negative_slope: float = 0.2,
+) -> Tensor: ...
+def mha_gat_v2(
+    x_src: Tensor,
+    x_dst: Tensor,
+    a: Tensor,
+    e: Tensor | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    activation: str = "LeakyReLU",
+    negative_slope: float = 0.2,
+) -> Tensor: ...
+def mha_simple(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    e: Tensor | None = None,
+    *,
+    graph: Graph,
+    num_heads: int = 1,
+    concat_heads: bool = True,
+    norm_by_dim: bool = True,
+) -> Tensor: ...
+def radial_basis(
+    x: Tensor, w: Tensor, *, n_spherical: int = 7, exponent: int = 5
+) -> tuple[Tensor, Tensor]: ...
+def select_blocks(
+    q: Tensor,
+    k: Tensor,
+    lse: Tensor,
+    *,
+    block: int,
+    stride: int,
+    block_size: int,
+    n_blocks: int,
+    n_keys: int | None = None,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: Tensor | None = None,
+    cu_k: Tensor | None = None,
+    query_block: int = 1,
+    first_blocks: int = 0,
+    local_blocks: int = 0,
+    exclude_own: bool = False,
+) -> Tensor: ...
+def selected_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    slot_gate: Tensor | None = None,
+    *,
+    block_index: Tensor,
+    block_size: int,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: Tensor | None = None,
+    cu_k: Tensor | None = None,
+    query_block: int = 1,
+    duplicates: str = "ignore",
+) -> Tensor: ...
+def window_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    window: int | None = None,
+    scale: float | None = None,
+    causal: bool = False,
+    q_offset: int = 0,
+    cu_q: Tensor | None = None,
+    cu_k: Tensor | None = None,
+) -> Tensor: ...
