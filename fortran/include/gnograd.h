@@ -1078,6 +1078,12 @@ int64_t gnograd_array_agg_simple(
 int64_t gnograd_array_agg_concat(
     gnograd_tape *tape, const gnograd_graph *graph, int aggregation, int64_t x, int64_t w,
     int64_t e, int64_t own);
+int64_t gnograd_array_radial_basis(
+    gnograd_tape *tape, int64_t n_spherical, int64_t exponent, int64_t x, int64_t w,
+    int64_t *others); /* [1] sbf */
+int64_t gnograd_array_agg_edge_to_edge(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial,
+    int exclude, int64_t vector, int64_t rbf, int64_t embedding, int64_t weights);
 int64_t gnograd_array_mha_gat(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
     int activation, double negative_slope, int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
@@ -1116,12 +1122,6 @@ int64_t gnograd_array_gno_with_hessian(
     int geometry, int activation, int reduction, int kernel, int64_t h, int64_t x, int64_t y,
     int64_t layers, int64_t v, int64_t b_v, int64_t edge_weight, int64_t weight_derivatives,
     int64_t *others);      /* [2] gradient, hessian */
-int64_t gnograd_array_radial_basis(
-    gnograd_tape *tape, int64_t n_spherical, int64_t exponent, int64_t x, int64_t w,
-    int64_t *others); /* [1] sbf */
-int64_t gnograd_array_agg_edge_to_edge(
-    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial,
-    int exclude, int64_t vector, int64_t rbf, int64_t embedding, int64_t weights);
 int64_t gnograd_array_selected_attention(
     gnograd_tape *tape, int64_t n_queries, int64_t n_heads, int64_t n_slots, int64_t n_sequences,
     const int32_t *block_index, /* [(n_queries+query_block-1)//query_block, n_heads, n_slots] */

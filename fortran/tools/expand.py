@@ -6,22 +6,36 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools" / "interface"))
+from declarations import families  # noqa: E402
+
 # fpm links the system's OpenBLAS (libopenblas-dev)
 DEFINES = ["-SBLAS_NAME=openblas", "-SBLAS_PREFIX="]
 
 root = Path(__file__).resolve().parents[1]
+interface = root.parent / "tools" / "interface"
 target = root / "fpm_src"
+
+
+def expand(source: Path, output: Path, *options: str) -> None:
+    """Plain Fortran of a template."""
+    command = [sys.executable, "-m", "fypp", *DEFINES, f"-I{root}", *options]
+    subprocess.run([*command, str(source), str(output)], check=True)
+
+
 if target.exists():
     shutil.rmtree(target)
 sources = [root / "gnograd.f90"]
-for folder in ("core", "primitives", "kernels", "autodiff", "capi"):
+for folder in ("core", "primitives", "kernels", "entries", "autodiff", "capi"):
     sources += sorted(p for p in (root / folder).rglob("*") if p.suffix in (".f90", ".fypp", ".c"))
 for source in sources:
     output = target / source.relative_to(root)
     output.parent.mkdir(parents=True, exist_ok=True)
-    if source.suffix == ".fypp":
-        output = output.with_suffix(".f90")
-        command = [sys.executable, "-m", "fypp", *DEFINES, f"-I{root}", str(source), str(output)]
-        subprocess.run(command, check=True)
+    if source.name == "operators.fypp":  # of each family, from the declarations of its operators
+        for family in families():
+            options = f"-M{interface}", "-mfortran", f'-DFAMILY="{family}"'
+            expand(source, output.with_name(f"{source.parent.name}_{family}.f90"), *options)
+    elif source.suffix == ".fypp":
+        expand(source, output.with_suffix(".f90"))
     else:
         shutil.copy(source, output)

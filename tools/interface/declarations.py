@@ -4,6 +4,8 @@
 The declarations are read as text: neither the package nor NumPy is imported, so that this works
 before anything is built. What an operator's modules define before their functions (shapes, choices,
 limits) is evaluated, the functions' signatures are taken from the syntax tree.
+
+usage: declarations.py     print the families
 """
 
 from __future__ import annotations
@@ -17,9 +19,6 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "gnograd"
-FAMILIES = ("aggregation", "gat", "gno", "gno_jets", "dimenet", "nsa")
-"""In the order of the headers."""
-
 C_NAMES = {
     "C": "n_channels", "Ce": "n_edge_channels", "D": "n_features", "De": "n_edge_features",
     "Dk": "d_k", "Do": "n_own_features", "Dv": "d_v", "F_in": "f_in", "F_out": "f_out",
@@ -158,9 +157,15 @@ class Operator:
         ]
 
 
+def families(package: Path = PACKAGE) -> list[str]:
+    """The modules that declare operators."""
+    modules = sorted(package.glob("*.py"))
+    return [module.stem for module in modules if "\n@operator(" in module.read_text()]
+
+
 def read_operators(package: Path = PACKAGE) -> list[Operator]:
     """All operators in the order of the families and their modules."""
-    return [op for family in FAMILIES for op in _read_family(package, family)]
+    return [op for family in families(package) for op in _read_family(package, family)]
 
 
 def _read_family(package: Path, family: str) -> list[Operator]:
@@ -302,3 +307,7 @@ def c_name(size: str) -> str:
 def in_c(expression: str) -> str:
     """An expression of sizes with the names of C."""
     return re.sub(r"[A-Za-z_]\w*", lambda match: c_name(match[0]), expression)
+
+
+if __name__ == "__main__":
+    print(*families())
