@@ -93,8 +93,8 @@ GNOGRAD_CUDA_API int gnograd_cuda_assign(int n_dims, const int64_t *shape, void 
                                          const int64_t *to_strides, const void *from, int from_type,
                                          const int64_t *from_strides, int add, void *stream);
 
-/* From now on products of float32 matrices in the graph neural operators round their factors to TF32
- * (11 bits), in this process; 0: they are as accurate as float32, in three times the work. */
+/* From now on products of float32 matrices in the graph neural operators round their factors to
+ * TF32 (11 bits), in this process; 0: they are as accurate as float32, in three times the work. */
 GNOGRAD_CUDA_API int gnograd_cuda_use_tf32(int on);
 
 /* The functions of operators, one a line, "<name>_<type>(sizes and codes; arrays)" without what is
@@ -103,7 +103,7 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
 
 /* Every face of every operator is a pair of functions for each type:
  *   size_t gnograd_cuda_<operator>_<face>_workspace_bytes_<type>(sizes and codes)
- *   int    gnograd_cuda_<operator>_<face>_<type>(sizes and codes, arrays, workspace, its bytes, stream)
+ *   int    gnograd_cuda_<operator>_<face>_<type>(sizes and codes, arrays, workspace, ..., stream)
  * The graph of an operator stands first among the sizes. vjp gets the cotangents of the outputs
  * (`cotangent`, or c_<output> of several), the inputs, what forward saved, and writes the gradients
  * grad_<input>; jvp gets tangents t_<input> and writes t_<output>; hvp, the derivative of vjp along

@@ -149,15 +149,15 @@ __device__ void gemm_tile(const Operand<R>& a, int64_t first_row, int64_t m, con
   SharedMemory memory;
   R* a_tile = memory.template take<R>(tile_depth * tile_pitch);
   R* b_tile = memory.template take<R>(tile_depth * tile_pitch);
-  GemmAccumulator<R, rounded> product;
+  GemmAccumulator<R, rounded> sums;
   for (int64_t inner = begin; inner < end; inner += tile_depth) {
     gemm_load_tile(a.v, a.row, a.column, first_row, m, inner, end, a_tile);
     gemm_load_tile(b.v, b.column, b.row, first_column, n, inner, end, b_tile);
     __syncthreads();
-    product.add(a_tile, b_tile);
+    sums.add(a_tile, b_tile);
     __syncthreads();
   }
-  product.each([&](int row, int column, R sum) {
+  sums.each([&](int row, int column, R sum) {
     const int64_t y = first_row + row, x = first_column + column;
     if (y < m && x < n) store(y, x, sum);
   });

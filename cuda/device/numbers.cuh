@@ -122,12 +122,6 @@ struct Input {
   }
 };
 
-// An input as it crosses the C ABI.
-template <class T, class S>
-Input<T, S> make_input(const void* v, const void* d) {
-  return {static_cast<const T*>(v), static_cast<const T*>(d)};
-}
-
 // Features are moved 16 bytes at a time: this many T.
 template <class T>
 constexpr int width = 16 / sizeof(T);

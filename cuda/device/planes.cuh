@@ -32,10 +32,10 @@ struct Planes {
 
 // c = a b, values and tangents.
 template <class R, class S>
-void gemm_planes(const Gemm<R>& product, const GemmShape& shape, const Operand<R>& a,
+void gemm_planes(const Gemm<R>& gemm, const GemmShape& shape, const Operand<R>& a,
                  const Operand<R>& b, const Planes<S>& c, cudaStream_t stream) {
-  product(false, shape, a, b, c.v, false, stream);
-  if (ScalarTraits<S>::dual) product(true, shape, a, b, c.d, false, stream);
+  gemm(false, shape, a, b, c.v, false, stream);
+  if (ScalarTraits<S>::dual) gemm(true, shape, a, b, c.d, false, stream);
 }
 
 template <class R, class S>

@@ -78,14 +78,14 @@ template <class R, class S>
 void launch_segment_products(const Segments& segments, const R* a, int64_t m, const Planes<S>& b,
                              int64_t n, const Planes<S>& c, cudaStream_t stream) {
   const dim3 grid = grid_of(segments.most, ceil_div(n, tile_columns));
-  const auto multiply = [&](const R* y, R* to) {
+  const auto product = [&](const R* y, R* to) {
     with_precision<R>([&](auto rounded) {
       launch(gemm_segment_products<R, rounded()>, grid, dim3(block_threads), tile_bytes<R>, stream,
              segments, a, m, y, n, to);
     });
   };
-  multiply(b.v, c.v);
-  if (ScalarTraits<S>::dual) multiply(b.d, c.d);
+  product(b.v, c.v);
+  if (ScalarTraits<S>::dual) product(b.d, c.d);
 }
 
 }  // namespace gnograd

@@ -108,19 +108,19 @@ struct Envelope {
 };
 
 // A function of the basis with its derivatives by x and w, those that `Order` asks for.
-struct Point {
+struct BasisValue {
   double f = 0, x = 0, w = 0, xx = 0, xw = 0, ww = 0;
 };
 
 // (u h)^(i) from u and h
-__device__ inline void times_envelope(const Envelope& e, const double (&h)[3], Point& point) {
+__device__ inline void times_envelope(const Envelope& e, const double (&h)[3], BasisValue& point) {
   point.f = e.u[0] * h[0];
   point.x = e.u[1] * h[0] + e.u[0] * h[1];
   point.xx = e.u[2] * h[0] + 2 * e.u[1] * h[1] + e.u[0] * h[2];
 }
 
 template <int Order>
-__device__ Point radial(const Envelope& e, double w, double x) {
+__device__ BasisValue radial(const Envelope& e, double w, double x) {
   // sin(t)/t = j_0, and j_0' = -j_1, j_1' = (j_0 - 2 j_2)/3
   double j[Order + 1], h[3] = {};
   const double t = w * x;
@@ -128,7 +128,7 @@ __device__ Point radial(const Envelope& e, double w, double x) {
   h[0] = w * j[0];
   if constexpr (Order > 0) h[1] = -w * w * j[1];
   if constexpr (Order > 1) h[2] = w * w * w * (2 * j[2] - j[0]) / 3;
-  Point point;
+  BasisValue point;
   times_envelope(e, h, point);
   if constexpr (Order > 0) point.w = e.u[0] * cos(t);
   if constexpr (Order > 1) {
@@ -139,7 +139,7 @@ __device__ Point radial(const Envelope& e, double w, double x) {
 }
 
 template <int Order>
-__device__ Point spherical(const Envelope& e, int l, double z, double norm, double x) {
+__device__ BasisValue spherical(const Envelope& e, int l, double z, double norm, double x) {
   // k = j_l/t: k' = (l-1) k/t - j_(l+1)/t,
   // k'' = (l-1)(l-2) k/t^2 - (2l-1) j_(l+1)/t^2 + j_(l+2)/t
   double j[Order + 1], h[3] = {};
@@ -148,7 +148,7 @@ __device__ Point spherical(const Envelope& e, int l, double z, double norm, doub
   if constexpr (Order > 0) h[1] = norm * ((l - 1) * j[0] / x - z * j[1]) / x;
   if constexpr (Order > 1)
     h[2] = norm * (((l - 1) * (l - 2) * j[0] / x - (2 * l - 1) * z * j[1]) / x + z * z * j[2]) / x;
-  Point point;
+  BasisValue point;
   times_envelope(e, h, point);
   return point;
 }
@@ -167,7 +167,7 @@ struct Basis {
   // Function c of edge e: the radial ones, then the spherical ones. Outside of 0 < x < 1 all is
   // zero: an edge without length has no radial part, as it has no direction.
   template <int Order>
-  __device__ Point at(int64_t e, int c) const {
+  __device__ BasisValue at(int64_t e, int c) const {
     const double r = read(x, e);
     if (r <= 0 || r >= 1) return {};
     const Envelope envelope(exponent + 1, r);
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t e = thread_number() / b.n_functions();
   const int c = int(thread_number() % b.n_functions());
   if (e >= b.n_edges) return;
-  const Point p = b.template at<Tangent>(e, c);
+  const BasisValue p = b.template at<Tangent>(e, c);
   double y = p.f;
   if constexpr (Tangent) {
     y = p.x * b.read(b.x_dot, e);
@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(block_threads)
   if (const int64_t e = group.number; e < b.n_edges) {
     double sum = 0;
     for (int c = group.lane; c < b.n_functions(); c += warp_lanes) {
-      const Point p = b.template at<1 + Tangent>(e, c);
+      const BasisValue p = b.template at<1 + Tangent>(e, c);
       double y = p.x;
       if constexpr (Tangent) {
         y = p.xx * b.read(b.x_dot, e);
@@ -239,7 +239,7 @@ struct FrequencyTerms {
 
   __device__ double operator()(int64_t e, int64_t n) const {
     const int c = int(n);
-    const Point p = b.template at<1 + Tangent>(e, c);
+    const BasisValue p = b.template at<1 + Tangent>(e, c);
     const double y = Tangent ? p.xw * b.read(b.x_dot, e) + p.ww * b.read(b.w_dot, c) : p.w;
     return cotangents(b, e, c) * y;
   }

@@ -67,11 +67,11 @@ struct GnoDiagonalSum {
   LayerOrder order() const { return {1, width(), 0, 1}; }
 
   // kappa of the edges of a tile
-  void matrices(const EdgeTile<R, S>& tile, const Gemm<R>& product, const Planes<S>& layer,
+  void matrices(const EdgeTile<R, S>& tile, const Gemm<R>& to_kappa, const Planes<S>& layer,
                 int64_t n, const Planes<S>& kappa) const {
     const GemmShape shape{n, width(), features()};
     const auto a = tile.hidden.rows(features()), b = layer.rows(width());
-    gemm_planes(product, shape, a, b, kappa, stream);
+    gemm_planes(to_kappa, shape, a, b, kappa, stream);
   }
   void pack(const Planes<S>& layer) const {
     pack_layer(order(), problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
@@ -81,7 +81,7 @@ struct GnoDiagonalSum {
     const EdgeTile<R, S> tile(problem.network, problem.graph.n_edges, width(), workspace, stream);
     const Planes<S> layer(features() * width(), workspace), kappa(tile.length * width(), workspace);
     int32_t* rows = workspace.take<int32_t>(tile.length);
-    const Gemm<R> product({tile.length, width(), features()}, workspace);
+    const Gemm<R> to_kappa({tile.length, width(), features()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(layer);
@@ -90,7 +90,7 @@ struct GnoDiagonalSum {
     tile.for_tiles([&](int64_t first, int64_t n) {
       find_rows(walk.graph, first, n, rows, stream);
       tile.load(walk.graph.edge, first, n);
-      matrices(tile, product, layer, n, kappa);
+      matrices(tile, to_kappa, layer, n, kappa);
       launch_threads(n * width(), stream, gno_add_messages<R, S>, walk, first, n, rows, kappa, out);
     });
     return cudaGetLastError();
@@ -101,7 +101,7 @@ struct GnoDiagonalSum {
     const Planes<S> layer(features() * width(), workspace), kappa(tile.length * width(), workspace);
     R* grad_layer = workspace.take<R>(features() * width());
     int32_t* rows = workspace.take<int32_t>(tile.length);
-    const Gemm<R> product({tile.length, width(), features()}, workspace);
+    const Gemm<R> to_kappa({tile.length, width(), features()}, workspace);
     const Gemm<R> to_layer({features(), width(), tile.length}, workspace);
     const Gemm<R> to_hidden({tile.length, features(), width()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
@@ -117,7 +117,7 @@ struct GnoDiagonalSum {
       find_rows(walk.graph, first, n, rows, stream);
       tile.load(edge, first, n);
       if (grad.h || grad.edge_weight) {
-        matrices(tile, product, layer, n, kappa);
+        matrices(tile, to_kappa, layer, n, kappa);
         if (grad.h)
           launch_threads(n * width(), stream, gno_add_messages<R, S>, walk, first, n, rows, kappa,
                          grad.h);

@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(block_threads)
         __syncthreads();
         if (k < size)
           for (int f = 0; f < width; ++f) {
-            const S product = q[(int64_t(blockIdx.x) * walk.width + f0 + f) * size + k];
-            for (int b = 0; b < edges_together; ++b) grad[b] += g[b * width + f] * product;
+            const S q_k = q[(int64_t(blockIdx.x) * walk.width + f0 + f) * size + k];
+            for (int b = 0; b < edges_together; ++b) grad[b] += g[b * width + f] * q_k;
           }
       }
 #pragma unroll
@@ -199,15 +199,15 @@ struct GnoFullSum {
     const int64_t n_rows = problem.graph.n_dst, inner = problem.f_in * hidden();
     const int64_t length = tile_length(n_rows, problem.f_in);
     const Planes<S> layer(inner * problem.f_out, workspace), panels(length * inner, workspace);
-    const Gemm<R> product({length, problem.f_out, inner}, workspace);
+    const Gemm<R> to_out({length, problem.f_out, inner}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(forward_order(), layer);
     for (int64_t first = 0; first < n_rows; first += length) {
       const int64_t n = std::min(length, n_rows - first);
       sum(problem.by_destination(), first, n, panels);
-      product(dual, {n, problem.f_out, inner}, panels.rows(inner), layer.rows(problem.f_out),
-              out + first * problem.f_out, false, stream);
+      to_out(dual, {n, problem.f_out, inner}, panels.rows(inner), layer.rows(problem.f_out),
+             out + first * problem.f_out, false, stream);
     }
     return cudaGetLastError();
   }

@@ -33,14 +33,14 @@ struct GnoKernelMatrices {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     const EdgeTile<R, S> tile(network, n_edges, size, workspace, stream);
     const Planes<S> layer(features() * size, workspace);
-    const Gemm<R> product({tile.length, size, features()}, workspace);
+    const Gemm<R> to_kappa({tile.length, size, features()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack_layer(order(), network.n_hidden, v, b_v, layer, stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       tile.load(nullptr, first, n);
-      product(dual, {n, size, features()}, tile.hidden.rows(features()), layer.rows(size),
-              kappa + first * size, false, stream);
+      to_kappa(dual, {n, size, features()}, tile.hidden.rows(features()), layer.rows(size),
+               kappa + first * size, false, stream);
     });
     return cudaGetLastError();
   }

@@ -216,11 +216,11 @@ class JetsFullReverse {
 
 // kappa of every edge and channel
 template <class R, class S>
-void load_kappa(const JetSlices<R, S>& all, const EdgeSlice& slice, const Gemm<R>& product,
+void load_kappa(const JetSlices<R, S>& all, const EdgeSlice& slice, const Gemm<R>& to_kappa,
                 const Planes<S>& jets) {
   const GemmShape shape{slice.n * all.problem.channels(), all.problem.f_out, all.features()};
   const auto a = jets.rows(all.features()), b = all.layer.rows(all.problem.f_out);
-  gemm_planes(product, shape, a, b, all.panels, all.stream);
+  gemm_planes(to_kappa, shape, a, b, all.panels, all.stream);
 }
 
 template <class R, class S>

@@ -16,15 +16,15 @@ namespace {
 
 // f(lanes that have a neighbour, its number) by the warp of destination i, again and again.
 template <int D, class R, class F>
-__device__ void for_neighbors(const Search& s, const R* destinations, int64_t i, F f) {
+__device__ void for_neighbors(const NeighborSearch& s, const R* destinations, int64_t i, F f) {
   const Cells<D> cells(s);
   const Point<D> p = point<D>(s, destinations, i);
   const int64_t item = item_of(s.destination_items, s.n_items, i);
   const int64_t first = s.source_items ? s.source_items[item] : 0;
   const int64_t last = s.source_items ? s.source_items[item + 1] : s.n_src;
-  const Stretch along(cells.x, p.x[0]);
-  const Stretch rows = D > 1 ? Stretch(cells.y, p.x[D > 1]) : Stretch();
-  const Stretch layers = D > 2 ? Stretch(cells.z, p.x[D - 1]) : Stretch();
+  const CellRange along(cells.x, p.x[0]);
+  const CellRange rows = D > 1 ? CellRange(cells.y, p.x[D > 1]) : CellRange();
+  const CellRange layers = D > 2 ? CellRange(cells.z, p.x[D - 1]) : CellRange();
 
   // n cells from this one on, whose buckets begin anew with the first one after the last one
   const auto scan_cells = [&](uint64_t hash, int64_t row, int64_t layer, int64_t cell, int n) {
@@ -64,7 +64,7 @@ __device__ void for_neighbors(const Search& s, const R* destinations, int64_t i,
 // of these, mostly from caches; bound by the chain from bucket to range to position.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
-    neighbors_count_rows(Search s, const R* destinations, int64_t* counts) {
+    neighbors_count_rows(NeighborSearch s, const R* destinations, int64_t* counts) {
   const int64_t i = warp_number();
   if (i >= s.n_dst) return;
   int64_t count = 0;
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // One thread: what is wrong with the points stands where their number would.
-__global__ void neighbors_end_offsets(Search s, int64_t* offsets) {
+__global__ void neighbors_end_offsets(NeighborSearch s, int64_t* offsets) {
   if (threadIdx.x == 0 && s.grid[1] < 0) offsets[s.n_dst] = int64_t(s.grid[1]);
 }
 
@@ -99,7 +99,7 @@ __device__ void sort_row(int32_t* x, int64_t n) {
 // log2(n)^2/2 passes over it, in global memory but from caches.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
-    neighbors_write_rows(Search s, const R* destinations, const int64_t* offsets,
+    neighbors_write_rows(NeighborSearch s, const R* destinations, const int64_t* offsets,
                          int32_t* indices) {
   const int64_t i = warp_number();
   if (i >= s.n_dst) return;
@@ -121,20 +121,20 @@ void with_axes(int64_t d, F f) {
 }
 
 template <class R>
-int count_all(const Search& s, const R* sources, const R* destinations, int64_t* offsets,
+int count_all(const NeighborSearch& s, const R* sources, const R* destinations, int64_t* offsets,
               Call& call) {
   Workspace& workspace = call.workspace;
   const cudaStream_t stream = call.stream;
   if (!s.valid()) return GNOGRAD_CUDA_VALUE;
-  const Parts source_parts(s.n_src, workspace), destination_parts(s.n_dst, workspace);
-  Digits digits(s.n_src, workspace);
-  Pairs from{workspace.take<uint32_t>(s.n_src), workspace.take<int32_t>(s.n_src)};
-  Pairs to{workspace.take<uint32_t>(s.n_src), s.order};
+  const PointParts source_parts(s.n_src, workspace), destination_parts(s.n_dst, workspace);
+  SortDigits digits(s.n_src, workspace);
+  SortPairs from{workspace.take<uint32_t>(s.n_src), workspace.take<int32_t>(s.n_src)};
+  SortPairs to{workspace.take<uint32_t>(s.n_src), s.order};
   const int64_t longest = std::max({int64_t(1), s.n_dst, warp_lanes * digits.n_chunks});
   auto* sums = workspace.take<int64_t>(ceil_div(longest, scan_chunk));
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
-  const auto magnitude = [&](const Parts& parts, const R* points) {
+  const auto magnitude = [&](const PointParts& parts, const R* points) {
     launch_threads(parts.count * warp_lanes, stream, neighbors_magnitudes<R>, s, points, parts);
   };
   magnitude(source_parts, sources);
@@ -166,8 +166,8 @@ int count_all(const Search& s, const R* sources, const R* destinations, int64_t*
 }
 
 template <class R>
-int fill_all(const Search& s, const R* destinations, const int64_t* offsets, int32_t* indices,
-             Call& call) {
+int fill_all(const NeighborSearch& s, const R* destinations, const int64_t* offsets,
+             int32_t* indices, Call& call) {
   if (!s.valid()) return GNOGRAD_CUDA_VALUE;
   if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
   const cudaStream_t stream = call.stream;
@@ -211,37 +211,37 @@ struct Neighbors {
   };
 
   int count(const Points& in, const Counted& out, Call& call) const {
-    const Search search{n_src,
-                        n_dst,
-                        d,
-                        n_items,
-                        n_buckets,
-                        radius,
-                        {period_x, period_y, period_z},
-                        exclude_self != 0,
-                        in.source_items,
-                        in.destination_items,
-                        out.positions,
-                        out.order,
-                        out.starts,
-                        out.grid};
+    const NeighborSearch search{n_src,
+                                n_dst,
+                                d,
+                                n_items,
+                                n_buckets,
+                                radius,
+                                {period_x, period_y, period_z},
+                                exclude_self != 0,
+                                in.source_items,
+                                in.destination_items,
+                                out.positions,
+                                out.order,
+                                out.starts,
+                                out.grid};
     return count_all(search, in.sources, in.destinations, out.offsets, call);
   }
   int fill(const Found& in, const Filled& out, Call& call) const {
-    const Search search{n_src,
-                        n_dst,
-                        d,
-                        n_items,
-                        n_buckets,
-                        radius,
-                        {period_x, period_y, period_z},
-                        exclude_self != 0,
-                        in.source_items,
-                        in.destination_items,
-                        const_cast<double*>(in.positions),
-                        const_cast<int32_t*>(in.order),
-                        const_cast<int32_t*>(in.starts),
-                        const_cast<double*>(in.grid)};
+    const NeighborSearch search{n_src,
+                                n_dst,
+                                d,
+                                n_items,
+                                n_buckets,
+                                radius,
+                                {period_x, period_y, period_z},
+                                exclude_self != 0,
+                                in.source_items,
+                                in.destination_items,
+                                const_cast<double*>(in.positions),
+                                const_cast<int32_t*>(in.order),
+                                const_cast<int32_t*>(in.starts),
+                                const_cast<double*>(in.grid)};
     return fill_all(search, in.destinations, in.offsets, out.indices, call);
   }
 };

@@ -11,7 +11,7 @@ constexpr int most_axes = 3;
 // No source is further from the origin in cells; what is left of 53 bits makes the slack.
 constexpr double most_cells = 0x1p40, slack = 0x1p-10;
 
-struct Search {
+struct NeighborSearch {
   int64_t n_src, n_dst, d, n_items, n_buckets;
   double radius, period[most_axes];
   bool exclude_self;
@@ -48,7 +48,7 @@ struct Point {
 };
 
 template <int D, class R>
-__device__ Point<D> point(const Search& s, const R* points, int64_t i) {
+__device__ Point<D> point(const NeighborSearch& s, const R* points, int64_t i) {
   Point<D> p;
 #pragma unroll
   for (int a = 0; a < D; ++a) p.x[a] = wrapped(double(points[i * D + a]), s.period[a]);
@@ -64,7 +64,7 @@ __device__ inline double difference(double x, double y, double period) {
 }
 
 template <int D>
-__device__ bool within(const Search& s, const Point<D>& x, const double* y) {
+__device__ bool within(const NeighborSearch& s, const Point<D>& x, const double* y) {
   double squares = 0;
 #pragma unroll
   for (int a = 0; a < D; ++a) {
@@ -104,12 +104,12 @@ struct Axis {
 };
 
 // A cell and those next to it, each of them once: first, first + 1, ..., around the box.
-struct Stretch {
+struct CellRange {
   int64_t first = 0, count = 0;
   int n = 1;
 
-  Stretch() = default;
-  __device__ Stretch(const Axis& axis, double x) : count(axis.count) {
+  CellRange() = default;
+  __device__ CellRange(const Axis& axis, double x) : count(axis.count) {
     n = count == 0 ? 3 : int(min(count, int64_t(3)));
     first = n == 3 ? axis.cell(x) - 1 : 0;
   }
@@ -136,7 +136,7 @@ template <int D>
 struct Cells {
   Axis x, y, z;
 
-  __device__ explicit Cells(const Search& s)
+  __device__ explicit Cells(const NeighborSearch& s)
       : x(s.grid[0], s.period[0]), y(s.grid[0], s.period[1]), z(s.grid[0], s.period[2]) {}
 
   __device__ int64_t row(const double* p) const { return D > 1 ? y.cell(p[D > 1]) : 0; }
@@ -144,11 +144,11 @@ struct Cells {
 };
 
 // Points in parts of a warp each.
-struct Parts {
+struct PointParts {
   int64_t n, length, count;
   double* largest;  // [count]
 
-  Parts(int64_t n, Workspace& workspace)
+  PointParts(int64_t n, Workspace& workspace)
       : n(n),
         length(std::max<int64_t>(256, ceil_div(n, 2048))),
         count(ceil_div(n, length)),
@@ -159,7 +159,7 @@ struct Parts {
 // numbers a point; bound by memory.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    neighbors_magnitudes(Search s, const R* points, Parts parts) {
+    neighbors_magnitudes(NeighborSearch s, const R* points, PointParts parts) {
   const int64_t first = warp_number() * parts.length, last = min(first + parts.length, parts.n);
   if (first >= parts.n) return;
   double largest = 0;
@@ -174,8 +174,9 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // One warp: the width of a cell, from the parts.
-static __global__ void neighbors_choose_grid(Search s, Parts sources, Parts destinations) {
-  const auto largest = [](const Parts& parts) {
+static __global__ void neighbors_choose_grid(NeighborSearch s, PointParts sources,
+                                             PointParts destinations) {
+  const auto largest = [](const PointParts& parts) {
     double x = 0;
     for (int64_t k = lane_number(); k < parts.count; k += warp_lanes) x = fmax(x, parts.largest[k]);
     for (int d = warp_lanes / 2; d > 0; d /= 2) x = fmax(x, __shfl_xor_sync(~0u, x, d));

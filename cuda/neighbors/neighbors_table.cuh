@@ -10,7 +10,8 @@ namespace gnograd {
 // GPUs with few units for it, float64.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
-    neighbors_choose_buckets(Search s, const R* sources, uint32_t* buckets, int32_t* numbers) {
+    neighbors_choose_buckets(NeighborSearch s, const R* sources, uint32_t* buckets,
+                             int32_t* numbers) {
   const int64_t i = thread_number();
   if (i >= s.n_src) return;
   const Cells<D> cells(s);
@@ -24,12 +25,12 @@ __global__ void __launch_bounds__(block_threads)
 constexpr int digit_bits = 5;  // a digit for every lane
 static_assert(1 << digit_bits == warp_lanes);
 
-struct Digits {
+struct SortDigits {
   int64_t n, length, n_chunks;
   int32_t* counts;  // [warp_lanes, n_chunks]
   int shift = 0;
 
-  Digits(int64_t n, Workspace& workspace)
+  SortDigits(int64_t n, Workspace& workspace)
       : n(n),
         length(std::max<int64_t>(1024, ceil_div(ceil_div(n, 8192), warp_lanes) * warp_lanes)),
         n_chunks(ceil_div(n, length)),
@@ -39,7 +40,7 @@ struct Digits {
 // f(i, is there a key i, its digit, lanes with the same one, lanes whose digit is this lane's
 // number) for the keys of this warp's chunk, 32 at a time.
 template <class F>
-__device__ void for_digits(const Digits& digits, const uint32_t* keys, F f) {
+__device__ void for_digits(const SortDigits& digits, const uint32_t* keys, F f) {
   const int lane = lane_number();
   const int64_t first = warp_number() * digits.length;
   const int64_t last = min(first + digits.length, digits.n);
@@ -60,7 +61,7 @@ __device__ void for_digits(const Digits& digits, const uint32_t* keys, F f) {
 // Warp: how often every digit occurs in a chunk of at least 1024 keys. Reads 4 bytes a key; bound
 // by its 6 ballots for 32 keys.
 static __global__ void __launch_bounds__(block_threads)
-    neighbors_sort_count(Digits digits, const uint32_t* keys) {
+    neighbors_sort_count(SortDigits digits, const uint32_t* keys) {
   if (warp_number() >= digits.n_chunks) return;
   int32_t count = 0;
   for_digits(digits, keys,
@@ -68,7 +69,7 @@ static __global__ void __launch_bounds__(block_threads)
   digits.counts[lane_number() * digits.n_chunks + warp_number()] = count;
 }
 
-struct Pairs {
+struct SortPairs {
   uint32_t* keys;
   int32_t* numbers;
 };
@@ -76,7 +77,7 @@ struct Pairs {
 // Warp: moves a chunk's pairs to their places, 8 bytes a point read in order and written to 32
 // places; bound by these writes and by the ballots.
 static __global__ void __launch_bounds__(block_threads)
-    neighbors_sort_move(Digits digits, Pairs from, Pairs to) {
+    neighbors_sort_move(SortDigits digits, SortPairs from, SortPairs to) {
   if (warp_number() >= digits.n_chunks) return;
   int32_t next = digits.counts[lane_number() * digits.n_chunks + warp_number()];
   for_digits(digits, from.keys,
@@ -92,7 +93,7 @@ static __global__ void __launch_bounds__(block_threads)
 
 // Thread: a bucket, by bisection of the sorted keys; log2(n_src) dependent reads, from caches.
 static __global__ void __launch_bounds__(block_threads)
-    neighbors_find_starts(Search s, const uint32_t* buckets) {
+    neighbors_find_starts(NeighborSearch s, const uint32_t* buckets) {
   const int64_t bucket = thread_number();
   if (bucket > s.n_buckets) return;
   int64_t low = 0, high = s.n_src;
@@ -108,7 +109,7 @@ static __global__ void __launch_bounds__(block_threads)
 // by memory.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
-    neighbors_gather_positions(Search s, const R* sources) {
+    neighbors_gather_positions(NeighborSearch s, const R* sources) {
   const int64_t k = thread_number();
   if (k >= s.n_src) return;
   const Point<D> p = point<D>(s, sources, s.order[k]);

@@ -4,7 +4,7 @@
 
 int main() {
   require_device();
-  check(gnograd_cuda_abi_version() == 2, "abi_version");
+  check(gnograd_cuda_abi_version() == 3, "abi_version");
   check(std::strlen(gnograd_cuda_error_string(GNOGRAD_CUDA_WORKSPACE)) > 0 &&
             std::strlen(gnograd_cuda_error_string(GNOGRAD_CUDA_VALUE)) > 0 &&
             std::strstr(gnograd_cuda_error_string(GNOGRAD_CUDA_DEVICE), "8.0 and later") &&

@@ -42,7 +42,7 @@ const void *from, int from_type, const int64_t *from_strides, int add, void *str
 """
 """Functions that belong to no operator, as gnograd_cuda.h declares them, without the prefix."""
 
-_ABI_VERSION = 2
+_ABI_VERSION = 3
 _EXCEPTIONS = {-2: ValueError, 2: MemoryError}
 _SCALARS = {"int": c_int, "int64_t": c_int64, "size_t": c_size_t, "double": c_double}
 
