@@ -69,12 +69,14 @@ contains
       call agg_concat_forward(graph, aggregation, x, w, e, own, out, error=error)
       if (.not. allocated(error)) call check(error, all(ieee_is_finite(out)), "forward")
       if (.not. allocated(error)) call agg_concat_vjp(graph, aggregation=aggregation, &
-        & cotangent=out, x=x, w=w, e=e, own=own, error=error, grad_x=grad_x, grad_w=grad_w, grad_e=grad_e)
+        & cotangent=out, x=x, w=w, e=e, own=own, grad_x=grad_x, grad_w=grad_w, grad_e=grad_e, &
+        & error=error)
       if (.not. allocated(error)) call check(error, all(ieee_is_finite(grad_x)), "vjp")
       if (.not. allocated(error)) call agg_concat_jvp(graph, aggregation, x, w, e, own, x, w, e, &
         & own, out, error)
       if (.not. allocated(error)) call agg_concat_hvp(graph, aggregation=aggregation, &
-        & cotangent=out, x=x, w=w, e=e, own=own, t_x=x, t_w=w, grad_x=grad_x, grad_w=grad_w, grad_e=grad_e, error=error)
+        & cotangent=out, x=x, w=w, e=e, own=own, t_x=x, t_w=w, grad_x=grad_x, grad_w=grad_w, &
+        & grad_e=grad_e, error=error)
       if (allocated(error)) exit
     end do
     call trap(.false.)
