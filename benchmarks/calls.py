@@ -4,7 +4,8 @@
 numpy   a NumPy call of every operator on a graph of 8 nodes beside its kernel alone, which is the
         compiled function called with the same addresses
 torch   the same through `gnograd.torch`, forward alone and with backward, beside the kernels alone;
-        and the first call of a fresh process: its time, and what it imports beside torch
+        beside that an autograd function that computes nothing; and in a fresh process the import
+        of gnograd.torch and a first call: their time, and what they import beside torch
 layers  GATConv, GATv2Conv and TransformerConv (16 features, 2 heads of 8) from an edge_index,
         forward and backward on one thread, beside PyG's layers with the same parameters, whose
         values and gradients are compared first
@@ -147,7 +148,34 @@ def torch_calls(runs: int) -> None:
             taken = microseconds({"call": call, "kernel": kernel_of(call)}, runs)
             print_row(f"{name}{' +' if face != 'forward' else ''}", taken)
     print("(+: forward and backward)")
+    taken = microseconds(nothing(), runs)
+    print(
+        f"an autograd function that computes nothing: {taken['forward']:.1f} us, "
+        f"{taken['backward']:.1f} us with backward"
+    )
     print(first_call())
+
+
+def nothing() -> dict[str, Callable[[], object]]:
+    """What PyTorch takes itself for a function in Python of three inputs."""
+    import torch
+
+    class Nothing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            ctx.save_for_backward(*inputs)
+            return inputs[0].detach()
+
+        @staticmethod
+        def backward(ctx, cotangent):
+            return ctx.saved_tensors
+
+    leaves = [torch.ones(8, 8, requires_grad=True) for _ in range(3)]
+    cotangent = torch.ones(8, 8)
+    return {
+        "forward": lambda: Nothing.apply(*leaves),
+        "backward": lambda: torch.autograd.grad(Nothing.apply(*leaves), leaves, cotangent),
+    }
 
 
 def print_row(name: str, taken: dict[str, float]) -> None:
@@ -159,14 +187,19 @@ def print_row(name: str, taken: dict[str, float]) -> None:
 
 FIRST_CALL = """
 import sys, time
-import torch, gnograd as gg, gnograd.torch as gt
-graph, x = gg.Graph([0, 1, 2], [1, 0]), torch.ones(2, 3, requires_grad=True)
+import torch
 before, start = set(sys.modules), time.perf_counter()
+import gnograd as gg, gnograd.torch as gt
+imported = time.perf_counter()
+graph, x = gg.Graph([0, 1, 2], [1, 0]), torch.ones(2, 3, requires_grad=True)
 gt.agg_simple(x, graph=graph).sum().backward()
-seconds = time.perf_counter() - start
-new = {m for m in set(sys.modules) - before if not m.startswith("gnograd")}
-parts = sorted({".".join(m.split(".")[:2]) for m in new})
-print(f"first call of a process: {1e3 * seconds:.0f} ms; imports", ", ".join(parts) or "nothing")
+called = time.perf_counter()
+new = set(sys.modules) - before
+known = {"gnograd", "numpy", "torch"} | sys.stdlib_module_names
+parts = {m.split(".")[0] for m in new} - known
+parts = sorted({p for p in parts if not p.startswith("_")} | ({"torch._dynamo"} & new))
+print(f"import gnograd.torch after torch: {1e3 * (imported - start):.0f} ms; first call: "
+      f"{1e3 * (called - imported):.0f} ms; imports besides:", ", ".join(parts) or "nothing")
 """
 
 

@@ -505,6 +505,19 @@ def test_empty(graph):
     compare(lambda: [gt.agg_simple(torch.ones(5, 0), graph=graph)])
     nothing = gg.Graph([0], np.zeros(0, np.int64), n_src=0)
     compare(lambda: [gt.agg_simple(torch.ones(0, 3), graph=nothing)])
+    # without elements is not absent
+    apart = gg.Graph(np.zeros(6, np.int64), np.zeros(0, np.int64))
+    x, e = torch.ones(5, 2, requires_grad=True), torch.ones(0, 3, requires_grad=True)
+
+    def run():
+        y = gt.agg_simple(x, e, graph=apart)
+        assert y.shape == (5, 5)
+        return [y, *torch.autograd.grad(y.sum(), (x, e))]
+
+    compare(run)
+    leaves = [torch.ones(5, 4), torch.ones(5, 4), torch.ones(8), torch.ones(0, 0)]
+    compare(lambda: [gt.mha_gat(*leaves, graph=apart, num_heads=2)])
+    compare(lambda: [gt.mha_gat(*leaves[:3], graph=apart, num_heads=2)])
 
 
 def test_by_name_and_absent(graph):

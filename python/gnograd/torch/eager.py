@@ -29,6 +29,8 @@ __all__ = ["eager", "eager_function"]
 Tensors: TypeAlias = Sequence[Tensor | None]
 _KINDS_OF_CALLS = 64
 _PLAIN = frozenset({Tensor, Parameter})
+_SOMEWHERE = torch.zeros(1)
+"""Where tensors without elements are."""
 
 
 class _Kind:
@@ -94,8 +96,8 @@ def eager(
             if not any(wrt) or all(c is None for c in cotangents):
                 return (None,) * (1 + n)
             arrays = *cotangents, *ctx.saved_tensors
-            # derivatives of the gradients are those of the custom operators
-            if _is_plain() and not torch.is_grad_enabled():
+            # where gradients are differentiated, it is by the rules of the custom operators
+            if not torch.is_grad_enabled() and not torch.compiler.is_compiling() and _is_plain():
                 seen = _see(arrays)
                 if seen is not None:
                     layout, addresses, _, _copies = seen
@@ -183,9 +185,12 @@ def _see(tensors: Tensors) -> _Seen | None:
             address = x.data_ptr()
         except RuntimeError:  # it stands for others, as a batch does
             return None
-        # in the middle of a number, or zeros that have no memory
-        if (address & 7 and address % x.element_size()) or (not address and x.numel()):
-            return None
+        if address & 7 and address % x.element_size():
+            return None  # in the middle of a number
+        if not address:
+            if x.numel():
+                return None  # zeros that have no memory
+            address = _SOMEWHERE.data_ptr()  # kernels take 0 for an absent array
         layout.append(x.dtype)
         layout.append(x.shape)
         addresses.append(address)
