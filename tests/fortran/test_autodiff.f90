@@ -171,8 +171,10 @@ contains
     type(error_type), allocatable :: error
 
     if (graph%n_dst == 0) call graph%init([1, 3, 4, 5], [3, 2, 1, 2], 3, error)
-    call radial_basis(norm(x, 1)/2.5_dp, tape%constant([3.1_dp, 6.3_dp]), 2, rbf, sbf)
-    loss = sum(sin(agg_edge_to_edge(x, sbf, rbf, y, graph, n_spherical=2, exclude="none")))
+    call radial_basis(reshape(norm(x, 1)/2.5_dp, [1, 4]), tape%constant([3.1_dp, 6.3_dp]), rbf, &
+      & sbf, n_spherical=2)
+    loss = sum(sin(agg_edge_to_edge(x, sbf, rbf, y, graph, n_spherical=2, n_radial=2, &
+      & exclude="none")))
   end function triplet_sum
 
   subroutine test_dimenet(error)
@@ -238,13 +240,13 @@ contains
     k = reshape(y, [2, 2, 7])
     v = sin(k)
     gate = exp(reshape(slice(x, [1_int64, 1_int64], [4_int64, 6_int64]), [2, 2, 6]))
-    loss = sum(sin(selected_attention(q, k, v, blocks, 2_int64, slot_gate=gate)))
-    loss = loss + norm(selected_attention(q, k, v, blocks(:, :, :3), 2_int64, causal=.true., &
-      & q_offset=2_int64, query_block=2_int64, duplicates="count"))
-    loss = loss + sum(cos(window_attention(q, k, v, 3_int64, scale=0.7_dp, causal=.true.)))
+    loss = sum(sin(selected_attention(q, k, v, blocks, 2, slot_gate=gate)))
+    loss = loss + norm(selected_attention(q, k, v, blocks(:, :, :3), 2, causal=.true., &
+      & q_offset=2, query_block=2, duplicates="count"))
+    loss = loss + sum(cos(window_attention(q, k, v, 3, scale=0.7_dp, causal=.true.)))
     w = tape%constant(draw([2, 3], 5))
-    call compressed_attention(q, compress(k, w, 2_int64), compress(v, w*w, 2_int64), 3_int64, &
-      & 2_int64, out, lse, causal=.true., q_offset=2_int64)
+    call compressed_attention(q, compress(k, w, 2), compress(v, w*w, 2), 3, &
+      & 2, out, lse, causal=.true., q_offset=2)
     loss = loss + sum(sin(out)) + sum(lse*lse)
   end function sparse_attention_sum
 
@@ -266,16 +268,16 @@ contains
     do block = 1, 4
       everything(block, :, :) = int(4 - block, int32)
     end do
-    selected = selected_attention(q, k, v, everything, 2_int64)
+    selected = selected_attention(q, k, v, everything, 2)
     dense = window_attention(q, k, v)
     call selected%val(first)
     call dense%val(second)
     call check(error, all(shape(first) == [3, 4, 6]), "shape")
     if (allocated(error)) return
     call check(error, maxval(abs(first - second)) < 1e-14_dp, "all blocks are all keys")
-    selected = selected_attention(q, k, v, everything(:, :, :5), 2_int64)
-    call expect(tape, "selected_attention: block_index has another shape than "// &
-      & "(n_slots, heads of k, queries/query_block)", error)
+    selected = selected_attention(q, k, v, everything(:, :, :5), 2)
+    call expect(tape, "selected_attention: block_index does not fit to the other "// &
+      & "arguments", error)
     call tape%free()
   end subroutine test_sparse_attention
 

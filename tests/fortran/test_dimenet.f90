@@ -272,7 +272,8 @@ contains
     type(array_type), intent(out) :: y
     type(array_type) :: rbf, sbf
 
-    call radial_basis(reshape(x(1), [n_distances]), x(2), int(n_spherical), rbf, sbf, int(exponent))
+    call radial_basis(reshape(x(1), [1, n_distances]), x(2), rbf, sbf, int(n_spherical), &
+      & int(exponent))
     y = concatenate([reshape(rbf, [int(n_radial)*n_distances]), &
       & reshape(sbf, [n_basis*n_distances])], 1)
   end subroutine basis_record
@@ -557,7 +558,7 @@ contains
     type(array_type), intent(out) :: y
 
     y = agg_edge_to_edge(x(1), x(2), x(3), x(4), self%graph, n_spherical=int(n_spherical), &
-      & exclude=exclude_names(self%exclude))
+      & n_radial=int(n_radial), exclude=exclude_names(self%exclude))
     y = reshape(y, [self%n_out])
   end subroutine triplet_record
 

@@ -491,14 +491,16 @@ contains
 
     select case (self%form)
     case (form_selected)
-      y = selected_attention(x(1), x(2), x(3), self%blocks, block_size, x(4), scale, self%causal, &
-        & self%q_offset, cu_q, cu_k, query_block, trim(duplicate_names(self%duplicates)))
+      y = selected_attention(x(1), x(2), x(3), self%blocks, int(block_size), x(4), scale, &
+        & self%causal, int(self%q_offset), cu_q, cu_k, int(query_block), &
+        & trim(duplicate_names(self%duplicates)))
     case (form_compressed)
-      call compressed_attention(x(1), x(2), x(3), block, stride, out, lse, scale, self%causal, &
-        & self%q_offset, cu_q, cu_k)
+      call compressed_attention(x(1), x(2), x(3), int(block), int(stride), out, lse, scale, &
+        & self%causal, int(self%q_offset), cu_q, cu_k)
       y = concatenate([reshape(out, [size_of(out)]), reshape(lse, [size_of(lse)])], 1)
     case default
-      y = window_attention(x(1), x(2), x(3), window, scale, self%causal, self%q_offset, cu_q, cu_k)
+      y = window_attention(x(1), x(2), x(3), int(window), scale, self%causal, &
+        & int(self%q_offset), cu_q, cu_k)
     end select
     y = reshape(y, [self%n_out])
 
@@ -637,7 +639,7 @@ contains
     type(array_type), intent(in) :: x(:)
     type(array_type), intent(out) :: y
 
-    y = reshape(compress(x(1), x(2), stride, cu_k), [self%n_out])
+    y = reshape(compress(x(1), x(2), int(stride), cu_k), [self%n_out])
   end subroutine compress_record
 
   ! ---- chosen blocks ----

@@ -65,9 +65,7 @@ def views(op: Operator, arrays: Iterable[Array]) -> list[str]:
 
 def view(op: Operator, array: Array) -> str:
     """The statement that makes a pointer of an address."""
-    how = "view"
-    if array.optional:
-        how = "view_if_wanted" if array.written else "view_if_given"
+    how = "view_if_given" if array.optional else "view"
     return f"call {how}({array.name}, {_extents(op, array)}, {array.name}_)"
 
 
