@@ -187,7 +187,7 @@ contains
     call tape%init(error)
     if (allocated(error)) return
     loss = triplet_sum(tape, tape%constant(draw([2, 4], 1)), tape%constant(draw([3, 6], 2)))
-    call expect(tape, "agg_edge_to_edge: vector has shape 2 4, needs 3 4", error)
+    call expect(tape, "agg_edge_to_edge: vector is (2, 4), needs (3, 4)", error)
     call tape%free()
   end subroutine test_dimenet
 
