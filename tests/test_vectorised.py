@@ -21,7 +21,7 @@ def test_exponentials(level, tmp_path):
     if compiler is None:
         pytest.skip("gfortran is not installed")
     source = tmp_path / "exponential.f90"
-    kernel = FORTRAN / "kernels" / "exponential.fypp"
+    kernel = FORTRAN / "primitives" / "exponential.fypp"
     subprocess.run(
         [sys.executable, "-m", "fypp", "-I", FORTRAN, kernel, source], check=True, cwd=tmp_path
     )

@@ -75,7 +75,15 @@ def text_of(front: Front, operators: list[Operator]) -> str:
     source = f"# SPDX-License-Identifier: MIT\n{imports}{front.imports}\n\n"
     source += f"__all__ = [\n{names}]\n\n{functions}\n"
     for command in (["check", "-q", "--fix", "--select=I,F401"], ["format", "-q"]):
-        ruff = ["ruff", *command, "--stdin-filename", str(PACKAGE / front.stub), "-"]
+        ruff = [
+            sys.executable,
+            "-m",
+            "ruff",
+            *command,
+            "--stdin-filename",
+            str(PACKAGE / front.stub),
+            "-",
+        ]
         source = subprocess.run(
             ruff, input=source, capture_output=True, text=True, check=True
         ).stdout
