@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -19,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "gnograd"
+sys.path.append(str(PACKAGE))
+from declaration import Declaration  # noqa: E402  (which needs nothing but Python)
+
 C_NAMES = {
     "C": "n_channels", "Ce": "n_edge_channels", "D": "n_features", "De": "n_edge_features",
     "Dk": "d_k", "Do": "n_own_features", "Dv": "d_v", "F_in": "f_in", "F_out": "f_out",
@@ -90,6 +94,8 @@ class Operator:
     summed: tuple[str, ...]
     """Inputs whose gradients may be written to one array."""
     differentiable: bool
+    on_tape: tuple[str, ...]
+    """Those of the arguments that the C function of the operation on the tape takes."""
     positional: tuple[str, ...]
     """Inputs that have no default, in Fortran's names."""
     syntax: ast.FunctionDef
@@ -108,14 +114,7 @@ class Operator:
     @property
     def told(self) -> list[str]:
         """Static arguments that are extents of inputs, which the tape reads off them."""
-        extents = {dim for array in self.inputs if not array.optional for dim in array.dims}
-        return [name for name in self.statics if name in extents]
-
-    @property
-    def static_sizes(self) -> list[str]:
-        """Sizes in the extents of static arrays and lists."""
-        told = {name for array in [*self.arrays, *self.lists] for name in array.names}
-        return [name for name in self.arguments if name in told and name not in self.statics]
+        return [name for name in self.statics if name not in self.on_tape]
 
     @property
     def lists(self) -> list[Array]:
@@ -221,6 +220,8 @@ def _operator(
     statics = _statics(node, arrays, choices)
     optional = _maybe_none(node)
     words = shapes["arguments"].split()
+    lists = [name for name, static in statics.items() if static.kind == "integers"]
+    known = {k: v for k, v in shapes.items() if k not in ("choices", "limits", "kind")}
 
     def array(name: str, spec: str, written: bool = False) -> Array:
         dims, dtype, absent = _parse(spec)
@@ -254,6 +255,7 @@ def _operator(
         summed=tuple(shapes.get("summed", ())),
         differentiable=differentiable,
         syntax=node,
+        on_tape=tuple(map(c_name, Declaration(**known).words_on_tape(statics, lists))),
         positional=tuple(
             a.arg.lower() for a in node.args.args[: len(node.args.args) - len(node.args.defaults)]
         ),

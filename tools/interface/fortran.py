@@ -155,14 +155,6 @@ def sizes(op: Operator) -> list[str]:
     return [*own, *free_sizes(op)]
 
 
-def on_tape(op: Operator) -> list[str]:
-    """Arguments of the C function of the operation that come before the arrays."""
-    return [
-        name for name in op.arguments
-        if name in op.static_sizes or (name in op.statics and name not in op.told)
-    ]  # fmt: skip
-
-
 def of_kind(op: Operator, *kinds: str) -> list[Static]:
     """The static arguments of some kinds."""
     return [static for static in op.statics.values() if static.kind in kinds]

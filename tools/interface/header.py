@@ -36,12 +36,10 @@ def declare(op: Operator) -> str:
 
 def declare_on_tape(op: Operator) -> str:
     """The operation on a tape."""
-    wanted = {*op.static_sizes, *op.statics} - set(op.told)
     parameters = [("gnograd_tape *tape", "")]
-    for text, comment in c.before_arrays(op, "gnograd_graph"):
-        name = text.split()[-1].lstrip("*")
-        if name in wanted:
-            parameters.append((text, comment))
+    for name, parameter in zip(op.arguments, c.before_arrays(op, "gnograd_graph"), strict=True):
+        if name in op.on_tape:
+            parameters.append(parameter)
     parameters += [(f"int64_t {array.name}", "") for array in op.inputs]
     others = [array.name for array in op.outputs[1:]]
     if others:
