@@ -14,13 +14,15 @@ module gnograd_autodiff_four_faces
   use gnograd_autodiff_shape, only: reshape_to, slice
   implicit none
   private
-  public :: four_face_operation, apply, address_of, addresses_of, parts_of, saved_by, learn, solve
-  public :: unknown
+  public :: four_face_operation, apply, keep, address_of, addresses_of, parts_of, saved_by
+  public :: learn, solve, unknown
 
   !> An operator with its static arguments; families extend it by their kernels.
   type, abstract, extends(operation_type) :: four_face_operation
     !> For messages
     character(len=24) :: name = ""
+    !> Whether there was memory for its static arrays
+    logical :: complete = .true.
     !> Values of each output; several lie one behind the other in one node
     integer(int64), allocatable :: counts(:)
     !> Items of each array that evaluate saves for reverse, 0 where it is not needed; whether they
@@ -74,6 +76,11 @@ module gnograd_autodiff_four_faces
   contains
     procedure :: pullback => last_pullback
   end type last_operation
+
+  !> A copy of a static array
+  interface keep
+    module procedure :: keep_integers, keep_list, keep_table
+  end interface keep
 
   !> Where integers lie, null if there are none
   interface address_of
@@ -258,6 +265,40 @@ contains
       address = c_loc(values%r64(at + 1))
     end if
   end function address_in
+
+  subroutine keep_integers(given, kept, ok)
+    integer, intent(in) :: given(:)
+    integer(int64), allocatable, intent(out) :: kept(:)
+    !> False where there is no memory
+    logical, intent(inout) :: ok
+    integer :: status
+
+    allocate (kept(size(given)), stat=status)
+    if (status == 0) kept(:) = given
+    ok = ok .and. status == 0
+  end subroutine keep_integers
+
+  subroutine keep_list(given, kept, ok)
+    integer(int64), intent(in) :: given(:)
+    integer(int64), allocatable, intent(out) :: kept(:)
+    logical, intent(inout) :: ok
+    integer :: status
+
+    allocate (kept(size(given)), stat=status)
+    if (status == 0) kept(:) = given
+    ok = ok .and. status == 0
+  end subroutine keep_list
+
+  subroutine keep_table(given, kept, ok)
+    integer(int32), intent(in) :: given(:, :, :)
+    integer(int32), allocatable, intent(out) :: kept(:, :, :)
+    logical, intent(inout) :: ok
+    integer :: status
+
+    allocate (kept(size(given, 1), size(given, 2), size(given, 3)), stat=status)
+    if (status == 0) kept(:, :, :) = given
+    ok = ok .and. status == 0
+  end subroutine keep_table
 
   function address_of_list(list) result(address)
     integer(int64), allocatable, intent(in), target :: list(:)
