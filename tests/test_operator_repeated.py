@@ -21,12 +21,12 @@ def checked(monkeypatch):
     """Names of the operators whose calls were checked argument by argument."""
     names = []
 
-    class Call(operator._Call):
+    class Call(operator.Call):
         def __init__(self, name, *rest):
             names.append(name)
             super().__init__(name, *rest)
 
-    monkeypatch.setattr(operator, "_Call", Call)
+    monkeypatch.setattr(operator, "Call", Call)
     return names
 
 

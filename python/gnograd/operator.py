@@ -22,23 +22,20 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from types import MappingProxyType, ModuleType
-from typing import Any, Generic, ParamSpec, TypeAlias, cast
-
-import numpy as np
+from types import MappingProxyType
+from typing import Any, Generic, ParamSpec, cast
 
 from gnograd import shapes
-from gnograd.backends import backend_of, cpu, memory
+from gnograd.backends import cpu
+from gnograd.call import Array, Call, check_dtype, kind_of, known_sizes, missing
 from gnograd.declaration import Declaration, Signature
 from gnograd.graph import Graph
 from gnograd.recent import Recent, key_of
 from gnograd.shapes import Shape
 from gnograd.static import Limits, converter
 
-__all__ = ["Array", "Function", "Operator", "function", "known_sizes", "operator", "spread"]
+__all__ = ["Array", "Function", "Operator", "function", "operator", "spread"]
 
-Array: TypeAlias = Any
-"""A NumPy array, or any array on a GPU that has ``__cuda_array_interface__``."""
 P = ParamSpec("P")
 _KINDS_OF_CALLS = 64
 """For so many, at least, an operator knows the checks to hold."""
@@ -247,11 +244,11 @@ class Function(Generic[P]):
         for (name, spec), given in zip(signature.inputs.items(), inputs, strict=True):
             if given is None:
                 if not shapes.parse(spec).optional:
-                    raise _missing(self.name, name, spec, sizes)
+                    raise missing(self.name, name, spec, sizes)
                 continue
             shape, dtype = given
             if first:
-                _check_dtype(self.name, name, dtype, spec, first, of_first)
+                check_dtype(self.name, name, dtype, spec, first, of_first)
             else:
                 first, of_first = name, dtype
             shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
@@ -332,7 +329,7 @@ class Function(Generic[P]):
     def _graph(self, value: Any) -> Graph:
         if isinstance(value, Graph):
             return value
-        raise TypeError(f"{self.name}: graph is {_kind(value)}, needs a gnograd.Graph")
+        raise TypeError(f"{self.name}: graph is {kind_of(value)}, needs a gnograd.Graph")
 
     def ordered(
         self, inputs: tuple[Array, ...], arguments: Mapping[str, Any]
@@ -353,10 +350,10 @@ class Function(Generic[P]):
         rest = {name: value for name, value in arguments.items() if name not in self.inputs}
         return inputs + named, rest
 
-    def _call(self, inputs: Sequence[Array], static: Mapping[str, Any]) -> _Call:
+    def _call(self, inputs: Sequence[Array], static: Mapping[str, Any]) -> Call:
         values = self.complete(static)
         signature = self.declaration.signature(values)
-        return _Call(self.name, signature, inputs, values, self.codes(values))
+        return Call(self.name, signature, inputs, values, self.codes(values))
 
     def _key(
         self,
@@ -547,7 +544,7 @@ class Operator(Function[P]):
         if wrt is None:
             return self.inputs
         if not isinstance(wrt, Iterable):
-            raise TypeError(f"{self.name}: wrt is {_kind(wrt)}, needs names of inputs")
+            raise TypeError(f"{self.name}: wrt is {kind_of(wrt)}, needs names of inputs")
         names = {wrt} if isinstance(wrt, str) else tuple(wrt)
         for name in names:
             if not isinstance(name, str) or name not in self.inputs:
@@ -583,272 +580,3 @@ def spread(mask: Sequence[bool], values: Iterable[Any]) -> list[Any]:
     """One entry for every one of the mask, None where it is false."""
     rest = iter(values)
     return [next(rest) if there else None for there in mask]
-
-
-class _Call:
-    """One call: its inputs checked, its sizes known, its backend chosen."""
-
-    def __init__(
-        self,
-        name: str,
-        signature: Signature,
-        inputs: Sequence[Array],
-        static: Mapping[str, Any],
-        codes: Mapping[str, Any],
-    ) -> None:
-        self.name = name
-        self.signature = signature
-        self._sizes = known_sizes(static, signature)
-        self._static = dict(codes)
-        for argument, value in static.items():
-            if isinstance(value, list):  # of integers; kernels get their address
-                self._static[argument] = np.array(value, np.int64)
-        self._checked: list[tuple[str, Array]] = []
-        self._first = ""
-        self._dtype = ""
-        self._like: Array = None
-        self._backend: ModuleType | None = None
-        if not isinstance(inputs, tuple | list):
-            raise TypeError(f"{name}: inputs is {_kind(inputs)}, needs a tuple of arrays")
-        self.inputs = self._arrays("", inputs, signature.inputs)
-        given = [static[name] for name in signature.arrays]
-        self._static.update(
-            zip(signature.arrays, self._arrays("", given, signature.arrays), strict=True)
-        )
-        if self._backend is None:
-            raise TypeError(f"{name}: needs one of {', '.join(signature.inputs)}, got none of them")
-        shapes.close(signature.inputs.values(), self._sizes)
-        if signature.not_negative and self._backend is cpu:
-            self._check_signs()
-
-    def cotangents(self, cotangent: Array) -> tuple[Array, ...]:
-        """Cotangents of the outputs; of several, some may be None."""
-        outputs = self.signature.outputs
-        if len(outputs) > 1:
-            return self._arrays("cotangent of ", cotangent, outputs, absent=True)
-        (spec,) = outputs.values()
-        if isinstance(cotangent, tuple | list) and len(cotangent) == 1:  # as adapters have it
-            (cotangent,) = cotangent
-        return (self._array("cotangent", cotangent, spec),)
-
-    def tangents(self, tangents: Sequence[Array]) -> tuple[Array, ...]:
-        """Tangents of the inputs, any of them None."""
-        if isinstance(tangents, tuple | list):
-            # the shape of an absent input is not known: this comes before the shapes
-            for name, value, tangent in zip(
-                self.signature.inputs, self.inputs, tangents, strict=False
-            ):
-                if tangent is not None and value is None:
-                    raise ValueError(f"{self.name}: tangent of {name} is given, but {name} is None")
-        return self._arrays("tangent of ", tangents, self.signature.inputs, absent=True)
-
-    def saved(self, saved: Sequence[Array] | None) -> tuple[Array, ...]:
-        """What the forward face kept, or nothing."""
-        if saved is None:
-            return (None,) * len(self.signature.saved)
-        return self._arrays("saved ", saved, self.signature.saved)
-
-    def gradients(
-        self, wanted: Collection[str], out: Sequence[Array] | None = None
-    ) -> tuple[Array, ...]:
-        """Memory for the gradients of the wanted inputs that are present."""
-        specs = {
-            name: spec if name in wanted and value is not None else "None"
-            for (name, spec), value in zip(self.signature.inputs.items(), self.inputs, strict=True)
-        }
-        return self.memory(specs, out)
-
-    def memory(
-        self, specs: Mapping[str, str], out: Sequence[Array] | None = None
-    ) -> tuple[Array, ...]:
-        """Memory for results: the caller's as far as it is given, else new."""
-        if out is None:
-            return tuple(None if spec == "None" else self.empty(spec) for spec in specs.values())
-        if not isinstance(out, tuple | list):
-            raise TypeError(f"{self.name}: out is {_kind(out)}, needs a tuple of arrays")
-        others = list(self._checked)
-        given = self._arrays("out for ", out, specs, absent=True)
-        results: dict[str, Array] = {}
-        for name, array, mine in zip(specs, out, given, strict=False):
-            if array is not mine:
-                raise ValueError(f"{self.name}: out for {name} is not contiguous")
-            summed = name in self.signature.summed and any(
-                array is results.get(f"out for {other}") for other in self.signature.summed
-            )
-            if array is not None and not summed:
-                results[f"out for {name}"] = array
-        memory.check_results(self.name, [*results.items()], others)
-        return tuple(
-            self.empty(spec) if array is None and spec != "None" else array
-            for array, spec in zip(given, specs.values(), strict=True)
-        )
-
-    def empty(self, spec: str) -> Array:
-        """Memory for a result."""
-        assert self._backend is not None
-        return self._backend.empty(
-            shapes.shape_of(spec, self._sizes), shapes.dtype_of(spec, self._dtype), self._like
-        )
-
-    def results(self, return_saved: bool, out: Sequence[Array] | None) -> tuple[Array, ...]:
-        """Memory for the outputs, and for what else is saved: if it is wanted, and needed."""
-        own = {
-            name: spec if return_saved else "None"
-            for name, spec in self.signature.saved.items()
-            if name not in self.signature.outputs
-        }
-        kept = {name: spec for name, spec in own.items() if spec != "None"}
-        wanted = {**self.signature.outputs, **kept}
-        arrays = dict(zip(wanted, self.memory(wanted, out), strict=True))
-        return tuple(arrays.get(name) for name in (*self.signature.outputs, *own))
-
-    @property
-    def places_of_saved(self) -> tuple[int, ...]:
-        """Where among `results` what is saved is."""
-        own = [name for name in self.signature.saved if name not in self.signature.outputs]
-        names = [*self.signature.outputs, *own]
-        return tuple(map(names.index, self.signature.saved))
-
-    @functools.cached_property
-    def _arguments(self) -> list[Any]:
-        """What the kernels take before the arrays."""
-        return [
-            self._static[word] if word in self._static else shapes.number(word, self._sizes)
-            for word in self.signature.arguments.split()
-        ]
-
-    def run(self, face: str, given: Sequence[Array], results: Sequence[Array]) -> None:
-        """Call the kernel."""
-        assert self._backend is not None
-        arguments = self._arguments
-        found = self._backend.faults(self.name, arguments, len(self.signature.faults))
-        for item, (error, message) in zip(found, self.signature.faults, strict=False):
-            if item >= 0:
-                raise error(f"{self.name}: {message.format(item)}")
-        self._backend.run(self.name, face, self._dtype, [*arguments, *given, *results])
-
-    def prepared(self, face: str, n_absent: int, results: Sequence[Array]) -> cpu.Prepared | None:
-        """The same for later calls of this kind; None where they need checks of their own.
-
-        Parameters
-        ----------
-        face : str
-        n_absent : int
-            How many arrays before the results callers do not give.
-        results : sequence of array
-            Examples of the results.
-        """
-        # graphs of the same sizes take turns in the first place; signs are looked for in each call
-        more_graphs = any(isinstance(argument, Graph) for argument in self._arguments[1:])
-        if self._backend is not cpu or more_graphs or self.signature.not_negative:
-            return None
-        saved = self.places_of_saved if face == "forward" else ()
-        function = self.name, face, self._dtype
-        return cpu.prepare(function, self._arguments, n_absent, results, saved)
-
-    def _arrays(
-        self, label: str, arrays: Sequence[Array], specs: Mapping[str, str], absent: bool = False
-    ) -> tuple[Array, ...]:
-        """Check one array for every spec; trailing ones that may be absent may be left out."""
-        if not isinstance(arrays, tuple | list):
-            raise TypeError(f"{self.name}: {label}{next(iter(specs), '')} needs a tuple of arrays")
-        if len(arrays) > len(specs):
-            raise TypeError(
-                f"{self.name}: {len(arrays)} arrays were given for {label}{', '.join(specs)}"
-            )
-        padded = [*arrays, *[None] * (len(specs) - len(arrays))]
-        return tuple(
-            None
-            if array is None and (absent or shapes.parse(spec).optional)
-            else self._array(label + name, array, spec)
-            for (name, spec), array in zip(specs.items(), padded, strict=True)
-        )
-
-    def _array(self, label: str, array: Array, spec: str) -> Array:
-        """Check one array against its spec and what is known from those before it."""
-        if array is None:
-            raise _missing(self.name, label, spec, self._sizes)
-        try:
-            backend = backend_of(array)
-        except RuntimeError as error:
-            raise RuntimeError(f"{self.name}: {label} is on a GPU, but {error}") from None
-        if backend is None:
-            raise TypeError(
-                f"{self.name}: {label} is {_kind(array)}, needs an array{_place_of(array)}"
-            )
-        if backend is cpu:
-            cpu.refuse_mask(self.name, label, array)
-        self._checked.append((label, array))
-        shape, dtype = backend.describe(array)
-        if self._backend is None:
-            self._like = array
-        self._check_kind(label, backend, dtype, spec)
-        shapes.match(f"{self.name}: {label}", shape, spec, self._sizes)
-        return backend.contiguous(array)
-
-    def _check_signs(self) -> None:
-        for name, array in zip(self.signature.inputs, self.inputs, strict=True):
-            if name not in self.signature.not_negative or array is None:
-                continue
-            if array.min(initial=0) < 0:
-                place = np.unravel_index(np.nanargmin(array), array.shape)
-                entry = f"{name}[{', '.join(map(str, place))}]"
-                raise ValueError(
-                    f"{self.name}: {entry} is {array[place]}, needs a number that is not negative"
-                )
-
-    def _check_kind(self, label: str, backend: ModuleType, dtype: str, spec: str) -> None:
-        """Check device and dtype: those of the first array, unless the dtype is prescribed."""
-        if self._backend is None:
-            if dtype not in backend.SUFFIXES:
-                raise TypeError(
-                    f"{self.name}: {label} is {dtype}, needs {' or '.join(backend.SUFFIXES)}"
-                )
-            self._first, self._backend, self._dtype = label, backend, dtype
-        elif backend is not self._backend:
-            raise TypeError(
-                f"{self.name}: {self._first} is on the {self._backend.DEVICE} "
-                f"but {label} is on the {backend.DEVICE}"
-            )
-        else:
-            _check_dtype(self.name, label, dtype, spec, self._first, self._dtype)
-
-
-def _check_dtype(
-    operator: str, label: str, dtype: str, spec: str, first: str, of_first: str
-) -> None:
-    """Check a dtype: that of the first array, unless another is prescribed."""
-    if not shapes.parse(spec).dtype:
-        if dtype != of_first:
-            raise TypeError(f"{operator}: {first} is {of_first} but {label} is {dtype}")
-    elif dtype != shapes.dtype_of(spec, of_first):
-        needed = shapes.dtype_of(spec, of_first)
-        raise TypeError(f"{operator}: {label} is {dtype}, needs {needed}")
-
-
-def _missing(operator: str, label: str, spec: str, sizes: Mapping[str, int]) -> TypeError:
-    readable = shapes.readable(spec, sizes)
-    return TypeError(f"{operator}: {label} is missing, needs an array of shape {readable}")
-
-
-def known_sizes(static: Mapping[str, Any], signature: Signature) -> dict[str, int]:
-    """Sizes that the static arguments tell."""
-    sizes = {name: value for name, value in static.items() if type(value) is int}
-    graph = static.get("graph")
-    if graph is not None:
-        sizes.update(n_src=graph.n_src, n_dst=graph.n_dst, n_edges=graph.n_edges)
-    sizes.update(signature.sizes)
-    return sizes
-
-
-def _kind(value: object) -> str:
-    """What a wrong argument is, for messages."""
-    return "None" if value is None else f"of type {type(value).__name__}"
-
-
-def _place_of(value: object) -> str:
-    """Where the arrays of other libraries are taken, for messages."""
-    library = type(value).__module__.partition(".")[0]
-    if library in ("torch", "jax", "jaxlib"):
-        return f"; gnograd.{library.removesuffix('lib')} takes those of {library}"
-    return ""

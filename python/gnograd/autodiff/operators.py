@@ -29,9 +29,10 @@ from numpy.typing import NDArray
 from gnograd import _core, shapes
 from gnograd.autodiff.arrays import Array, operand
 from gnograd.backends.cpu import address, refuse_mask
+from gnograd.call import known_sizes
 from gnograd.declaration import Signature
 from gnograd.fronts import operators, present
-from gnograd.operator import Operator, known_sizes
+from gnograd.operator import Operator
 
 __all__: list[str] = []
 
