@@ -387,7 +387,7 @@ def test_refused_derivatives(kernels, graph, inputs):
 
 
 def test_mixed_devices(monkeypatch, graph, inputs):
-    from gnograd import operator as module
+    from gnograd import call as module
 
     class device:
         DEVICE, SUFFIXES = "GPU", {"float64": "f64"}
