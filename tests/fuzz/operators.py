@@ -37,7 +37,8 @@ DOMAIN = {
     "exponent": (1, 2, 5),
     "widths": ([4], [3, 2], [2, 1, 3]),
 }
-"""Values of static arguments; those that are chosen by name, and booleans, need no line."""
+"""Values of static arguments, None where that is the default; those that are chosen by name, and
+booleans, need no line."""
 STYLES = {("agg_weighted", "w"): "positive", ("agg_concat", "w"): "positive"}
 STYLES |= {("selected_attention", "slot_gate"): "positive", ("radial_basis", "x"): "unit"}
 MANY = 10**6
@@ -150,7 +151,8 @@ def chosen(trial, operator):
         elif isinstance(default, bool):
             static[name] = trial.pick(True, False)
         elif name in DOMAIN:
-            static[name] = trial.pick(*DOMAIN[name])
+            some = [value for value in DOMAIN[name] if value is not None or default is None]
+            static[name] = trial.pick(*some)
         elif name != "graph":
             static[name] = None if default is inspect.Parameter.empty else default
     return static

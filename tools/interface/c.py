@@ -82,13 +82,18 @@ def function(head: str, parameters: Sequence[tuple[str, str]], width: int = WIDT
 def fill(template: Path, target: Path, sections: dict[str, str], check: bool) -> bool:
     """Write a header from its template, in which a line ``@name@`` stands for a section.
 
-    With `check` nothing is written; whether the header was as it should be is the result.
+    With `check` nothing is written; whether the header was as it should be is the result. Every
+    section has its line, and no line is without.
     """
-    lines = [
-        sections[line[1:-1]] if line.startswith("@") and line.endswith("@") else line
+    places = [
+        (line, line[1:-1] if line.startswith("@") and line.endswith("@") else "")
         for line in template.read_text().splitlines()
     ]
-    text = "\n".join(lines) + "\n"
+    named = {name for _, name in places if name}
+    for name in sorted(sections.keys() ^ named):
+        what = "there is no such operator" if name in named else "the line is missing"
+        raise SystemExit(f"{template.name}: @{name}@: {what}")
+    text = "\n".join(sections.get(name, line) for line, name in places) + "\n"
     if target.exists() and target.read_text() == text:
         return True
     if not check:

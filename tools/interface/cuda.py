@@ -263,6 +263,7 @@ def write_header(check: bool) -> None:
     sections = {
         f"{name} {' '.join(types)}": declare(operators[name], types)
         for name, types in types_of().items()
+        if name in operators
     }
     current = c.fill(TEMPLATE, HEADER, sections, check)
     if check and not current:

@@ -214,6 +214,7 @@ def _evaluate(package: Path, module: str, decorators: Mapping[str, Any]) -> dict
 def _operator(
     family: str, node: ast.FunctionDef, shapes: Mapping[str, Any], differentiable: bool
 ) -> Operator:
+    _check_function(family, node, shapes)
     when: Mapping[str, Mapping[str, str]] = shapes.get("when", {})
     arrays: Mapping[str, str] = shapes.get("arrays", {})
     choices: Mapping[str, Mapping[str, int]] = shapes.get("choices", {})
@@ -238,7 +239,7 @@ def _operator(
                 otherwise[condition] = other
         return Array(name.lower(), dims, dtype, absent, written, otherwise, tuple(unless))
 
-    return Operator(
+    op = Operator(
         name=node.name,
         family=family,
         summary=(ast.get_docstring(node) or "").partition("\n")[0],
@@ -260,6 +261,71 @@ def _operator(
             a.arg.lower() for a in node.args.args[: len(node.args.args) - len(node.args.defaults)]
         ),
     )
+    _check_sizes(op, shapes)
+    return op
+
+
+def _check_function(family: str, node: ast.FunctionDef, shapes: Mapping[str, Any]) -> None:
+    """Refuse a function that does not fit to its decorator, or that C could not take."""
+    where = f"{family}.py: {node.name}"
+    for name in ("inputs", "outputs", "arguments"):
+        if name not in shapes:
+            raise ValueError(f"{where} is declared without {name}")
+    inputs = [argument.arg for argument in node.args.args]
+    if inputs != list(shapes["inputs"]):
+        raise ValueError(
+            f"{where} takes {', '.join(inputs)} before the *, but has inputs "
+            f"{', '.join(shapes['inputs'])}"
+        )
+    for argument in [*node.args.args, *node.args.kwonlyargs]:
+        if argument.annotation is None:
+            raise ValueError(f"{where}: {argument.arg} has no type")
+    for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+        try:
+            _ = default and ast.literal_eval(default)
+        except ValueError:
+            told = ast.unparse(default)  # type: ignore[arg-type]
+            raise ValueError(
+                f"{where}: the default of {argument.arg} is {told}, needs a literal"
+            ) from None
+
+
+def _check_sizes(op: Operator, shapes: Mapping[str, Any]) -> None:
+    """Refuse static arguments and sizes that kernels would not get."""
+    where = f"{op.family}.py: {op.name}"
+    for static in op.statics.values():
+        if static.kind == "code" and not static.codes:
+            raise ValueError(f"{where}: {static.name} is a str, which needs choices")
+        if not static.kind:
+            raise ValueError(
+                f"{where}: {static.name} is of no type that static arguments have: int, float, "
+                "bool, Sequence[int], str of choices, Graph, or an array"
+            )
+    words = {*op.arguments}
+    if "kind" not in shapes:  # which may put others in their place
+        for argument in op.syntax.args.kwonlyargs:
+            if c_name(argument.arg) not in words:
+                raise ValueError(f"{where}: {argument.arg} is not among the arguments")
+    arrays = [*op.inputs, *op.outputs, *op.saved, *op.arrays]
+    told = {name for array in arrays for name in array.names}
+    for name in sorted(told | words):
+        if name != name.lower():
+            raise ValueError(
+                f"{where}: {name} needs another name in C and Fortran, in C_NAMES of "
+                "tools/interface/declarations.py"
+            )
+    if "sizes" in shapes:  # which may compute any
+        return
+    told |= {name for array in op.lists for name in array.names}
+    for name in op.arguments:
+        if name not in op.statics and name not in told:
+            raise ValueError(
+                f"{where}: {name}, among the arguments, is no static argument nor in any shape"
+            )
+    of_graph = {"n_src", "n_dst", "n_edges"} if op.has_graph else set()
+    for name in sorted(told - words - of_graph):
+        declared = next((size for size, other in C_NAMES.items() if other == name), name)
+        raise ValueError(f"{where}: {declared}, in a shape, is not among the arguments")
 
 
 def _statics(

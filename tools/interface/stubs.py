@@ -85,7 +85,7 @@ def text_of(front: Front, operators: list[Operator]) -> str:
             "-",
         ]
         source = subprocess.run(
-            ruff, input=source, capture_output=True, text=True, check=True
+            ruff, input=source, stdout=subprocess.PIPE, text=True, check=True
         ).stdout
     return source
 
