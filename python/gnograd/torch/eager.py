@@ -31,6 +31,14 @@ _KINDS_OF_CALLS = 64
 _PLAIN = frozenset({Tensor, Parameter})
 _SOMEWHERE = torch.zeros(1)
 """Where tensors without elements are."""
+_CAN_TELL = hasattr(forward_ad, "_current_level") and all(
+    hasattr(torch._C, query)
+    for query in (
+        "_are_functorch_transforms_active", "_get_tracing_state", "_is_any_autocast_enabled",
+        "_len_torch_dispatch_stack", "_len_torch_function_stack",
+    )
+)  # fmt: skip
+"""Whether this PyTorch says, by functions that it does not promise, what is at work."""
 
 
 class _Kind:
@@ -148,7 +156,8 @@ def _forward_of(
 def _is_plain() -> bool:
     """Whether nothing is at work that has to see custom operators."""
     return (
-        forward_ad._current_level < 0
+        _CAN_TELL
+        and forward_ad._current_level < 0
         and not torch._C._are_functorch_transforms_active()
         and not torch._C._len_torch_dispatch_stack()
         and not torch._C._len_torch_function_stack()
