@@ -294,6 +294,8 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         [*PROGRAM, "train", "green", *long, "--out", str(tmp_path / "run")],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        # a shell has its background jobs ignore it, and so would this child
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     deadline = time.monotonic() + 60.0
     while not (tmp_path / "run" / CHECKPOINT).exists():
