@@ -5,6 +5,7 @@ module gnograd
   use gnograd_core_kinds, only: sp, dp, int32, int64
   use gnograd_core_error, only: error_type
   use gnograd_core_graph, only: graph_type
+  use gnograd_core_graph_view, only: graph_view
   use gnograd_core_threads, only: set_n_threads
   use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_tape, only: tape_type

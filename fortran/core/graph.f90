@@ -2,20 +2,22 @@
 
 !> A bipartite graph in both orders: edges by destination as the caller gave them, and by source.
 !>
-!> Validated and transposed once, when it is built; the kernels trust it afterwards. Everything is
-!> counted from 0, because the arrays are shared with C and Python.
+!> Validated and transposed once, when it is built; the kernels trust it afterwards, and take a view of
+!> it. Everything is counted from 0, because the arrays are shared with C and Python.
 !>
 !> A graph is a value: copies are graphs of their own, and go with their variables. Tapes and C hold
 !> graphs on the heap (hold, share, release), each with the number of its holders: what was computed
-!> with a graph does not notice when the variable is built anew or goes out of scope.
+!> with a graph does not notice when the variable is built anew or goes out of scope. The arrays of a
+!> graph that was lent (lend) stay with their owner, who answers for them; holding it makes a copy.
 module gnograd_core_graph
   use gnograd_core_arithmetic, only: check_arithmetic
   use gnograd_core_kinds, only: int32, int64
   use gnograd_core_error, only: error_type, fail, check_allocation, code_value, code_index, &
     & code_memory
+  use gnograd_core_graph_view, only: graph_view, csc_view
   implicit none
   private
-  public :: graph_type, csc_type, hold, share, release
+  public :: graph_type, csc_type, hold, share, release, lend
 
   !> Edges grouped by the node at one end.
   type :: csc_type
@@ -43,15 +45,20 @@ module gnograd_core_graph
     !> On the heap: the graph itself, so that a copy is known for one, and how many hold it
     type(graph_type), pointer, private :: home => null()
     integer, private :: holders = 0
+    !> The arrays where they are somebody else's
+    type(graph_view), private :: lent
+    logical, private :: is_lent = .false.
   contains
+    !> What kernels take; valid as long as the graph, which is not built anew meanwhile
+    procedure :: view
+    !> True when destinations and sources may be the same nodes
+    procedure :: is_square
     !> Build from 1-based arrays, default integers or int64: the Fortran user's door
     generic :: init => init_one_based, init_one_based_int64
     !> Build from 0-based arrays: the door of C and Python
     procedure :: init_zero_based
     !> Build from pairs of 0-based nodes in any order
     procedure :: init_from_edges
-    !> True when destinations and sources may be the same nodes
-    procedure :: is_square
     procedure, private :: init_one_based, init_one_based_int64
   end type graph_type
 
@@ -252,11 +259,58 @@ contains
     self%n_edges = graph%n_edges
     call move_csc(graph%by_dst, self%by_dst)
     call move_csc(graph%by_src, self%by_src)
+    self%is_lent = .false.
+    call count_up(self)
+  end subroutine finish
+
+  !> Give the graph a serial of its own.
+  subroutine count_up(self)
+    class(graph_type), intent(inout) :: self
+
     !$omp atomic capture
     last_serial = last_serial + 1
     self%serial = last_serial
     !$omp end atomic
-  end subroutine finish
+  end subroutine count_up
+
+  !> Become a graph of somebody else's arrays, which are trusted and not copied.
+  subroutine lend(arrays, self)
+    type(graph_view), intent(in) :: arrays
+    class(graph_type), intent(inout) :: self
+
+    self%n_src = arrays%n_src
+    self%n_dst = arrays%n_dst
+    self%n_edges = arrays%n_edges
+    self%lent = arrays
+    self%is_lent = .true.
+    call count_up(self)
+  end subroutine lend
+
+  !> What kernels take.
+  function view(self) result(seen)
+    class(graph_type), intent(in), target :: self
+    type(graph_view) :: seen
+
+    if (self%is_lent) then
+      seen = self%lent
+      return
+    end if
+    seen%n_src = self%n_src
+    seen%n_dst = self%n_dst
+    seen%n_edges = self%n_edges
+    call see(self%by_dst, seen%by_dst)
+    call see(self%by_src, seen%by_src)
+  end function view
+
+  subroutine see(arrays, seen)
+    type(csc_type), intent(in), target :: arrays
+    type(csc_view), intent(out) :: seen
+
+    if (allocated(arrays%offsets)) seen%offsets(0:) => arrays%offsets
+    if (allocated(arrays%indices)) seen%indices(0:) => arrays%indices
+    if (allocated(arrays%edge)) seen%edge(0:) => arrays%edge
+    if (allocated(arrays%position)) seen%position(0:) => arrays%position
+  end subroutine see
 
   ! ---- graphs on the heap ----
 
@@ -266,10 +320,11 @@ contains
     !> Null on error
     type(graph_type), pointer, intent(out) :: held
     type(error_type), allocatable, intent(out) :: error
+    type(graph_view) :: seen
     integer :: status
 
     held => null()
-    if (associated(graph%home, graph)) then
+    if (associated(graph%home, graph) .and. .not. graph%is_lent) then
       held => graph%home
       !$omp atomic update
       held%holders = held%holders + 1
@@ -281,8 +336,9 @@ contains
       held%n_dst = graph%n_dst
       held%n_edges = graph%n_edges
       held%serial = graph%serial
-      call copy_csc(graph%by_dst, held%by_dst, status)
-      if (status == 0) call copy_csc(graph%by_src, held%by_src, status)
+      seen = graph%view()
+      call copy_csc(seen%by_dst, held%by_dst, status)
+      if (status == 0) call copy_csc(seen%by_src, held%by_src, status)
       if (status == 0) then
         call share(held)
         return
@@ -316,18 +372,20 @@ contains
   end subroutine release
 
   subroutine copy_csc(from, to, status)
-    type(csc_type), intent(in) :: from
+    type(csc_view), intent(in) :: from
     type(csc_type), intent(inout) :: to
     !> Of the allocations
     integer, intent(out) :: status
 
     status = 0
-    if (allocated(from%offsets)) allocate (to%offsets, source=from%offsets, stat=status)
-    if (status == 0 .and. allocated(from%indices)) &
-      & allocate (to%indices, source=from%indices, stat=status)
-    if (status == 0 .and. allocated(from%edge)) allocate (to%edge, source=from%edge, stat=status)
-    if (status == 0 .and. allocated(from%position)) &
-      & allocate (to%position, source=from%position, stat=status)
+    if (associated(from%offsets)) &
+      & allocate (to%offsets(0:ubound(from%offsets, 1)), source=from%offsets, stat=status)
+    if (status == 0 .and. associated(from%indices)) &
+      & allocate (to%indices(0:ubound(from%indices, 1)), source=from%indices, stat=status)
+    if (status == 0 .and. associated(from%edge)) &
+      & allocate (to%edge(0:ubound(from%edge, 1)), source=from%edge, stat=status)
+    if (status == 0 .and. associated(from%position)) &
+      & allocate (to%position(0:ubound(from%position, 1)), source=from%position, stat=status)
   end subroutine copy_csc
 
   ! ---- checks ----

@@ -73,6 +73,21 @@ int gnograd_graph_from_edges(
     const int64_t *dst,       /* [n_edges] */
     gnograd_graph **graph);
 
+/* The same of arrays that already are in both orders: nothing is checked, copied or kept, and they must
+   stay as they are for as long as the graph is in use; a tape makes a copy. There may be room for more
+   edges than there are: edge tables have n_edges rows, while offsets end where the edges do. What lies
+   behind is never read, and derivatives to it are 0. */
+int gnograd_graph_lend(
+    int64_t n_dst, int64_t n_src, int64_t n_edges,
+    const int64_t *dst_offsets,   /* [n_dst+1] */
+    const int32_t *dst_indices,   /* [n_edges] source of every edge */
+    const int64_t *dst_edge,      /* [n_edges] row of the edge table; or null: the position itself */
+    const int64_t *src_offsets,   /* [n_src+1] */
+    const int32_t *src_indices,   /* [n_edges] destination of every edge */
+    const int64_t *src_edge,      /* [n_edges] row of the edge table */
+    const int64_t *src_position,  /* [n_edges] position in the first order; or null: as src_edge */
+    gnograd_graph **graph);
+
 int64_t gnograd_graph_n_edges(const gnograd_graph *graph);
 
 /* 1 if the rows of the edge table are in the destination-major order, else 0. */

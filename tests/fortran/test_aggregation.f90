@@ -82,7 +82,7 @@ contains
       call operator%evaluate(x, y, error)
       if (allocated(error)) return
       call check(error, close(y, reshape(wanted, [size(y)]), 1e-13_dp), reduce_names(aggregation))
-      call agg_concat_forward(operator%graph, aggregation, real(in%x, sp), real(in%w, sp), &
+      call agg_concat_forward(operator%graph%view(), aggregation, real(in%x, sp), real(in%w, sp), &
         & real(in%e, sp), real(in%own, sp), out, error=error)
       if (allocated(error)) return
       call check(error, close(real(reshape(out, [size(y)]), dp), reshape(wanted, [size(y)]), &
@@ -143,7 +143,8 @@ contains
       call make(operator, form_weighted, aggregation, x, error)
       if (allocated(error)) return
       in = arrays(operator, x)
-      call agg_weighted_forward(operator%graph, aggregation, in%x, in%w, out, location, degree, &
+      call agg_weighted_forward(operator%graph%view(), aggregation, in%x, in%w, out, location, &
+        & degree, &
         & error)
       if (allocated(error)) return
       associate (graph => operator%graph%by_dst)
@@ -227,13 +228,17 @@ contains
       call make(operator, form_concat, aggregation, x, error)
       if (allocated(error)) return
       in = arrays(operator, x)
-      call agg_concat_forward(operator%graph, aggregation, in%x, ones, in%e, in%own, all_blocks, &
+      call agg_concat_forward(operator%graph%view(), aggregation, in%x, ones, in%e, in%own, &
+        & all_blocks, &
         & error=error)
-      if (.not. allocated(error)) call agg_simple_forward(operator%graph, aggregation, in%x, in%e, &
+      if (.not. allocated(error)) call agg_simple_forward(operator%graph%view(), aggregation, &
+        & in%x, in%e, &
         & pair, error=error)
-      if (.not. allocated(error)) call agg_simple_forward(operator%graph, aggregation, e=in%e, &
+      if (.not. allocated(error)) call agg_simple_forward(operator%graph%view(), aggregation, &
+        & e=in%e, &
         & out=e_only, error=error)
-      if (.not. allocated(error)) call agg_weighted_forward(operator%graph, aggregation, in%x, &
+      if (.not. allocated(error)) call agg_weighted_forward(operator%graph%view(), aggregation, &
+        & in%x, &
         & ones, out, error=error)
       if (allocated(error)) return
       call check(error, all(all_blocks(:d + de, :) == pair), "agg_simple")
@@ -260,24 +265,27 @@ contains
     if (allocated(error)) return
     grad = arrays(operator, g)
 
-    call agg_concat_vjp(operator%graph, aggregation=reduce_sum, cotangent=c, w=in%w, &
+    call agg_concat_vjp(operator%graph%view(), aggregation=reduce_sum, cotangent=c, w=in%w, &
       & grad_x=grad_x, grad_own=grad_own, error=error)
     if (allocated(error)) return
     call check(error, all(grad_x == grad%x) .and. all(grad_own == grad%own), "no x")
-    call agg_concat_vjp(operator%graph, int(d, int64), int(de, int64), int(do, int64), reduce_sum, &
+    call agg_concat_vjp(operator%graph%view(), int(d, int64), int(de, int64), int(do, int64), &
+      & reduce_sum, &
       & c, grad_e=grad_e, error=error)
     if (allocated(error)) return
     call check(error, all(grad_e == grad%e), "no inputs, but sizes")
     grad_e(:, :) = 0
-    call agg_concat_vjp(operator%graph, aggregation=reduce_sum, cotangent=c, own=in%own, &
+    call agg_concat_vjp(operator%graph%view(), aggregation=reduce_sum, cotangent=c, own=in%own, &
       & grad_e=grad_e, error=error)
     if (allocated(error)) return
     call check(error, all(grad_e == grad%e), "no x, but own")
 
-    call agg_simple_vjp(operator%graph, reduce_sum, c(:d + de, :), grad_x=simple_x, error=error)
-    if (.not. allocated(error)) call agg_simple_vjp(operator%graph, reduce_sum, c(:d + de, :), &
+    call agg_simple_vjp(operator%graph%view(), reduce_sum, c(:d + de, :), grad_x=simple_x, &
+      & error=error)
+    if (.not. allocated(error)) call agg_simple_vjp(operator%graph%view(), reduce_sum, &
+      & c(:d + de, :), &
       & grad_e=simple_e, error=error)
-    if (.not. allocated(error)) call agg_concat_vjp(operator%graph, aggregation=reduce_sum, &
+    if (.not. allocated(error)) call agg_concat_vjp(operator%graph%view(), aggregation=reduce_sum, &
       & cotangent=c, x=in%x, e=in%e, own=in%own, grad_x=grad_x, grad_e=grad_e, error=error)
     if (allocated(error)) return
     call check(error, all(simple_x == grad_x) .and. all(simple_e == grad_e), "agg_simple")
@@ -298,15 +306,19 @@ contains
       call make(operator, form_concat, aggregation, x, error)
       if (allocated(error)) return
       in = arrays(operator, x)
-      call agg_concat_vjp(operator%graph, aggregation=aggregation, cotangent=c, x=in%x, w=in%w, &
+      call agg_concat_vjp(operator%graph%view(), aggregation=aggregation, cotangent=c, x=in%x, &
+        & w=in%w, &
         & e=in%e, own=in%x, grad_x=grad_x, grad_own=grad_own, error=error)
-      if (.not. allocated(error)) call agg_concat_vjp(operator%graph, aggregation=aggregation, &
+      if (.not. allocated(error)) call agg_concat_vjp(operator%graph%view(), &
+        & aggregation=aggregation, &
         & cotangent=c, x=in%x, w=in%w, e=in%e, own=in%x, grad_x=both, own_is_x=.true., error=error)
       if (allocated(error)) return
       call check(error, all(both == grad_x + grad_own), "vjp")
-      call agg_concat_hvp(operator%graph, aggregation=aggregation, cotangent=c, x=in%x, w=in%w, &
+      call agg_concat_hvp(operator%graph%view(), aggregation=aggregation, cotangent=c, x=in%x, &
+        & w=in%w, &
         & e=in%e, own=in%x, t_w=in%w, grad_x=grad_x, grad_own=grad_own, error=error)
-      if (.not. allocated(error)) call agg_concat_hvp(operator%graph, aggregation=aggregation, &
+      if (.not. allocated(error)) call agg_concat_hvp(operator%graph%view(), &
+        & aggregation=aggregation, &
         & cotangent=c, x=in%x, w=in%w, e=in%e, own=in%x, t_w=in%w, grad_x=both, own_is_x=.true., &
         & error=error)
       if (allocated(error)) return
@@ -332,35 +344,39 @@ contains
     of_x(:, :) = 7
     grad_e(:, :) = 7
     do aggregation = reduce_sum - 1, reduce_max + 1, reduce_max - reduce_sum + 2
-      call agg_concat_forward(operator%graph, aggregation, in%x, in%w, in%e, in%own, out, &
+      call agg_concat_forward(operator%graph%view(), aggregation, in%x, in%w, in%e, in%own, out, &
         & error=refused)
       call check_refused(error, refused, "agg_concat: aggregation: no such code")
-      call agg_weighted_vjp(operator%graph, aggregation, of_x, in%x, in%w, error=refused)
+      call agg_weighted_vjp(operator%graph%view(), aggregation, of_x, in%x, in%w, error=refused)
       call check_refused(error, refused, "agg_weighted: aggregation: no such code")
-      call agg_simple_jvp(operator%graph, aggregation, in%x, t_out=of_x, error=refused)
+      call agg_simple_jvp(operator%graph%view(), aggregation, in%x, t_out=of_x, error=refused)
       call check_refused(error, refused, "agg_simple: aggregation: no such code")
-      call agg_weighted_hvp(operator%graph, aggregation, of_x, in%x, in%w, error=refused)
+      call agg_weighted_hvp(operator%graph%view(), aggregation, of_x, in%x, in%w, error=refused)
       call check_refused(error, refused, "agg_weighted: aggregation: no such code")
     end do
-    call agg_concat_forward(operator%graph, reduce_sum, in%x, in%w(2:), in%e, in%own, out, &
+    call agg_concat_forward(operator%graph%view(), reduce_sum, in%x, in%w(2:), in%e, in%own, out, &
       & error=refused)
     call check_refused(error, refused, "agg_concat: w has shape 81, needs 82")
-    call agg_concat_forward(operator%graph, reduce_sum, in%x(:, 2:), in%w, in%e, in%own, out, &
+    call agg_concat_forward(operator%graph%view(), reduce_sum, in%x(:, 2:), in%w, in%e, in%own, &
+      & out, &
       & error=refused)
     call check_refused(error, refused, "agg_concat: x has shape 5 5, needs 5 6")
-    call agg_simple_forward(operator%graph, reduce_sum, in%x, in%e, out, error=refused)
+    call agg_simple_forward(operator%graph%view(), reduce_sum, in%x, in%e, out, error=refused)
     call check_refused(error, refused, "agg_simple: the output has not the features of all inputs")
-    call agg_weighted_jvp(operator%graph, reduce_sum, in%x, in%w, t_w=in%w(2:), &
+    call agg_weighted_jvp(operator%graph%view(), reduce_sum, in%x, in%w, t_w=in%w(2:), &
       & t_out=of_x, error=refused)
     call check_refused(error, refused, "agg_weighted: t_w has shape 81, needs 82")
-    call agg_weighted_vjp(operator%graph, reduce_sum, of_x, w=in%w, grad_w=in%w, error=refused)
+    call agg_weighted_vjp(operator%graph%view(), reduce_sum, of_x, w=in%w, grad_w=in%w, &
+      & error=refused)
     call check_refused(error, refused, "agg_weighted: x is missing")
-    call agg_simple_vjp(operator%graph, reduce_max, out(:de, :), grad_e=grad_e, error=refused)
+    call agg_simple_vjp(operator%graph%view(), reduce_max, out(:de, :), grad_e=grad_e, &
+      & error=refused)
     call check_refused(error, refused, "agg_simple: e is missing")
-    call agg_concat_vjp(operator%graph, aggregation=reduce_sum, cotangent=out, grad_e=grad_e, &
+    call agg_concat_vjp(operator%graph%view(), aggregation=reduce_sum, cotangent=out, &
+      & grad_e=grad_e, &
       & error=refused)
     call check_refused(error, refused, "agg_concat: x or own is missing")
-    call agg_weighted_hvp(operator%graph, reduce_mean, of_x, w=in%w, grad_x=in%x, &
+    call agg_weighted_hvp(operator%graph%view(), reduce_mean, of_x, w=in%w, grad_x=in%x, &
       & error=refused)
     call check_refused(error, refused, "agg_weighted: x is missing")
     call check(error, all(out == 7) .and. all(of_x == 7) .and. &
@@ -422,21 +438,25 @@ contains
       tan = arrays(self, t, self%moving)
       select case (self%form)
       case (form_weighted)
-        call agg_weighted_jvp(self%graph, self%aggregation, in%x, in%w, tan%x, tan%w, out, error)
+        call agg_weighted_jvp(self%graph%view(), self%aggregation, in%x, in%w, tan%x, tan%w, &
+          & out, error)
       case (form_simple)
-        call agg_simple_jvp(self%graph, self%aggregation, in%x, in%e, tan%x, tan%e, out, error)
+        call agg_simple_jvp(self%graph%view(), self%aggregation, in%x, in%e, tan%x, tan%e, out, &
+          & error)
       case default
-        call agg_concat_jvp(self%graph, self%aggregation, in%x, in%w, in%e, in%own, tan%x, tan%w, &
+        call agg_concat_jvp(self%graph%view(), self%aggregation, in%x, in%w, in%e, in%own, &
+          & tan%x, tan%w, &
           & tan%e, tan%own, out, error)
       end select
     else
       select case (self%form)
       case (form_weighted)
-        call agg_weighted_forward(self%graph, self%aggregation, in%x, in%w, out, error=error)
+        call agg_weighted_forward(self%graph%view(), self%aggregation, in%x, in%w, out, error=error)
       case (form_simple)
-        call agg_simple_forward(self%graph, self%aggregation, in%x, in%e, out, error=error)
+        call agg_simple_forward(self%graph%view(), self%aggregation, in%x, in%e, out, error=error)
       case default
-        call agg_concat_forward(self%graph, self%aggregation, in%x, in%w, in%e, in%own, out, &
+        call agg_concat_forward(self%graph%view(), self%aggregation, in%x, in%w, in%e, in%own, &
+          & out, &
           & error=error)
       end select
     end if
@@ -464,37 +484,46 @@ contains
     select case (self%form)
     case (form_weighted)
       if (present(t)) then
-        call agg_weighted_hvp(self%graph, self%aggregation, cotangent, in%x, in%w, tan%x, tan%w, &
+        call agg_weighted_hvp(self%graph%view(), self%aggregation, cotangent, in%x, in%w, tan%x, &
+          & tan%w, &
           & grad%x, grad%w, error)
         return
       end if
-      if (self%saved) call agg_weighted_forward(self%graph, self%aggregation, in%x, in%w, out, &
+      if (self%saved) call agg_weighted_forward(self%graph%view(), self%aggregation, in%x, in%w, &
+        & out, &
         & location, degree, error)
       if (allocated(error)) return
-      call agg_weighted_vjp(self%graph, self%aggregation, cotangent, in%x, in%w, out, location, &
+      call agg_weighted_vjp(self%graph%view(), self%aggregation, cotangent, in%x, in%w, out, &
+        & location, &
         & degree, grad%x, grad%w, error)
     case (form_simple)
       if (present(t)) then
-        call agg_simple_hvp(self%graph, self%aggregation, cotangent, in%x, in%e, tan%x, tan%e, &
+        call agg_simple_hvp(self%graph%view(), self%aggregation, cotangent, in%x, in%e, tan%x, &
+          & tan%e, &
           & grad%x, grad%e, error)
         return
       end if
-      if (self%saved) call agg_simple_forward(self%graph, self%aggregation, in%x, in%e, out, &
+      if (self%saved) call agg_simple_forward(self%graph%view(), self%aggregation, in%x, in%e, &
+        & out, &
         & location, error)
       if (allocated(error)) return
-      call agg_simple_vjp(self%graph, self%aggregation, cotangent, in%x, in%e, location, grad%x, &
+      call agg_simple_vjp(self%graph%view(), self%aggregation, cotangent, in%x, in%e, location, &
+        & grad%x, &
         & grad%e, error)
     case default
       if (present(t)) then
-        call agg_concat_hvp(self%graph, aggregation=self%aggregation, cotangent=cotangent, x=in%x, &
+        call agg_concat_hvp(self%graph%view(), aggregation=self%aggregation, &
+          & cotangent=cotangent, x=in%x, &
           & w=in%w, e=in%e, own=in%own, t_x=tan%x, t_w=tan%w, t_e=tan%e, t_own=tan%own, &
           & grad_x=grad%x, grad_w=grad%w, grad_e=grad%e, grad_own=grad%own, error=error)
         return
       end if
-      if (self%saved) call agg_concat_forward(self%graph, self%aggregation, in%x, in%w, in%e, &
+      if (self%saved) call agg_concat_forward(self%graph%view(), self%aggregation, in%x, in%w, &
+        & in%e, &
         & in%own, out, location, degree, error)
       if (allocated(error)) return
-      call agg_concat_vjp(self%graph, aggregation=self%aggregation, cotangent=cotangent, x=in%x, &
+      call agg_concat_vjp(self%graph%view(), aggregation=self%aggregation, cotangent=cotangent, &
+        & x=in%x, &
         & w=in%w, e=in%e, own=in%own, out=out, location=location, degree=degree, grad_x=grad%x, &
         & grad_w=grad%w, grad_e=grad%e, grad_own=grad%own, error=error)
     end select

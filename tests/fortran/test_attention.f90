@@ -262,42 +262,50 @@ contains
     if (allocated(error)) return
     in = arrays(operator, x)
     associate (graph => operator%graph)
-      call mha_gat_forward(graph, n_heads, .true., -1, slope, in%source, in%target, in%a, in%e, &
+      call mha_gat_forward(graph%view(), n_heads, .true., -1, slope, in%source, in%target, in%a, &
+        & in%e, &
         & out, error=refused)
       call check_refused(error, refused, "mha_gat: activation: no such code")
-      call mha_gat_forward(graph, n_heads, .true., score_tanh + 1, slope, in%source, in%target, &
+      call mha_gat_forward(graph%view(), n_heads, .true., score_tanh + 1, slope, in%source, &
+        & in%target, &
         & in%a, in%e, out, error=refused)
       call check_refused(error, refused, "mha_gat: activation: no such code")
-      call mha_gat_vjp(graph, 0_int64, .true., score_elu, slope, out, in%source, in%target, in%a, &
+      call mha_gat_vjp(graph%view(), 0_int64, .true., score_elu, slope, out, in%source, &
+        & in%target, in%a, &
         & in%e, error=refused)
       call check_refused(error, refused, "mha_gat: num_heads must be positive")
-      call mha_gat_jvp(graph, 2_int64, .true., score_elu, slope, in%source, in%target, in%a, in%e, &
+      call mha_gat_jvp(graph%view(), 2_int64, .true., score_elu, slope, in%source, in%target, &
+        & in%a, in%e, &
         & t_out=out, error=refused)
       call check_refused(error, refused, "mha_gat: the features do not divide into num_heads heads")
-      call mha_gat_hvp(graph, n_heads, .true., score_elu, slope, out, in%source, in%target, in%a, &
+      call mha_gat_hvp(graph%view(), n_heads, .true., score_elu, slope, out, in%source, &
+        & in%target, in%a, &
         & error=refused)
       call check_refused(error, refused, &
         & "mha_gat: a has weights for edge features, but e is missing")
-      call mha_gat_forward(graph, n_heads, .true., score_elu, slope, in%source, in%target, &
+      call mha_gat_forward(graph%view(), n_heads, .true., score_elu, slope, in%source, in%target, &
         & in%a(:d), in%e, out, error=refused)
       call check_refused(error, refused, "mha_gat: a has too few weights, or too many")
-      call mha_gat_forward(graph, n_heads, .true., score_elu, slope, in%source, in%target, &
+      call mha_gat_forward(graph%view(), n_heads, .true., score_elu, slope, in%source, in%target, &
         & in%a(2:), in%e, out, error=refused)
       call check_refused(error, refused, &
         & "mha_gat: the weights a do not divide into num_heads heads")
-      call mha_gat_v2_forward(graph, n_heads, .true., 7, slope, in%source, in%target, in%a(:d), &
+      call mha_gat_v2_forward(graph%view(), n_heads, .true., 7, slope, in%source, in%target, &
+        & in%a(:d), &
         & out=out, error=refused)
       call check_refused(error, refused, "mha_gat_v2: activation: no such code")
-      call mha_gat_v2_vjp(graph, n_heads, .true., score_elu, slope, narrow, in%source, in%target, &
+      call mha_gat_v2_vjp(graph%view(), n_heads, .true., score_elu, slope, narrow, in%source, &
+        & in%target, &
         & in%a(:d), error=refused)
       call check_refused(error, refused, "mha_gat_v2: cotangent has shape 14 6, needs 15 6")
-      call mha_gat_v2_jvp(graph, n_heads, .true., score_elu, slope, in%source, in%target, &
+      call mha_gat_v2_jvp(graph%view(), n_heads, .true., score_elu, slope, in%source, in%target, &
         & in%a(:d), t_a=in%a, t_out=out, error=refused)
       call check_refused(error, refused, "mha_gat_v2: t_a has shape 36, needs 15")
-      call mha_simple_forward(graph, n_heads, .false., .true., in%source, in%target, in%source, &
+      call mha_simple_forward(graph%view(), n_heads, .false., .true., in%source, in%target, &
+        & in%source, &
         & out=out, error=refused)
       call check_refused(error, refused, "mha_simple: out has shape 15 6, needs 5 6")
-      call mha_simple_hvp(graph, n_heads, .true., .true., out, in%source, in%target, &
+      call mha_simple_hvp(graph%view(), n_heads, .true., .true., out, in%source, in%target, &
         & in%source(:, 2:), error=refused)
       call check_refused(error, refused, "mha_simple: v has shape 15 5, needs 15 6")
     end associate
@@ -371,13 +379,15 @@ contains
     associate (op => operator)
       select case (op%form)
       case (form_gat)
-        call mha_gat_forward(op%graph, n_heads, op%concat, op%activation, slope, in%source, &
+        call mha_gat_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, in%source, &
           & in%target, in%a, in%e, out, lse, scores, error)
       case (form_gat_v2)
-        call mha_gat_v2_forward(op%graph, n_heads, op%concat, op%activation, slope, in%source, &
+        call mha_gat_v2_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+          & in%source, &
           & in%target, in%a, in%e, out, lse, scores, activated, error)
       case default
-        call mha_simple_forward(op%graph, n_heads, op%concat, op%norm, in%target, in%source, &
+        call mha_simple_forward(op%graph%view(), n_heads, op%concat, op%norm, in%target, &
+          & in%source, &
           & in%value, in%e, out, lse, scores, error)
       end select
     end associate
@@ -394,13 +404,13 @@ contains
     associate (op => operator)
       select case (op%form)
       case (form_gat)
-        call mha_gat_forward(op%graph, n_heads, op%concat, op%activation, slope, &
+        call mha_gat_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
           & real(in%source, sp), real(in%target, sp), real(in%a, sp), e, out, error=error)
       case (form_gat_v2)
-        call mha_gat_v2_forward(op%graph, n_heads, op%concat, op%activation, slope, &
+        call mha_gat_v2_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
           & real(in%source, sp), real(in%target, sp), real(in%a, sp), e, out, error=error)
       case default
-        call mha_simple_forward(op%graph, n_heads, op%concat, op%norm, real(in%target, sp), &
+        call mha_simple_forward(op%graph%view(), n_heads, op%concat, op%norm, real(in%target, sp), &
           & real(in%source, sp), real(in%value, sp), e, out, error=error)
       end select
     end associate
@@ -422,26 +432,30 @@ contains
       select case (op%form)
       case (form_gat)
         if (present(t)) then
-          call mha_gat_jvp(op%graph, n_heads, op%concat, op%activation, slope, in%source, &
+          call mha_gat_jvp(op%graph%view(), n_heads, op%concat, op%activation, slope, in%source, &
             & in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, out, error)
         else
-          call mha_gat_forward(op%graph, n_heads, op%concat, op%activation, slope, in%source, &
+          call mha_gat_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & in%source, &
             & in%target, in%a, in%e, out, error=error)
         end if
       case (form_gat_v2)
         if (present(t)) then
-          call mha_gat_v2_jvp(op%graph, n_heads, op%concat, op%activation, slope, in%source, &
+          call mha_gat_v2_jvp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & in%source, &
             & in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, out, error)
         else
-          call mha_gat_v2_forward(op%graph, n_heads, op%concat, op%activation, slope, in%source, &
+          call mha_gat_v2_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & in%source, &
             & in%target, in%a, in%e, out, error=error)
         end if
       case default
         if (present(t)) then
-          call mha_simple_jvp(op%graph, n_heads, op%concat, op%norm, in%target, in%source, &
+          call mha_simple_jvp(op%graph%view(), n_heads, op%concat, op%norm, in%target, in%source, &
             & in%value, in%e, tan%target, tan%source, tan%value, tan%e, out, error)
         else
-          call mha_simple_forward(op%graph, n_heads, op%concat, op%norm, in%target, in%source, &
+          call mha_simple_forward(op%graph%view(), n_heads, op%concat, op%norm, in%target, &
+            & in%source, &
             & in%value, in%e, out, error=error)
         end if
       end select
@@ -472,31 +486,33 @@ contains
       select case (op%form)
       case (form_gat)
         if (present(t)) then
-          call mha_gat_hvp(op%graph, n_heads, op%concat, op%activation, slope, cotangent, &
+          call mha_gat_hvp(op%graph%view(), n_heads, op%concat, op%activation, slope, cotangent, &
             & in%source, in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, &
             & grad%source, grad%target, grad%a, grad%e, error)
         else
-          call mha_gat_vjp(op%graph, n_heads, op%concat, op%activation, slope, cotangent, &
+          call mha_gat_vjp(op%graph%view(), n_heads, op%concat, op%activation, slope, cotangent, &
             & in%source, in%target, in%a, in%e, out, lse, scores, grad%source, grad%target, &
             & grad%a, grad%e, error)
         end if
       case (form_gat_v2)
         if (present(t)) then
-          call mha_gat_v2_hvp(op%graph, n_heads, op%concat, op%activation, slope, cotangent, &
+          call mha_gat_v2_hvp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & cotangent, &
             & in%source, in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, &
             & grad%source, grad%target, grad%a, grad%e, error)
         else
-          call mha_gat_v2_vjp(op%graph, n_heads, op%concat, op%activation, slope, cotangent, &
+          call mha_gat_v2_vjp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & cotangent, &
             & in%source, in%target, in%a, in%e, out, lse, scores, activated, grad%source, &
             & grad%target, grad%a, grad%e, error)
         end if
       case default
         if (present(t)) then
-          call mha_simple_hvp(op%graph, n_heads, op%concat, op%norm, cotangent, in%target, &
+          call mha_simple_hvp(op%graph%view(), n_heads, op%concat, op%norm, cotangent, in%target, &
             & in%source, in%value, in%e, tan%target, tan%source, tan%value, tan%e, grad%target, &
             & grad%source, grad%value, grad%e, error)
         else
-          call mha_simple_vjp(op%graph, n_heads, op%concat, op%norm, cotangent, in%target, &
+          call mha_simple_vjp(op%graph%view(), n_heads, op%concat, op%norm, cotangent, in%target, &
             & in%source, in%value, in%e, out, lse, scores, grad%target, grad%source, grad%value, &
             & grad%e, error)
         end if

@@ -350,7 +350,7 @@ contains
       if (allocated(error)) return
       call check(error, close(y, [wanted], 1e-13_dp), "r64 "//exclude_names(exclude))
       if (allocated(error)) return
-      call agg_edge_to_edge_forward(operator%graph, n_spherical, n_radial, exclude, &
+      call agg_edge_to_edge_forward(operator%graph%view(), n_spherical, n_radial, exclude, &
         & real(in%vector, sp), real(in%rbf, sp), real(in%embedding, sp), real(in%weights, sp), &
         & out, error)
       if (allocated(error)) return
@@ -431,7 +431,8 @@ contains
     call forward(oblong, n_spherical, n_radial, exclude_none)
     call check_refused(error, refused, "agg_edge_to_edge: the graph must have as many sources "// &
       & "as destinations, for they are the same nodes")
-    call agg_edge_to_edge_vjp(operator%graph, n_spherical, n_radial, exclude_none, out(:, 2:), &
+    call agg_edge_to_edge_vjp(operator%graph%view(), n_spherical, n_radial, exclude_none, out(:, &
+      & 2:), &
       & in%vector, in%rbf, in%embedding, in%weights, error=refused)
     call check_refused(error, refused, "agg_edge_to_edge: out has shape 6 84, needs 6 85")
     call check(error, all(out == 7), "out changed in spite of an error")
@@ -443,7 +444,8 @@ contains
       integer(int64), intent(in) :: n_spherical, n_radial
       integer, intent(in) :: exclude
 
-      call agg_edge_to_edge_forward(graph, n_spherical, n_radial, exclude, in%vector, in%rbf, &
+      call agg_edge_to_edge_forward(graph%view(), n_spherical, n_radial, exclude, in%vector, &
+        & in%rbf, &
         & in%embedding, in%weights, out, refused)
     end subroutine forward
 
@@ -519,11 +521,12 @@ contains
     out(1:n_emb, 1:self%graph%n_edges) => y
     if (present(t)) then
       tan = arrays(self, t, self%moving)
-      call agg_edge_to_edge_jvp(self%graph, n_spherical, n_radial, self%exclude, in%vector, &
+      call agg_edge_to_edge_jvp(self%graph%view(), n_spherical, n_radial, self%exclude, in%vector, &
         & in%rbf, in%embedding, in%weights, tan%vector, tan%rbf, tan%embedding, tan%weights, out, &
         & error)
     else
-      call agg_edge_to_edge_forward(self%graph, n_spherical, n_radial, self%exclude, in%vector, &
+      call agg_edge_to_edge_forward(self%graph%view(), n_spherical, n_radial, self%exclude, &
+        & in%vector, &
         & in%rbf, in%embedding, in%weights, out, error)
     end if
   end subroutine triplet_evaluate
@@ -542,11 +545,11 @@ contains
     cotangent(1:n_emb, 1:self%graph%n_edges) => c
     if (present(t)) then
       tan = arrays(self, t, self%moving)
-      call agg_edge_to_edge_hvp(self%graph, n_spherical, n_radial, self%exclude, cotangent, &
+      call agg_edge_to_edge_hvp(self%graph%view(), n_spherical, n_radial, self%exclude, cotangent, &
         & in%vector, in%rbf, in%embedding, in%weights, tan%vector, tan%rbf, tan%embedding, &
         & tan%weights, grad%vector, grad%rbf, grad%embedding, grad%weights, error)
     else
-      call agg_edge_to_edge_vjp(self%graph, n_spherical, n_radial, self%exclude, cotangent, &
+      call agg_edge_to_edge_vjp(self%graph%view(), n_spherical, n_radial, self%exclude, cotangent, &
         & in%vector, in%rbf, in%embedding, in%weights, grad%vector, grad%rbf, grad%embedding, &
         & grad%weights, error)
     end if

@@ -63,7 +63,7 @@ contains
     call graph%init([1, 3, 3], [1, 2], 2, error)
     if (allocated(error)) return
     ! hid = max(coords, 0), kappa = 2 hid + 1: 5 for the first edge, 1 for the second
-    call gno_forward(graph, act_relu, reduce_sum, kernel_full, &
+    call gno_forward(graph%view(), act_relu, reduce_sum, kernel_full, &
       & h=reshape([10.0_dp, 100.0_dp], [1, 2]), coords=reshape([2.0_dp, -3.0_dp], [1, 2]), &
       & u=reshape([1.0_dp], [1, 1]), b_u=[0.0_dp], v=reshape([2.0_dp], [1, 1, 1]), &
       & b_v=reshape([1.0_dp], [1, 1]), edge_weight=[1.0_dp, 0.5_dp], out=out, error=error)
@@ -97,11 +97,11 @@ contains
           allocate (out(operator%width, operator%graph%n_dst))
           single_h = real(in%h, sp)
           if (associated(in%edge_weight)) then
-            call gno_forward(operator%graph, activation, reduction, kernel, single_h, &
+            call gno_forward(operator%graph%view(), activation, reduction, kernel, single_h, &
               & real(in%coords, sp), real(in%u, sp), real(in%b_u, sp), real(in%v, sp), &
               & real(in%b_v, sp), real(in%edge_weight, sp), out, error)
           else
-            call gno_forward(operator%graph, activation, reduction, kernel, single_h, &
+            call gno_forward(operator%graph%view(), activation, reduction, kernel, single_h, &
               & real(in%coords, sp), real(in%u, sp), real(in%b_u, sp), real(in%v, sp), &
               & real(in%b_v, sp), out=out, error=error)
           end if
@@ -264,16 +264,18 @@ contains
     call check_refused(error, refused, "gno: h has shape 5 6, needs 5 7")
     call forward(right)
     call check_refused(error, refused, "gno: a full kernel needs h")
-    call gno_vjp(operator%graph, right(1), right(2), right(3), out(:, 2:), in%h, in%coords, in%u, &
+    call gno_vjp(operator%graph%view(), right(1), right(2), right(3), out(:, 2:), in%h, &
+      & in%coords, in%u, &
       & in%b_u, in%v, in%b_v, grad_h=g, error=refused)
     call check_refused(error, refused, "gno: out has shape 3 3, needs 3 4")
-    call gno_vjp(operator%graph, right(1), right(2), right(3), out, in%h, in%coords, in%u, &
+    call gno_vjp(operator%graph%view(), right(1), right(2), right(3), out, in%h, in%coords, in%u, &
       & in%b_u, in%v, in%b_v, grad_h=g(:, 2:), error=refused)
     call check_refused(error, refused, "gno: h has shape 5 6, needs 5 7")
-    call gno_vjp(operator%graph, right(1), right(2), right(3), out, in%h, in%coords, in%u, &
+    call gno_vjp(operator%graph%view(), right(1), right(2), right(3), out, in%h, in%coords, in%u, &
       & in%b_u, in%v, in%b_v(:, 2:), grad_h=g, error=refused)
     call check_refused(error, refused, "gno: b_v has shape 3 4, needs 3 5")
-    call gno_contract_forward(operator%graph, right(2), 2, in%h, in%hid, in%v, in%b_v, out=out, &
+    call gno_contract_forward(operator%graph%view(), right(2), 2, in%h, in%hid, in%v, in%b_v, &
+      & out=out, &
       & error=refused)
     call check_refused(error, refused, "gno_contract: kernel must be full or diagonal")
     call check(error, all(out == 7) .and. all(g == 7), "results changed in spite of an error")
@@ -284,7 +286,8 @@ contains
       integer, intent(in) :: codes(3)
       real(dp), intent(in), contiguous, optional :: h(:, :)
 
-      call gno_forward(operator%graph, codes(1), codes(2), codes(3), h, in%coords, in%u, in%b_u, &
+      call gno_forward(operator%graph%view(), codes(1), codes(2), codes(3), h, in%coords, in%u, &
+        & in%b_u, &
         & in%v, in%b_v, in%edge_weight, out, refused)
     end subroutine forward
 
@@ -322,9 +325,11 @@ contains
     allocate (d_v, mold=v)
     do n = 1, 3
       call set_n_threads(n)
-      call gno_forward(graph, act_gelu, reduce_mean, kernel_full, h, coords, u, b_u, v, b_v, &
+      call gno_forward(graph%view(), act_gelu, reduce_mean, kernel_full, h, coords, u, b_u, v, &
+        & b_v, &
         & out=out, error=error)
-      if (.not. allocated(error)) call gno_vjp(graph, act_gelu, reduce_mean, kernel_full, out, h, &
+      if (.not. allocated(error)) call gno_vjp(graph%view(), act_gelu, reduce_mean, kernel_full, &
+        & out, h, &
         & coords, u, b_u, v, b_v, grad_h=d_h, grad_coords=d_coords, grad_u=d_u, grad_v=d_v, &
         & error=error)
       if (allocated(error)) exit
@@ -426,17 +431,21 @@ contains
     if (present(t)) tan = arrays(self, t, self%moving)
     out(1:self%width, 1:self%graph%n_dst) => y
     if (self%contract .and. present(t)) then
-      call gno_contract_jvp(self%graph, self%reduction, self%kernel, in%h, in%hid, in%v, in%b_v, &
+      call gno_contract_jvp(self%graph%view(), self%reduction, self%kernel, in%h, in%hid, in%v, &
+        & in%b_v, &
         & in%edge_weight, tan%h, tan%hid, tan%v, tan%b_v, tan%edge_weight, out, error)
     else if (self%contract) then
-      call gno_contract_forward(self%graph, self%reduction, self%kernel, in%h, in%hid, in%v, &
+      call gno_contract_forward(self%graph%view(), self%reduction, self%kernel, in%h, in%hid, &
+        & in%v, &
         & in%b_v, in%edge_weight, out, error)
     else if (present(t)) then
-      call gno_jvp(self%graph, self%activation, self%reduction, self%kernel, in%h, in%coords, &
+      call gno_jvp(self%graph%view(), self%activation, self%reduction, self%kernel, in%h, &
+        & in%coords, &
         & in%u, in%b_u, in%v, in%b_v, in%edge_weight, tan%h, tan%coords, tan%u, tan%b_u, tan%v, &
         & tan%b_v, tan%edge_weight, out, error)
     else
-      call gno_forward(self%graph, self%activation, self%reduction, self%kernel, in%h, in%coords, &
+      call gno_forward(self%graph%view(), self%activation, self%reduction, self%kernel, in%h, &
+        & in%coords, &
         & in%u, in%b_u, in%v, in%b_v, in%edge_weight, out, error)
     end if
   end subroutine evaluate
@@ -455,19 +464,23 @@ contains
     if (present(t)) tan = arrays(self, t, self%moving)
     cotangent(1:self%width, 1:self%graph%n_dst) => c
     if (self%contract .and. present(t)) then
-      call gno_contract_hvp(self%graph, self%reduction, self%kernel, cotangent, in%h, in%hid, &
+      call gno_contract_hvp(self%graph%view(), self%reduction, self%kernel, cotangent, in%h, &
+        & in%hid, &
         & in%v, in%b_v, in%edge_weight, tan%h, tan%hid, tan%v, tan%b_v, tan%edge_weight, grad%h, &
         & grad%hid, grad%v, grad%b_v, grad%edge_weight, error)
     else if (self%contract) then
-      call gno_contract_vjp(self%graph, self%reduction, self%kernel, cotangent, in%h, in%hid, &
+      call gno_contract_vjp(self%graph%view(), self%reduction, self%kernel, cotangent, in%h, &
+        & in%hid, &
         & in%v, in%b_v, in%edge_weight, grad%h, grad%hid, grad%v, grad%b_v, grad%edge_weight, error)
     else if (present(t)) then
-      call gno_hvp(self%graph, self%activation, self%reduction, self%kernel, cotangent, in%h, &
+      call gno_hvp(self%graph%view(), self%activation, self%reduction, self%kernel, cotangent, &
+        & in%h, &
         & in%coords, in%u, in%b_u, in%v, in%b_v, in%edge_weight, tan%h, tan%coords, tan%u, &
         & tan%b_u, tan%v, tan%b_v, tan%edge_weight, grad%h, grad%coords, grad%u, grad%b_u, &
         & grad%v, grad%b_v, grad%edge_weight, error)
     else
-      call gno_vjp(self%graph, self%activation, self%reduction, self%kernel, cotangent, in%h, &
+      call gno_vjp(self%graph%view(), self%activation, self%reduction, self%kernel, cotangent, &
+        & in%h, &
         & in%coords, in%u, in%b_u, in%v, in%b_v, in%edge_weight, grad%h, grad%coords, grad%u, &
         & grad%b_u, grad%v, grad%b_v, grad%edge_weight, error)
     end if

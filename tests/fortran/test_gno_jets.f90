@@ -143,7 +143,8 @@ contains
     if (allocated(error)) return
     wanted = results(operator, y)
     allocate (out(f_out, n_dst), gradient(f_out, d, n_dst), hessian(f_out, d, d, n_dst))
-    call gno_with_hessian_forward(operator%graph, widths, operator%geometry, operator%activation, &
+    call gno_with_hessian_forward(operator%graph%view(), widths, operator%geometry, &
+      & operator%activation, &
       & operator%reduction, operator%kernel, real(in%h, sp), real(in%x, sp), real(in%y, sp), &
       & real(in%layers, sp), real(in%v, sp), real(in%b_v, sp), real(in%edge_weight, sp), &
       & real(in%weight_derivatives, sp), out, gradient, hessian, error)
@@ -198,7 +199,8 @@ contains
       if (.not. there(3)) nullify (c%laplacian)
       call operator%reverse(cotangent, x, wanted, error)
       if (allocated(error)) return
-      call gno_with_laplacian_vjp(operator%graph, widths, operator%geometry, operator%activation, &
+      call gno_with_laplacian_vjp(operator%graph%view(), widths, operator%geometry, &
+        & operator%activation, &
         & operator%reduction, operator%kernel, c%out, c%gradient, c%laplacian, in%h, in%x, in%y, &
         & in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, grad%h, grad%x, grad%y, &
         & grad%layers, grad%v, grad%b_v, grad%edge_weight, grad%weight_derivatives, error)
@@ -207,7 +209,8 @@ contains
       if (allocated(error)) return
       call operator%reverse(cotangent, x, wanted, error, t)
       if (allocated(error)) return
-      call gno_with_laplacian_hvp(operator%graph, widths, operator%geometry, operator%activation, &
+      call gno_with_laplacian_hvp(operator%graph%view(), widths, operator%geometry, &
+        & operator%activation, &
         & operator%reduction, operator%kernel, c%out, c%gradient, c%laplacian, in%h, in%x, in%y, &
         & in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, tan%h, tan%x, tan%y, &
         & tan%layers, tan%v, tan%b_v, tan%edge_weight, tan%weight_derivatives, grad%h, grad%x, &
@@ -276,15 +279,16 @@ contains
     call forward(widths, right)
     call check_refused(error, refused, "gno_with_laplacian: a full kernel needs h")
     in = arrays(operator, x)
-    call gno_with_laplacian_forward(operator%graph, widths, right(1), right(2), right(3), &
+    call gno_with_laplacian_forward(operator%graph%view(), widths, right(1), right(2), right(3), &
       & right(4), in%h, in%x(:, 2:), in%y, in%layers, in%v, in%b_v, in%edge_weight, &
       & in%weight_derivatives, out%out, out%gradient, out%laplacian, refused)
     call check_refused(error, refused, "gno_with_laplacian: x has shape 2 3, needs 2 4")
-    call gno_with_laplacian_forward(operator%graph, widths, right(1), right(2), right(3), &
+    call gno_with_laplacian_forward(operator%graph%view(), widths, right(1), right(2), right(3), &
       & right(4), in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, &
       & in%weight_derivatives, out%out, out%gradient, out%laplacian(:, 2:), refused)
     call check_refused(error, refused, "gno_with_laplacian: laplacian has shape 3 3, needs 3 4")
-    call gno_with_gradient_forward(operator%graph, widths, right(1), right(2), right(3), right(4), &
+    call gno_with_gradient_forward(operator%graph%view(), widths, right(1), right(2), right(3), &
+      & right(4), &
       & in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, &
       & out%out, out%gradient, refused)
     call check_refused(error, refused, &
@@ -297,7 +301,7 @@ contains
       integer(int64), intent(in), contiguous :: widths(:)
       integer, intent(in) :: codes(4)
 
-      call gno_with_laplacian_forward(operator%graph, widths, codes(1), codes(2), codes(3), &
+      call gno_with_laplacian_forward(operator%graph%view(), widths, codes(1), codes(2), codes(3), &
         & codes(4), in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, &
         & in%weight_derivatives, out%out, out%gradient, out%laplacian, refused)
     end subroutine forward
@@ -365,34 +369,39 @@ contains
       select case (self%order)
       case (order_gradient)
         if (present(t)) then
-          call gno_with_gradient_jvp(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_gradient_jvp(graph%view(), widths, geometry, activation, reduction, &
+            & kernel, &
             & in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, &
             & tan%h, tan%x, tan%y, tan%layers, tan%v, tan%b_v, tan%edge_weight, &
             & tan%weight_derivatives, out%out, out%gradient, error)
         else
-          call gno_with_gradient_forward(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_gradient_forward(graph%view(), widths, geometry, activation, reduction, &
+            & kernel, &
             & in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, &
             & out%out, out%gradient, error)
         end if
       case (order_laplacian)
         if (present(t)) then
-          call gno_with_laplacian_jvp(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_laplacian_jvp(graph%view(), widths, geometry, activation, reduction, &
+            & kernel, &
             & in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, &
             & tan%h, tan%x, tan%y, tan%layers, tan%v, tan%b_v, tan%edge_weight, &
             & tan%weight_derivatives, out%out, out%gradient, out%laplacian, error)
         else
-          call gno_with_laplacian_forward(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_laplacian_forward(graph%view(), widths, geometry, activation, reduction, &
+            & kernel, &
             & in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, &
             & out%out, out%gradient, out%laplacian, error)
         end if
       case (order_hessian)
         if (present(t)) then
-          call gno_with_hessian_jvp(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_hessian_jvp(graph%view(), widths, geometry, activation, reduction, kernel, &
             & in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, &
             & tan%h, tan%x, tan%y, tan%layers, tan%v, tan%b_v, tan%edge_weight, &
             & tan%weight_derivatives, out%out, out%gradient, out%hessian, error)
         else
-          call gno_with_hessian_forward(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_hessian_forward(graph%view(), widths, geometry, activation, reduction, &
+            & kernel, &
             & in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, &
             & out%out, out%gradient, out%hessian, error)
         end if
@@ -418,39 +427,43 @@ contains
       select case (self%order)
       case (order_gradient)
         if (present(t)) then
-          call gno_with_gradient_hvp(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_gradient_hvp(graph%view(), widths, geometry, activation, reduction, &
+            & kernel, &
             & of%out, of%gradient, in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, &
             & in%weight_derivatives, tan%h, tan%x, tan%y, tan%layers, tan%v, tan%b_v, &
             & tan%edge_weight, tan%weight_derivatives, grad%h, grad%x, grad%y, grad%layers, &
             & grad%v, grad%b_v, grad%edge_weight, grad%weight_derivatives, error)
         else
-          call gno_with_gradient_vjp(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_gradient_vjp(graph%view(), widths, geometry, activation, reduction, &
+            & kernel, &
             & of%out, of%gradient, in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, &
             & in%weight_derivatives, grad%h, grad%x, grad%y, grad%layers, grad%v, grad%b_v, &
             & grad%edge_weight, grad%weight_derivatives, error)
         end if
       case (order_laplacian)
         if (present(t)) then
-          call gno_with_laplacian_hvp(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_laplacian_hvp(graph%view(), widths, geometry, activation, reduction, &
+            & kernel, &
             & of%out, of%gradient, of%laplacian, in%h, in%x, in%y, in%layers, in%v, in%b_v, &
             & in%edge_weight, in%weight_derivatives, tan%h, tan%x, tan%y, tan%layers, tan%v, &
             & tan%b_v, tan%edge_weight, tan%weight_derivatives, grad%h, grad%x, grad%y, &
             & grad%layers, grad%v, grad%b_v, grad%edge_weight, grad%weight_derivatives, error)
         else
-          call gno_with_laplacian_vjp(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_laplacian_vjp(graph%view(), widths, geometry, activation, reduction, &
+            & kernel, &
             & of%out, of%gradient, of%laplacian, in%h, in%x, in%y, in%layers, in%v, in%b_v, &
             & in%edge_weight, in%weight_derivatives, grad%h, grad%x, grad%y, grad%layers, grad%v, &
             & grad%b_v, grad%edge_weight, grad%weight_derivatives, error)
         end if
       case (order_hessian)
         if (present(t)) then
-          call gno_with_hessian_hvp(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_hessian_hvp(graph%view(), widths, geometry, activation, reduction, kernel, &
             & of%out, of%gradient, of%hessian, in%h, in%x, in%y, in%layers, in%v, in%b_v, &
             & in%edge_weight, in%weight_derivatives, tan%h, tan%x, tan%y, tan%layers, tan%v, &
             & tan%b_v, tan%edge_weight, tan%weight_derivatives, grad%h, grad%x, grad%y, &
             & grad%layers, grad%v, grad%b_v, grad%edge_weight, grad%weight_derivatives, error)
         else
-          call gno_with_hessian_vjp(graph, widths, geometry, activation, reduction, kernel, &
+          call gno_with_hessian_vjp(graph%view(), widths, geometry, activation, reduction, kernel, &
             & of%out, of%gradient, of%hessian, in%h, in%x, in%y, in%layers, in%v, in%b_v, &
             & in%edge_weight, in%weight_derivatives, grad%h, grad%x, grad%y, grad%layers, grad%v, &
             & grad%b_v, grad%edge_weight, grad%weight_derivatives, error)

@@ -251,7 +251,8 @@ contains
       if (allocated(error)) return
       call check(error, close(y, reshape(wanted, [size(y)]), 1e-13_dp), "r64")
       if (allocated(error)) return
-      call gno_aggregate_forward(operator%graph, reduction, real(in%h, sp), real(in%kappa, sp), &
+      call gno_aggregate_forward(operator%graph%view(), reduction, real(in%h, sp), &
+        & real(in%kappa, sp), &
         & out, error)
       if (allocated(error)) return
       call check(error, close(real(reshape(out, [size(y)]), dp), reshape(wanted, [size(y)]), &
@@ -287,11 +288,12 @@ contains
     call operator%view(1, x, in%h)
     call operator%view(2, x, in%kappa)
     out(:, :) = 7
-    call gno_aggregate_forward(operator%graph, reduce_max, in%h, in%kappa, out, refused)
+    call gno_aggregate_forward(operator%graph%view(), reduce_max, in%h, in%kappa, out, refused)
     call check_refused(error, refused, "gno_aggregate: reduction must be sum or mean")
-    call gno_aggregate_forward(operator%graph, reduce_sum, in%h(:, 2:), in%kappa, out, refused)
+    call gno_aggregate_forward(operator%graph%view(), reduce_sum, in%h(:, 2:), in%kappa, out, &
+      & refused)
     call check_refused(error, refused, "gno_aggregate: h has shape 5 6, needs 5 7")
-    call gno_aggregate_vjp(operator%graph, reduce_sum, out, in%h, in%kappa, &
+    call gno_aggregate_vjp(operator%graph%view(), reduce_sum, out, in%h, in%kappa, &
       & grad_kappa=in%kappa(:, :, 2:), error=refused)
     call check_refused(error, refused, "gno_aggregate: derivative of kappa has shape 3 5 104, "// &
       & "needs 3 5 105")
@@ -329,10 +331,11 @@ contains
     if (present(t)) then
       call self%view(1, t, tan%h, self%moving)
       call self%view(2, t, tan%kappa, self%moving)
-      call gno_aggregate_jvp(self%graph, self%reduction, in%h, in%kappa, tan%h, tan%kappa, out, &
+      call gno_aggregate_jvp(self%graph%view(), self%reduction, in%h, in%kappa, tan%h, &
+        & tan%kappa, out, &
         & error)
     else
-      call gno_aggregate_forward(self%graph, self%reduction, in%h, in%kappa, out, error)
+      call gno_aggregate_forward(self%graph%view(), self%reduction, in%h, in%kappa, out, error)
     end if
   end subroutine aggregate_evaluate
 
@@ -353,10 +356,10 @@ contains
     if (present(t)) then
       call self%view(1, t, tan%h, self%moving)
       call self%view(2, t, tan%kappa, self%moving)
-      call gno_aggregate_hvp(self%graph, self%reduction, cotangent, in%h, in%kappa, tan%h, &
+      call gno_aggregate_hvp(self%graph%view(), self%reduction, cotangent, in%h, in%kappa, tan%h, &
         & tan%kappa, grad%h, grad%kappa, error)
     else
-      call gno_aggregate_vjp(self%graph, self%reduction, cotangent, in%h, in%kappa, grad%h, &
+      call gno_aggregate_vjp(self%graph%view(), self%reduction, cotangent, in%h, in%kappa, grad%h, &
         & grad%kappa, error)
     end if
   end subroutine aggregate_reverse

@@ -9,6 +9,7 @@ module test_traps
     & score_tanh
   use gnograd_core_error, only: error_type
   use gnograd_core_graph, only: graph_type
+  use gnograd_core_graph_view, only: graph_view
   use gnograd_core_kinds, only: int32, int64, sp
   use gnograd_core_threads, only: set_n_threads
   use gnograd_kernels_aggregation, only: agg_concat_forward, agg_concat_vjp, &
@@ -66,15 +67,16 @@ contains
     call random_number(own)
     call trap(.true.)
     do aggregation = min(reduce_sum, reduce_mean, reduce_min), reduce_max
-      call agg_concat_forward(graph, aggregation, x, w, e, own, out, error=error)
+      call agg_concat_forward(graph%view(), aggregation, x, w, e, own, out, error=error)
       if (.not. allocated(error)) call check(error, all(ieee_is_finite(out)), "forward")
-      if (.not. allocated(error)) call agg_concat_vjp(graph, aggregation=aggregation, &
+      if (.not. allocated(error)) call agg_concat_vjp(graph%view(), aggregation=aggregation, &
         & cotangent=out, x=x, w=w, e=e, own=own, grad_x=grad_x, grad_w=grad_w, grad_e=grad_e, &
         & error=error)
       if (.not. allocated(error)) call check(error, all(ieee_is_finite(grad_x)), "vjp")
-      if (.not. allocated(error)) call agg_concat_jvp(graph, aggregation, x, w, e, own, x, w, e, &
+      if (.not. allocated(error)) call agg_concat_jvp(graph%view(), aggregation, x, w, e, own, &
+        & x, w, e, &
         & own, out, error)
-      if (.not. allocated(error)) call agg_concat_hvp(graph, aggregation=aggregation, &
+      if (.not. allocated(error)) call agg_concat_hvp(graph%view(), aggregation=aggregation, &
         & cotangent=out, x=x, w=w, e=e, own=own, t_x=x, t_w=w, grad_x=grad_x, grad_w=grad_w, &
         & grad_e=grad_e, error=error)
       if (allocated(error)) exit
@@ -85,6 +87,7 @@ contains
   subroutine test_gat(error)
     type(error_type), allocatable, intent(out) :: error
     type(graph_type), target :: graph
+    type(graph_view), target :: seen
     type(gat_r32) :: op
     real(sp), target :: x(4, 0:3), y(4, 0:2), a(8), out(4, 0:2), lse(2, 0:2), g(4, 0:2)
     real(sp), target :: grad_x(4, 0:3), grad_y(4, 0:2), grad_a(8)
@@ -92,6 +95,7 @@ contains
 
     call make_graph(graph, error)
     if (allocated(error)) return
+    seen = graph%view()
     call random_number(x)
     call random_number(y)
     call random_number(a)
@@ -103,7 +107,7 @@ contains
       do order = 1, 2
         op = gat_r32(n_heads=2, n_channels=2, activation=activation, parameter=0.2_sp, &
           & second=order == 2)
-        op%graph => graph
+        op%graph => seen
         op%x%source(1:, 0:) => x
         op%x%value(1:, 0:) => x
         op%x%target(1:, 0:) => y

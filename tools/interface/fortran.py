@@ -69,6 +69,11 @@ def view(op: Operator, array: Array) -> str:
     return f"call {how}({array.name}, {_extents(op, array)}, {array.name}_)"
 
 
+def cleared(op: Operator, arrays: Iterable[Array]) -> list[str]:
+    """Results with a row for every edge, of which kernels write those that belong to one."""
+    return [array.name for array in arrays if array.written and "n_edges" in array.dims]
+
+
 def passed(op: Operator, arrays: Iterable[Array]) -> str:
     """The arguments of the kernel, by keyword."""
     given = []

@@ -2,7 +2,7 @@
 
 !> Short lists of consecutive edges of a graph, whatever rows they belong to.
 module gnograd_kernels_edge_lists
-  use gnograd_core_graph, only: graph_type, csc_type
+  use gnograd_core_graph_view, only: graph_view, csc_view
   use gnograd_core_kinds, only: int64
   use gnograd_primitives_rows, only: list_length, ahead
   implicit none
@@ -33,7 +33,7 @@ contains
   !> The n edges from place p of the order by source, or by destination.
   subroutine fill_edges(self, graph, by_source, p, n, row)
     class(edge_list_type), intent(inout) :: self
-    type(graph_type), intent(in) :: graph
+    type(graph_view), intent(in) :: graph
     logical, intent(in) :: by_source
     integer(int64), intent(in) :: p
     integer, intent(in) :: n
@@ -45,7 +45,7 @@ contains
       call find_runs(graph%by_src)
       call list(graph%by_src, self%source, self%target)
       self%row(:n) = graph%by_src%edge(p:p + n - 1)
-      if (allocated(graph%by_src%position)) then
+      if (associated(graph%by_src%position)) then
         self%position(:n) = graph%by_src%position(p:p + n - 1)
       else
         self%position(:n) = self%row(:n)
@@ -56,7 +56,7 @@ contains
       do q = 1, n
         self%position(q) = p + q - 1
       end do
-      if (allocated(graph%by_dst%edge)) then
+      if (associated(graph%by_dst%edge)) then
         self%row(:n) = graph%by_dst%edge(p:p + n - 1)
       else
         self%row(:n) = self%position(:n)
@@ -66,7 +66,7 @@ contains
   contains
 
     subroutine find_runs(order)
-      type(csc_type), intent(in) :: order
+      type(csc_view), intent(in) :: order
       integer :: r, from
 
       r = 0
@@ -88,7 +88,7 @@ contains
     end subroutine find_runs
 
     subroutine list(order, row_ends, other_ends)
-      type(csc_type), intent(in) :: order
+      type(csc_view), intent(in) :: order
       integer(int64), intent(inout) :: row_ends(list_length), other_ends(list_length)
       integer :: r
 
