@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from gnograd.graph import Graph
+from gnograd.torch.graph import AnyGraph as Graph
 
 __all__ = [
     "agg_concat",
