@@ -367,7 +367,8 @@ class Graph:
     @property
     def in_degree(self) -> NDArray[np.int64]:
         """Number of edges that end in every destination, (n_dst,)."""
-        return np.diff(self._arrays.offsets)
+        degree: NDArray[np.int64] = np.diff(self._arrays.offsets)
+        return degree
 
     @property
     def src(self) -> NDArray[np.int32]:

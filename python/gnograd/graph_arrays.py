@@ -52,11 +52,14 @@ class GraphArrays(NamedTuple):
 
 
 class Borders(NamedTuple):
-    """First source, destination and row of edge arrays of every graph in a batch, and the ends."""
+    """First source, destination and row of edge arrays of every graph in a batch, and the ends.
 
-    src: tuple[int, ...]
-    dst: tuple[int, ...]
-    edges: tuple[int, ...]
+    Integers, as tuples or, in frameworks, arrays, (n_graphs + 1,) each.
+    """
+
+    src: Any
+    dst: Any
+    edges: Any
 
 
 Numbers = Callable[[int, int, Any], Any]

@@ -110,7 +110,7 @@ class Task:
                 f"gnograd: this program needs the operator {told['operator']}, which there is not"
             )
         static = tuple(told["static"].items())
-        there = Parts(**{group: _mask(bits) for group, bits in told["there"].items()})
+        there = Parts(*(_mask(told["there"].get(group, "")) for group in Parts._fields))
         return Task(op, static, told["face"], there, _mask(told["wrt"]), told["keeps"])
 
     def parts(self, arrays: Iterable[Any]) -> Parts:

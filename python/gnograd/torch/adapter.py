@@ -8,8 +8,8 @@ and hvp for the inputs. The same two rules are given twice, to the dispatcher (f
 `torch.compile`) and to `torch.autograd.Function` (for eager mode, where it brings forward-mode
 differentiation and the transforms of `torch.func` besides).
 
-Custom operators take tensors and plain numbers: a graph comes as its arrays, and static arguments that
-are arrays as tensors behind the inputs. So one compiled program serves all graphs.
+Custom operators take tensors and plain numbers: a graph comes as its arrays, and static arguments
+that are arrays as tensors behind the inputs. So one compiled program serves all graphs.
 
 Half precision is computed by the kernels that a device has for it. Where there are none, a face
 computes on float32 copies and returns the type that was given. What `torch.autocast` asks for is
@@ -19,10 +19,9 @@ finds them as they were computed with.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -35,10 +34,11 @@ from gnograd.backends.cpu import dtype_name
 from gnograd.fronts import present
 from gnograd.graph_arrays import GraphArrays
 from gnograd.operator import Function, Operator, spread
+from gnograd.torch.arrays import as_arrays
 from gnograd.torch.eager import eager, eager_function
 from gnograd.torch.graph import Graph, arrays_of, lend_tensors
 
-__all__ = ["as_arrays", "not_compiled", "torch_operator"]
+__all__ = ["not_compiled", "torch_operator"]
 
 Tensors: TypeAlias = Sequence[Tensor | None]
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
@@ -85,7 +85,7 @@ def torch_operator(op: Function[Any]) -> Callable[..., Any]:
     names = (*op.inputs, *op.arrays)
 
     def function(*inputs: Any, **arguments: Any) -> Any:
-        graph = arguments.get("graph")
+        graph: Any = arguments.get("graph")
         of_tensors = isinstance(graph, Graph)
         if not torch.compiler.is_compiling():
             if of_tensors and graph.device.type == "cpu":
@@ -491,24 +491,6 @@ def not_compiled(function: AnyFunction) -> AnyFunction:
         return function(*inputs, **arguments)
 
     return cast(AnyFunction, call)
-
-
-@contextlib.contextmanager
-def as_arrays(tensors: Tensors) -> Iterator[tuple[Callable[..., Any], Callable[..., Tensor]]]:
-    """How tensors become arrays and arrays tensors, without a copy, on the device of the first."""
-    device = next((x.device for x in tensors if x is not None), torch.device("cpu"))
-    if device.type == "cpu":
-        yield (lambda x: None if x is None else x.detach().numpy()), torch.from_numpy
-        return
-    # kernels take CUDA tensors as they are, and write to tensors
-    from gnograd.backends import cuda
-
-    def empty(shape: tuple[int, ...], dtype: str) -> Tensor:
-        return torch.empty(shape, dtype=getattr(torch, dtype), device=device)
-
-    stream = torch.cuda.current_stream(device).cuda_stream
-    with torch.cuda.device(device), cuda.using(stream, empty):
-        yield (lambda x: None if x is None else x.detach()), (lambda x: x)
 
 
 def _autocast(op: Function[Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:

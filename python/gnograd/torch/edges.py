@@ -24,8 +24,8 @@ __all__ = [
 ]
 
 Edges: TypeAlias = "AnyGraph | Tensor"
-"""A graph, built once for all layers and steps, or what PyG takes: ``edge_index (2, n_edges)``, or a
-sparse matrix with a row for every destination."""
+"""A graph, built once for all layers and steps, or what PyG takes: ``edge_index (2, n_edges)``, or
+a sparse matrix with a row for every destination."""
 
 
 def graph_from_edge_index(
@@ -33,8 +33,8 @@ def graph_from_edge_index(
 ) -> Graph:
     """`Graph.from_edge_index`, made once of a tensor that is given again unchanged.
 
-    Layers of a model that are called with the same ``edge_index`` share one graph. It is kept as long
-    as the tensor is.
+    Layers of a model that are called with the same ``edge_index`` share one graph. It is kept as
+    long as the tensor is.
 
     Parameters
     ----------

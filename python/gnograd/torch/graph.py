@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 import gnograd.graph
+import gnograd.torch.graph_building
 from gnograd.graph_arrays import (
     Borders,
     GraphArrays,
@@ -20,6 +21,7 @@ from gnograd.graph_arrays import (
     side_by_side,
     with_room,
 )
+from gnograd.torch.neighbors import Pointer, neighbors_of
 
 __all__ = ["AnyGraph", "Graph", "arrays_of", "collate", "lend_tensors"]
 
@@ -30,9 +32,9 @@ AnyGraph: TypeAlias = "Graph | gnograd.graph.Graph"
 class Graph:
     """A graph whose arrays are tensors.
 
-    What `gnograd.Graph` is for NumPy: functions and modules of `gnograd.torch` take either. This one
-    is part of a program's data: it moves to devices, enters and leaves compiled and exported programs
-    (it is a node of PyTorch's pytrees), and is pickled with all that it has.
+    What `gnograd.Graph` is for NumPy: functions and modules of `gnograd.torch` take either. This
+    one is part of a program's data: it moves to devices, enters and leaves compiled and exported
+    programs (it is a node of PyTorch's pytrees), and is pickled with all that it has.
 
     `from_edge_index` and `from_csc` make graphs, and check what they are made of; the constructor
     trusts its arrays.
@@ -90,8 +92,8 @@ class Graph:
 
         Notes
         -----
-        On a GPU edges are ordered there, and the host does not wait; a node out of range is found by
-        an assertion on the device.
+        On a GPU edges are ordered there, and the host does not wait; a node out of range is found
+        by an assertion on the device.
         """
         _check_edge_index(edge_index)
         if n_src is None and n_dst is None:
@@ -120,8 +122,40 @@ class Graph:
             As for `gnograd.Graph`.
         """
         n_src = offsets.shape[0] - 1 if n_src is None else n_src
-        offsets, indices, *by_src = torch.ops.gnograd.graph_from_csc(offsets, indices, n_src)
-        return cls(GraphArrays(offsets, indices, None, *by_src, None))
+        made = torch.ops.gnograd.graph_from_csc(offsets, indices, n_src)
+        offsets, indices, src_offsets, src_indices, src_edges = made
+        return cls(GraphArrays(offsets, indices, None, src_offsets, src_indices, src_edges, None))
+
+    @classmethod
+    def radius(
+        cls,
+        sources: Tensor,
+        radius: float,
+        destinations: Tensor | None = None,
+        include_self: bool = True,
+        period: float | Sequence[float] | None = None,
+        source_items: Pointer = None,
+        destination_items: Pointer = None,
+    ) -> Graph:
+        """Graph of all pairs of points at most `radius` apart, as `gnograd.Graph.radius` makes it.
+
+        Parameters
+        ----------
+        sources, destinations : Tensor, (n_src, d), (n_dst, d)
+            On one device, where they are looked for.
+        radius, include_self, period
+            As for `gnograd.Graph.radius`.
+        source_items, destination_items : sequence of int or Tensor, (n_items + 1,), optional
+            First point of every item of a batch, and the number of points at the end: only points
+            of the same item are neighbours. Both or none, but for the sources among themselves.
+        """
+        if destinations is None:
+            destination_items = source_items
+            destinations = sources if include_self else None
+        elif not include_self:
+            raise ValueError("Graph.radius: include_self=False needs destinations=None")
+        found = neighbors_of(sources, destinations, radius, period, source_items, destination_items)
+        return cls.from_csc(*found, n_src=sources.shape[0])
 
     @classmethod
     def of(cls, graph: AnyGraph, device: torch.device | str | None = None) -> Graph:
@@ -223,7 +257,7 @@ class Graph:
 
     def cuda(self, device: int | None = None, non_blocking: bool = False) -> Graph:
         """The same graph on a GPU."""
-        return self.to(torch.device("cuda", device), non_blocking)
+        return self.to("cuda" if device is None else f"cuda:{device}", non_blocking)
 
     def pin_memory(self) -> Graph:
         """The same graph in pinned memory, as `torch.utils.data.DataLoader` asks for it."""
@@ -341,113 +375,6 @@ def _cat(arrays: list[Tensor]) -> Tensor:
 
 def _numbers(first: int, last: int, like: Tensor) -> Tensor:
     return torch.arange(first, last, dtype=like.dtype, device=like.device)
-
-
-# ---- making graphs: custom operators, which compilers need not look into ----
-
-
-def _by_destination(keys: Tensor, n_keys: int, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Order edges by one end: offsets, the other ends, and where each edge was before.
-
-    Keys that are not below n_keys come last, behind the last offset.
-    """
-    keys, order = keys.sort(stable=True)
-    nodes = torch.arange(n_keys + 1, device=keys.device)
-    offsets = torch.searchsorted(keys, nodes)
-    return offsets, others[order].int(), order
-
-
-def _ordered(
-    src: Tensor, dst: Tensor, left_out: Tensor | None, n_src: int, n_dst: int
-) -> list[Tensor]:
-    """Both orders of edges, by PyTorch's own operators, on the device where they are."""
-    if left_out is not None:
-        src, dst = src.masked_fill(left_out, n_src), dst.masked_fill(left_out, n_dst)
-    offsets, indices, rows = _by_destination(dst, n_dst, src)
-    src_offsets, src_indices, positions = _by_destination(src[rows], n_src, dst[rows])
-    free = torch.arange(len(src), device=src.device) >= offsets[-1]
-    return [
-        offsets, indices.masked_fill(free, 0), rows,
-        src_offsets, src_indices.masked_fill(free, 0), rows[positions], positions,
-    ]  # fmt: skip
-
-
-def _checked_on_device(name: str, nodes: Tensor, n: int) -> None:
-    torch._assert_async(
-        ((nodes >= 0) & (nodes < n)).all(), f"graph: {name} has a node that is not one of {n}"
-    )
-
-
-@torch.library.custom_op("gnograd::graph_from_edges", mutates_args=())
-def _graph_from_edges(
-    edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None
-) -> list[Tensor]:
-    if edge_index.device.type == "cpu":
-        src, dst = edge_index.numpy()
-        made = gnograd.graph.Graph.from_edges(src, dst, n_src, n_dst, self_loops)
-        arrays = [None if x is None else torch.from_numpy(x) for x in made.arrays]
-        if arrays[2] is None:
-            places = torch.arange(made.n_edges)
-            arrays[2], arrays[6] = places, arrays[5].clone()
-        return arrays
-    return _edges_on_device(edge_index, n_src, n_dst, self_loops)
-
-
-def _edges_on_device(
-    edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None
-) -> list[Tensor]:
-    src, dst = edge_index.long()
-    _checked_on_device("src", src, n_src)
-    _checked_on_device("dst", dst, n_dst)
-    left_out = None if self_loops is None else src == dst
-    if self_loops:
-        loops = torch.arange(min(n_src, n_dst), device=src.device)
-        left_out = torch.cat([src == dst, torch.zeros_like(loops, dtype=torch.bool)])
-        src, dst = torch.cat([src, loops]), torch.cat([dst, loops])
-    return _ordered(src, dst, left_out, n_src, n_dst)
-
-
-@_graph_from_edges.register_fake
-def _(edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None) -> list[Tensor]:
-    n_edges = edge_index.shape[1]
-    if self_loops:
-        n_edges = n_edges + torch.sym_min(n_src, n_dst)
-    return _like_graph(edge_index, n_src, n_dst, n_edges)
-
-
-def _like_graph(like: Tensor, n_src: int, n_dst: int, n_edges: int) -> list[Tensor]:
-    lengths = n_dst + 1, n_edges, n_edges, n_src + 1, n_edges, n_edges, n_edges
-    return [
-        like.new_empty((n,), dtype=torch.int32 if k in (1, 4) else torch.int64)
-        for k, n in enumerate(lengths)
-    ]
-
-
-@torch.library.custom_op("gnograd::graph_from_csc", mutates_args=())
-def _graph_from_csc(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
-    if offsets.device.type == "cpu":
-        made = gnograd.graph.Graph(offsets.numpy(), indices.numpy(), n_src)
-        return [torch.from_numpy(x) for x in made.arrays if x is not None]
-    return _csc_on_device(offsets, indices, n_src)
-
-
-def _csc_on_device(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
-    offsets, src = offsets.long(), indices.long()
-    n_edges = len(src)
-    _checked_on_device("indices", src, n_src)
-    torch._assert_async(
-        ((offsets[0] == 0) & (offsets[-1] == n_edges) & (offsets.diff() >= 0).all()),
-        "graph: offsets do not ascend from 0 to the number of edges",
-    )
-    places = torch.arange(n_edges, device=src.device)
-    dst = torch.searchsorted(offsets, places, right=True) - 1
-    return [offsets, src.int(), *_by_destination(src, n_src, dst)]
-
-
-@_graph_from_csc.register_fake
-def _(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
-    made = _like_graph(indices, n_src, offsets.shape[0] - 1, indices.shape[0])
-    return [*made[:2], *made[3:6]]
 
 
 # ---- pytrees ----
