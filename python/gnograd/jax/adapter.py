@@ -150,7 +150,8 @@ def _vary_alike(operands: list[Any]) -> list[Any]:
 def _vary(x: Any, axes: tuple[Any, ...]) -> Any:
     if hasattr(jax.lax, "pcast"):
         return jax.lax.pcast(x, axes, to="varying")
-    return jax.lax.pvary(x, axes)  # its name in older versions
+    pvary: Any = getattr(jax.lax, "pvary")  # noqa: B009 its name in older versions
+    return pvary(x, axes)
 
 
 def _axes(aval: Any) -> frozenset[Any]:
