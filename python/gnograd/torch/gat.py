@@ -82,8 +82,8 @@ class _Attention(nn.Module):
                 f"{self.dropout}; train with dropout=0, or call eval() to predict"
             )
         x_src, x_dst = (x, x) if isinstance(x, Tensor) else x
-        n_src = len(x_src)
-        n_dst = len(x_dst) if x_dst is not None else n_src if size is None else size[1]
+        n_src = x_src.shape[0]
+        n_dst = x_dst.shape[0] if x_dst is not None else n_src if size is None else size[1]
         if size is not None and tuple(size) != (n_src, n_dst):
             raise ValueError(
                 f"{name}: size is {tuple(size)}, but x has {n_src} sources and {n_dst} destinations"
