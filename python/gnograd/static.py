@@ -126,9 +126,7 @@ def choice(label: str, value: Any, choices: Mapping[str, int]) -> str:
     raise ValueError(f"{label} is {shown(value)}, needs one of {', '.join(map(repr, choices))}")
 
 
-_KINDS: Mapping[str, Callable[[str, Any], Any]] = MappingProxyType(
-    {"bool": boolean}
-)
+_KINDS: Mapping[str, Callable[[str, Any], Any]] = MappingProxyType({"bool": boolean})
 _WITH_LIMITS: Mapping[str, Callable[[str, Any, Limits], Any]] = MappingProxyType(
     {"int": integer, "float": number, "Sequence[int]": integers}
 )
