@@ -122,7 +122,7 @@ def test_gradgradcheck(name, graph):
 def test_opcheck(name, graph):
     inputs, function, static = bind(name, graph)
     given = {**getattr(gg, name).static, **static}
-    arrays = [given.pop(v) for v in ("block_index", "cu_q", "cu_k", "cu") if v in given]
+    arrays = [given.pop(v) for v in getattr(gg, name).arrays]
     plain = [v.number if isinstance(v, gg.Graph) else v for v in given.values()]
     padded = [*inputs, *[None] * (len(getattr(gg, name).inputs) - len(inputs))]
     forward = getattr(torch.ops.gnograd, f"{name}_forward").default
