@@ -56,7 +56,7 @@ def operator(
     choices : dict of dict
         Static arguments that are chosen by name, and the codes of their choices.
     limits : dict of Limits
-        What static integers may be.
+        What static numbers may be.
     kind : type, optional
         `Operator`, or what extends it.
     **shapes
@@ -256,6 +256,8 @@ class Function(Generic[P]):
         for name, spec in signature.arrays.items():
             if values[name] is not None:
                 shapes.match(f"{self.name}: {name}", tuple(values[name].shape), spec, sizes)
+            elif not shapes.parse(spec).optional:
+                raise missing(self.name, name, spec, sizes)
         shapes.close(signature.inputs.values(), sizes)
         return {
             name: (shapes.shape_of(spec, sizes), shapes.dtype_of(spec, of_first))

@@ -12,6 +12,7 @@ from gnograd.torch.attention import (
     ball_tree_order,
 )
 from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
+from gnograd.torch.dropout import dropout_factors
 from gnograd.torch.edges import graph_from_edge_index, with_self_loops
 from gnograd.torch.functional import *
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
@@ -45,6 +46,7 @@ __all__ = [
     "ball_tree_order",
     "collate",
     "dispatch_weighting_fn",
+    "dropout_factors",
     "gno_pack_layers",
     "graph_from_edge_index",
     "neighbor_search",

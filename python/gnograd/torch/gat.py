@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
+from gnograd.torch.dropout import dropout_factors
 from gnograd.torch.edges import (
     Edges,
     ends_of,
@@ -76,11 +77,6 @@ class _Attention(nn.Module):
     ) -> _Input:
         """Bring the arguments of a call into one form."""
         name = type(self).__name__
-        if self.training and self.dropout > 0:
-            raise NotImplementedError(
-                f"{name}: there is no dropout of attention weights yet, and dropout is "
-                f"{self.dropout}; train with dropout=0, or call eval() to predict"
-            )
         x_src, x_dst = (x, x) if isinstance(x, Tensor) else x
         n_src = x_src.shape[0]
         n_dst = x_dst.shape[0] if x_dst is not None else n_src if size is None else size[1]
@@ -109,12 +105,26 @@ class _Attention(nn.Module):
             edge_attr = edge_attr[:, None]
         return _Input(x_src, x_dst, graph, edge_attr, given, as_matrix)
 
+    def draw(self, like: Tensor) -> dict[str, Any]:
+        """Arguments for dropout: in training a new seed, of PyTorch's generator for the device."""
+        if not self.training or self.dropout == 0:
+            return {}
+        return {
+            "dropout": self.dropout,
+            "seed": torch.randint(2**63 - 1, (1,), device=like.device),
+        }
+
     def heads_of(self, x: Tensor) -> Tensor:
         """Features by heads, (n, heads, out_channels)."""
         return x.view(-1, self.heads, self.out_channels)
 
     def with_weights(
-        self, out: Tensor, given: _Input, scores: Tensor, ends: tuple[Tensor, Tensor]
+        self,
+        out: Tensor,
+        given: _Input,
+        scores: Tensor,
+        ends: tuple[Tensor, Tensor],
+        dropped: dict[str, Any],
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """The result with the edges and the attention weights, as PyG returns them."""
         src, dst = ends
@@ -127,6 +137,10 @@ class _Attention(nn.Module):
         exponentials = (scores - highest[dst]).exp()
         total = torch.zeros_like(highest).index_add(0, dst, exponentials)
         alpha = exponentials / total[dst]
+        if dropped:
+            alpha = alpha * dropout_factors(n_edges=len(src), num_heads=self.heads, **dropped).to(
+                alpha
+            )
         if given.as_matrix:
             shape = (n_dst, len(given.x_src), self.heads)
             matrix = torch.sparse_coo_tensor(torch.stack([dst, src]), alpha, shape)
@@ -209,8 +223,8 @@ class GATConv(_SelfLoopAttention):
     negative_slope : float
         Of LeakyReLU.
     dropout : float
-        Of attention weights, in training. There is none yet: with more than 0 the layer predicts,
-        but does not train.
+        Probability that an attention weight is dropped in training. `torch.manual_seed` decides
+        which ones.
     add_self_loops : bool
         Exactly one self-loop a node. Under ``torch.compile(fullgraph=True)`` use False, with
         `with_self_loops` once beforehand.
@@ -305,13 +319,14 @@ class GATConv(_SelfLoopAttention):
             h_dst = h_src if x_dst is x_src else self.lin(x_dst)
         else:
             h_dst = self.lin_dst(x_dst)
+        dropped = self.draw(h_src)
         attention: list[Tensor] = [self.att_src, self.att_dst]
         if self.att_edge is not None:
             attention.append(self.att_edge)
         out = functional.mha_gat(
             h_src, h_dst, torch.cat(attention).flatten(), e,
             graph=graph, num_heads=self.heads, concat_heads=self.concat,
-            negative_slope=self.negative_slope,
+            negative_slope=self.negative_slope, **dropped,
         )  # fmt: skip
         out = self.finish(out, x_dst)
         if not return_attention_weights:
@@ -322,7 +337,7 @@ class GATConv(_SelfLoopAttention):
         if e is not None and self.att_edge is not None:
             scores = scores + (self.heads_of(e) * self.att_edge).sum(-1)
         scores = nn.functional.leaky_relu(scores, self.negative_slope)
-        return self.with_weights(out, given, scores, (src, dst))
+        return self.with_weights(out, given, scores, (src, dst), dropped)
 
 
 class GATv2Conv(_SelfLoopAttention):
@@ -385,10 +400,11 @@ class GATv2Conv(_SelfLoopAttention):
         x_dst = _destinations(self, x_dst)
         e = None if edge_attr is None or self.lin_edge is None else self.lin_edge(edge_attr)
         h_src, h_dst = self.lin_l(x_src), self.lin_r(x_dst)
+        dropped = self.draw(h_src)
         out = functional.mha_gat_v2(
             h_src, h_dst, self.att.flatten(), e,
             graph=graph, num_heads=self.heads, concat_heads=self.concat,
-            negative_slope=self.negative_slope,
+            negative_slope=self.negative_slope, **dropped,
         )  # fmt: skip
         out = self.finish(out, x_dst)
         if not return_attention_weights:
@@ -397,7 +413,7 @@ class GATv2Conv(_SelfLoopAttention):
         sums = h_src[src] + h_dst[dst]
         sums = nn.functional.leaky_relu(sums if e is None else sums + e, self.negative_slope)
         scores = (self.heads_of(sums) * self.att).sum(-1)
-        return self.with_weights(out, given, scores, (src, dst))
+        return self.with_weights(out, given, scores, (src, dst), dropped)
 
 
 class TransformerConv(_Attention):
@@ -463,7 +479,7 @@ class TransformerConv(_Attention):
         q, k = self.lin_query(x_dst), self.lin_key(x_src)
         out: Tensor = functional.mha_simple(
             q, k, self.lin_value(x_src), e,
-            graph=graph, num_heads=self.heads, concat_heads=self.concat,
+            graph=graph, num_heads=self.heads, concat_heads=self.concat, **self.draw(q),
         )  # fmt: skip
         if self.root_weight:
             root = self.lin_skip(x_dst)
@@ -476,8 +492,9 @@ class TransformerConv(_Attention):
             return out
         src, dst = ends_of(graph, out.device)
         keys = k[src] if e is None else k[src] + e
+        # as PyG has it, the weights before dropout
         scores = (self.heads_of(q[dst]) * self.heads_of(keys)).sum(-1) / self.out_channels**0.5
-        return self.with_weights(out, given, scores, (src, dst))
+        return self.with_weights(out, given, scores, (src, dst), {})
 
 
 def _destinations(layer: _Attention, x_dst: Tensor | None) -> Tensor:
