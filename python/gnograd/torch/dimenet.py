@@ -42,7 +42,7 @@ class InteractionPPBlock(nn.Module):
     num_before_skip, num_after_skip : int
         Residual layers before and after the skip connection.
     act : str or callable
-        Activation: the name of a function of `torch.nn.functional`, or "swish", which is silu.
+        Activation: the name of one of `torch.nn`, in any case, or "swish", which is SiLU.
     exclude : {"reverse_edge", "same_node", "none"}
         Triplets to leave out, as in `gnograd.agg_edge_to_edge`. PyG's rule is "same_node"; it
         differs from the default in periodic cells alone.
@@ -208,7 +208,7 @@ class DimeNetPlusPlus(nn.Module):
             )
         act = _function(act)
         self.num_spherical, self.cutoff = num_spherical, cutoff
-        self.max_num_neighbors = max_num_neighbors
+        self.num_blocks, self.max_num_neighbors = num_blocks, max_num_neighbors
         self.envelope_exponent = envelope_exponent
         self.rbf = _Frequencies(num_radial)
         self.emb = _EmbeddingBlock(num_radial, hidden_channels, act)
@@ -406,9 +406,15 @@ def _function(act: Activation) -> Function:
     """The activation behind a name."""
     if callable(act):
         return act
-    found: Function | None = getattr(nn.functional, {"swish": "silu"}.get(act, act).lower(), None)
-    if found is None:
-        raise ValueError(f"act is {act!r}, which torch.nn.functional has not")
+
+    def plain(name: str) -> str:
+        return name.lower().translate(dict.fromkeys(map(ord, "-_ ")))
+
+    names = {plain(name): name for name in nn.modules.activation.__all__}
+    wanted = {"swish": "silu"}.get(plain(act), plain(act))
+    if wanted not in names:
+        raise ValueError(f"act is {act!r}, which torch.nn has not as an activation")
+    found: Function = getattr(nn, names[wanted])()
     return found
 
 
