@@ -551,7 +551,7 @@ def _tensors(op: Function[Any], operands: Tensors, graph: Any) -> list[Tensor | 
 
 
 def _no_gradients(static: Sequence[Any]) -> list[Any]:
-    """Gradients of static arguments: to the dispatcher a list is one, unless something is absent."""
+    """Gradients of static arguments: for the dispatcher, lists of tensors of which none is absent."""
     return [
         [None] * len(value)
         if isinstance(value, list | tuple) and all(isinstance(x, Tensor) for x in value)
