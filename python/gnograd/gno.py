@@ -23,7 +23,7 @@ REDUCTIONS = {"sum": 0, "mean": 1}
 KERNEL_FORMS = {"full": 0, "diagonal": 1}
 DIAGONAL = {
     "kernel=diagonal": {
-        "F_out": "F_in", "h": "n_src F_in or None", "V": "H F_in", "b_v": "F_in"
+        "F_out": "F_in", "h": "* n_src F_in or None", "V": "H F_in", "b_v": "F_in"
     }
 }  # fmt: skip
 """A diagonal kernel has one width, and can do without source features."""
@@ -135,14 +135,14 @@ def gno_aggregate(h: Array, kappa: Array, *, graph: Graph, reduction: str = "sum
 
 @operator(
     inputs={
-        "h": "n_src F_in",
+        "h": "* n_src F_in",
         "hid": "n_edges H",
         "V": "H F_in F_out",
         "b_v": "F_in F_out",
         "edge_weight": "n_edges or None",
     },
-    outputs={"out": "n_dst F_out"},
-    arguments="graph H F_in F_out reduction kernel",
+    outputs={"out": "* n_dst F_out"},
+    arguments="graph n_batch H F_in F_out reduction kernel",
     when=DIAGONAL,
     choices={"reduction": REDUCTIONS, "kernel": KERNEL_FORMS},
 )
@@ -202,7 +202,7 @@ def gno_contract(
 
 @operator(
     inputs={
-        "h": "n_src F_in",
+        "h": "* n_src F_in",
         "coords": "n_edges d",
         "U": "d H",
         "b_u": "H",
@@ -210,8 +210,8 @@ def gno_contract(
         "b_v": "F_in F_out",
         "edge_weight": "n_edges or None",
     },
-    outputs={"out": "n_dst F_out"},
-    arguments="graph d H F_in F_out activation reduction kernel",
+    outputs={"out": "* n_dst F_out"},
+    arguments="graph n_batch d H F_in F_out activation reduction kernel",
     when=DIAGONAL,
     choices={"activation": ACTIVATIONS, "reduction": REDUCTIONS, "kernel": KERNEL_FORMS},
 )

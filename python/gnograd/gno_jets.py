@@ -33,7 +33,7 @@ CHOICES = {
 
 
 _INPUTS = {
-    "h": "n_src F_in",
+    "h": "* n_src F_in",
     "x": "n_dst d",
     "y": "n_src d",
     "layers": "(d+1)*first_width+deeper_layers",
@@ -41,11 +41,11 @@ _INPUTS = {
     "b_v": "F_in F_out",
     "edge_weight": "n_edges or None",
 }
-_OUTPUTS = {"out": "n_dst F_out", "gradient": "n_dst d F_out"}
-_ARGUMENTS = "graph d F_in F_out n_layers widths geometry activation reduction kernel"
+_OUTPUTS = {"out": "* n_dst F_out", "gradient": "* n_dst d F_out"}
+_ARGUMENTS = "graph n_batch d F_in F_out n_layers widths geometry activation reduction kernel"
 _WHEN = {
     "kernel=diagonal": {
-        "F_out": "F_in", "h": "n_src F_in or None", "V": "last_width F_in", "b_v": "F_in"
+        "F_out": "F_in", "h": "* n_src F_in or None", "V": "last_width F_in", "b_v": "F_in"
     },
     "geometry=pair": {"layers": "(2*d+1)*first_width+deeper_layers"},
 }  # fmt: skip
@@ -65,7 +65,7 @@ def _sizes(static: Mapping[str, Any]) -> dict[str, int]:
 
 @operator(
     inputs={**_INPUTS, "weight_derivatives": "n_edges d+1 or None"},
-    outputs={**_OUTPUTS, "laplacian": "n_dst F_out"},
+    outputs={**_OUTPUTS, "laplacian": "* n_dst F_out"},
     arguments=_ARGUMENTS,
     when=_WHEN,
     sizes=_sizes,
@@ -241,7 +241,7 @@ def gno_with_gradient(  # type: ignore[empty-body]
 
 @operator(
     inputs={**_INPUTS, "weight_derivatives": "n_edges d+d*(d+1)//2 or None"},
-    outputs={**_OUTPUTS, "hessian": "n_dst d d F_out"},
+    outputs={**_OUTPUTS, "hessian": "* n_dst d d F_out"},
     arguments=_ARGUMENTS,
     when=_WHEN,
     sizes=_sizes,
