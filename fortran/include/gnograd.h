@@ -64,9 +64,10 @@ int gnograd_graph_create(
     const int64_t *edge_ids,  /* [n_edges] permutation: row of the edge table; or null */
     gnograd_graph **graph);
 
-/* The same of the edges src -> dst in any order; row p of the edge table is that of edge p. With
-   self_loops, edges from a node to itself are left out, and each of the first min(n_dst, n_src) nodes
-   gets one: the edge table has the rows of the other edges, in their order, and then of these. */
+/* The same of the edges src -> dst in any order; row p of the edge table is that of edge p. Edges from a
+   node to itself stay as they are where self_loops is negative. Else they are left out, and their rows of
+   the edge table belong to no edge; where self_loops is positive, each of the first min(n_dst, n_src)
+   nodes gets one, whose rows come behind the others. */
 int gnograd_graph_from_edges(
     int64_t n_dst, int64_t n_src, int64_t n_edges, int self_loops,
     const int64_t *src,       /* [n_edges] */
@@ -95,6 +96,9 @@ int gnograd_graph_is_ordered(const gnograd_graph *graph);
 
 /* Free a graph; null is ignored. Arrays made with it on a tape stay what they are. */
 void gnograd_graph_free(gnograd_graph *graph);
+
+/* Where the arrays of a graph lie, in the order of gnograd_graph_lend, as long as it is not freed. */
+void gnograd_graph_arrays(const gnograd_graph *graph, const void **arrays /* [7] */);
 
 /* Copy the edges ordered by destination. */
 void gnograd_graph_by_dst(

@@ -15,6 +15,7 @@ from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
 from gnograd.torch.edges import graph_from_edge_index, with_self_loops
 from gnograd.torch.functional import *
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
+from gnograd.torch.graph import Graph, collate
 from gnograd.torch.layers import GNO, WeightedAggregation, gno_pack_layers
 from gnograd.torch.neighbors import NeighborSearch, neighbor_search
 from gnograd.torch.neuralop import (
@@ -32,6 +33,7 @@ __all__ = [
     "GATConv",
     "GATv2Conv",
     "GNOBlock",
+    "Graph",
     "IntegralTransform",
     "InteractionPPBlock",
     "LinearChannelMLP",
@@ -41,6 +43,7 @@ __all__ = [
     "TransformerConv",
     "WeightedAggregation",
     "ball_tree_order",
+    "collate",
     "dispatch_weighting_fn",
     "gno_pack_layers",
     "graph_from_edge_index",

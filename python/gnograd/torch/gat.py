@@ -11,15 +11,16 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from gnograd.graph import Graph
 from gnograd.torch import functional
 from gnograd.torch.edges import (
     Edges,
     ends_of,
     entries_of,
     graph_from_edge_index,
+    used_rows,
     with_self_loops,
 )
+from gnograd.torch.graph import AnyGraph
 
 __all__ = ["GATConv", "GATv2Conv", "TransformerConv"]
 
@@ -31,7 +32,7 @@ class _Input(NamedTuple):
 
     x_src: Tensor
     x_dst: Tensor | None
-    graph: Graph
+    graph: AnyGraph
     edge_attr: Tensor | None
     """Rows of edge features, (n_edges, edge_dim)."""
     edge_index: Tensor | None
@@ -94,13 +95,14 @@ class _Attention(nn.Module):
             edge_index, values = entries_of(edge_index, n_src, n_dst)
             if edge_attr is None and values.dim() > 1:
                 edge_attr = values
-        if isinstance(edge_index, Graph):
-            graph = edge_index
-        else:
+        graph: AnyGraph
+        if isinstance(edge_index, Tensor):
             given = edge_index
             # features of loops are made from those of other edges, which need a graph of their own
-            self_loops = self.add_self_loops and edge_attr is None
+            self_loops = True if self.add_self_loops and edge_attr is None else None
             graph = graph_from_edge_index(edge_index, n_src, n_dst, self_loops)
+        else:
+            graph = edge_index
         if (edge_attr is None) != (self.lin_edge is None):
             raise ValueError(f"{name}: edge_attr goes with edge_dim: give both or none")
         if edge_attr is not None and edge_attr.dim() == 1:
@@ -116,6 +118,8 @@ class _Attention(nn.Module):
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """The result with the edges and the attention weights, as PyG returns them."""
         src, dst = ends
+        used = used_rows(given.graph, out.device)
+        src, dst, scores = src[used], dst[used], scores[used]
         n_dst = len(out)
         rows = dst[:, None].expand_as(scores)
         highest = scores.detach().new_zeros(n_dst, self.heads)
