@@ -597,7 +597,7 @@ def _check_width(channels: int, needed: int) -> None:
 
 
 def _check_factor(factor: Tensor | None, width: int, transform_type: str) -> None:
-    if factor is not None and factor.shape[1] != width:
+    if factor is not None and factor.shape[-1] != width:
         raise ValueError(
             f"IntegralTransform: f_y has not as many channels as the kernel network gives, which "
             f"transform_type={transform_type!r} needs"
