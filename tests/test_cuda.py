@@ -314,7 +314,7 @@ def test_memory_of_derivatives_by_positions(kernel):
 
     def workspace(n):
         graph = cuda._pass(gg.Graph([0, n], np.zeros(n, int), n_src=1), 0)
-        return face.workspace_bytes(graph, 2, 3, 3, 2, widths.ctypes.data, 0, 1, 0, kernel)
+        return face.workspace_bytes(graph, 1, 2, 3, 3, 2, widths.ctypes.data, 0, 1, 0, kernel)
 
     assert workspace(200_000) - workspace(100_000) == 100_000 * 2 * 8
 
