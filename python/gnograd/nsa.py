@@ -454,7 +454,8 @@ def select_blocks(
     q : array, (Tq, Hq, Dk)
         Queries; Hq is a multiple of Hk.
     k : array, (Tc, Hk, Dk)
-        Compressed keys, as `compress` makes them.
+        Compressed keys, as `compress` makes them; those behind the last sequence's are not looked
+        at.
     lse : array, (Tq, Hq)
         From `compressed_attention` of `q` and `k`, with the same `block`, `stride`, `scale`,
         `causal` and `q_offset`.

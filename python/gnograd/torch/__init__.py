@@ -6,16 +6,14 @@ Importing this package imports torch; nothing else in gnograd does.
 
 from gnograd.torch import functional
 from gnograd.torch.adapter import torch_operator
-from gnograd.torch.attention import (
-    BallSparseAttention,
-    NativeSparseAttention,
-    ball_tree_order,
-)
+from gnograd.torch.ball_sparse_attention import BallSparseAttention
+from gnograd.torch.ball_tree import ball_tree_order
 from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
 from gnograd.torch.edges import graph_from_edge_index, with_self_loops
 from gnograd.torch.functional import *
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
 from gnograd.torch.layers import GNO, WeightedAggregation, gno_pack_layers
+from gnograd.torch.native_sparse_attention import KeyValueCache, NativeSparseAttention
 from gnograd.torch.neighbors import NeighborSearch, neighbor_search
 from gnograd.torch.neuralop import (
     GNOBlock,
@@ -34,6 +32,7 @@ __all__ = [
     "GNOBlock",
     "IntegralTransform",
     "InteractionPPBlock",
+    "KeyValueCache",
     "LinearChannelMLP",
     "NativeSparseAttention",
     "NeighborSearch",
