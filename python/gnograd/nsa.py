@@ -243,7 +243,8 @@ def window_attention(
         Where queries and keys lie, 1 to 8 coordinates. The distance of points that coincide has
         derivatives of 0. Float32 where the queries are in half precision.
     slope : array, (Hq,), optional
-        Of the bias of every query head, in the dtype of the positions; all three are given, or none.
+        Of the bias, for every query head, in the dtype of the positions. All three are given, or
+        none.
     window : int, optional
         Causal: the query at position s sees the keys at ``s + q_offset - window + 1 ..
         s + q_offset``. Otherwise every sequence is cut into balls of `window` tokens, and a query

@@ -160,18 +160,20 @@ class BallSparseAttention(SparseBranches):
             cu = checked_borders(cu_seqlens, len(x)).to(x.device)
             batch = torch.bucketize(torch.arange(len(x), device=x.device), cu[1:], right=True)
             batch_size = len(cu) - 1
-        if batch is None:
-            layout = None
-        else:
+        if batch is not None:
             batch = self._checked(batch, len(x))
+        order = None if ordered else ball_tree_order(positions, batch)
+        layout = None
+        if batch is not None and len(x) > 0:
+            if ordered:
+                _check_sorted(batch)
             if batch_size is None:
                 batch_size = _largest(batch) + 1
             ones = torch.ones_like(batch)
             cu = borders_of(ones.new_zeros(batch_size).scatter_add(0, batch, ones))
             layout = clouds_of(cu, len(x), self.ball_size, self.compress_size, self.query_group)
-        if ordered:
+        if order is None:
             return self._attend(x, positions, layout)
-        order = ball_tree_order(positions, batch)
         out = self._attend(x[order], positions[order], layout)
         return out[order.argsort()]
 
@@ -198,7 +200,7 @@ class BallSparseAttention(SparseBranches):
         v_c = functional.compress(v_c, self.compress_v, **step)
         coarse, lse = functional.compressed_attention(q, k_c, v_c, cu_q=cu, cu_k=cu_c, **step)
         fine = self._selected(q, k_s, v_s, k_c, lse, clouds)
-        bias: dict[str, Tensor] = {}
+        bias: dict[str, Any] = {}
         if self.sigma_att is not None:
             points = positions.to(lse.dtype)
             slope = self.sigma_att.flatten().to(lse.dtype)
@@ -254,17 +256,24 @@ class BallSparseAttention(SparseBranches):
 
     def _centers(self, positions: Tensor, clouds: CloudLayout | None) -> Tensor:
         """Mean position of every point's ball; the last may be smaller."""
-        if clouds is None:
-            ball = torch.arange(len(positions), device=positions.device)
-            ball = torch.div(ball, self.ball_size, rounding_mode="floor")
-            n_balls = (len(positions) + self.ball_size - 1) // self.ball_size
-        else:
-            ball, n_balls = clouds.ball, clouds.n_balls
-        sums = positions.new_zeros(n_balls, positions.shape[1]).index_add(0, ball, positions)
-        counts = positions.new_zeros(n_balls).index_add(0, ball, positions.new_ones(len(positions)))
-        return (sums / counts[:, None].clamp(min=1))[ball]
+        size = self.ball_size
+        if clouds is not None:
+            there = torch.arange(size, device=positions.device) < clouds.ball_sizes[:, None]
+            members = torch.where(there[..., None], positions[clouds.members], 0)
+            return (members.sum(dim=1) / clouds.ball_sizes[:, None].clamp(min=1))[clouds.ball]
+        full = len(positions) // size * size
+        balls = positions[:full].unflatten(0, (-1, size))
+        centers = balls.mean(dim=1, keepdim=True).expand_as(balls).flatten(0, 1)
+        rest = positions[full:]
+        return torch.cat([centers, rest.mean(dim=0).expand_as(rest)])
 
 
 @not_compiled
 def _largest(batch: Tensor) -> int:
     return int(batch.max()) if len(batch) else 0
+
+
+def _check_sorted(batch: Tensor) -> None:
+    """Where that does not have the host wait."""
+    if batch.is_cpu and not torch.compiler.is_compiling() and (batch.diff() < 0).any():
+        raise ValueError("batch descends, but ordered=True needs the clouds one behind the other")

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gnograd.torch.sparse_branches import borders_of
@@ -50,9 +53,8 @@ def ball_tree_order(positions: Tensor, batch: Tensor | None = None) -> Tensor:
     """
     if positions.ndim != 2 or (batch is not None and batch.shape != positions.shape[:1]):
         raise ValueError(
-            f"ball_tree_order: positions has shape {tuple(positions.shape)}"
-            + ("" if batch is None else f", batch {tuple(batch.shape)}: need (N, d) and (N,)")
-            + (", needs (N, d)" if batch is None else "")
+            f"ball_tree_order: positions has shape {tuple(positions.shape)}, needs (N, d)"
+            + ("" if batch is None else f"; batch has {tuple(batch.shape)}, needs (N,)")
         )
     return _ball_tree_order(positions.detach(), batch)
 
@@ -68,7 +70,7 @@ def _ball_tree_order(positions: Tensor, batch: Tensor | None) -> Tensor:
     grouped = np.argsort(item, kind="stable")
     starts = np.flatnonzero(np.diff(item[grouped], prepend=-1))
     order = np.empty(len(points), np.int64)
-    for first, end in zip(starts, [*starts[1:], len(points)], strict=True):
+    for first, end in pairwise([*starts, len(points)]):
         rows = grouped[first:end]
         order[first:end] = rows[_tree_order(points[rows])]
     return torch.from_numpy(order).to(positions.device)
@@ -79,7 +81,7 @@ def _(positions: Tensor, batch: Tensor | None) -> Tensor:
     return positions.new_empty(len(positions), dtype=torch.int64)
 
 
-def _tree_order(points: np.ndarray) -> np.ndarray:
+def _tree_order(points: NDArray[np.float64]) -> NDArray[Any]:
     # takes longer to import than gnograd
     from scipy.spatial import cKDTree
 
@@ -97,8 +99,10 @@ class CloudLayout:
     cu: Tensor
     """Of points: [n_clouds + 2]."""
     ball: Tensor
-    """Number of every point's ball, of at most `n_balls`."""
-    n_balls: int
+    """Number of every point's ball."""
+    members: Tensor
+    """Points of every ball [balls, ball_size], then any."""
+    ball_sizes: Tensor
     whole: Tensor
     """Points that are compressed: those of the stretches that are full, then any."""
     cu_compressed: Tensor
@@ -121,28 +125,42 @@ def clouds_of(cu: Tensor, n: int, ball: int, stretch: int, group: int) -> CloudL
         Points; those in a ball, behind a compressed one, and that share a selection.
     """
     sizes, n_clouds = cu.diff(), len(cu) - 1
-    point = torch.arange(n, device=cu.device)
-    cloud = torch.bucketize(point, cu[1:], right=True)
 
     def pieces(length: int, of: Tensor) -> Tensor:
         return torch.div(of, length, rounding_mode="floor")
 
+    def cloud_of(place: Tensor, borders: Tensor) -> Tensor:
+        found = torch.bucketize(place, borders[1:], right=True)
+        return found.clamp(max=max(n_clouds - 1, 0))
+
     def ending(borders: Tensor, end: int) -> Tensor:
         return torch.cat([borders, borders.new_full((1,), end)])
 
+    point = torch.arange(n, device=cu.device)
+    cloud = cloud_of(point, cu)
+
     balls = borders_of(pieces(ball, sizes + ball - 1))
+    number = torch.arange(n // ball + n_clouds, device=cu.device)
+    of_ball = cloud_of(number, balls)
+    first = cu[of_ball] + (number - balls[of_ball]) * ball
+    members = first[:, None] + torch.arange(ball, device=cu.device)
+
     rows = borders_of(pieces(group, sizes + group - 1) * group)
     n_rows = (n + n_clouds * (group - 1)) // group * group
+
     compressed = borders_of(pieces(stretch, sizes))
     # points of full stretches, counted one after the other
     place = torch.arange(n // stretch * stretch, device=cu.device)
-    of = torch.bucketize(place, compressed[1:] * stretch, right=True).clamp(max=n_clouds - 1)
-    whole = (place + (cu[:-1] - compressed[:-1] * stretch)[of]).clamp(max=max(n - 1, 0))
+    of_place = cloud_of(place, compressed * stretch)
+    whole = place + (cu[:-1] - compressed[:-1] * stretch)[of_place]
+
+    last = max(n - 1, 0)
     return CloudLayout(
         cu=ending(cu, n),
         ball=balls[cloud] + pieces(ball, point - cu[cloud]),
-        n_balls=n // ball + n_clouds,
-        whole=whole,
+        members=members.clamp(max=last),
+        ball_sizes=(cu[of_ball + 1] - first).clamp(0, ball),
+        whole=whole.clamp(max=last),
         cu_compressed=ending(compressed, n // stretch),
         row=point + (rows[:-1] - cu[:-1])[cloud],
         n_rows=n_rows,

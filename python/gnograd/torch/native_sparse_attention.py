@@ -23,6 +23,7 @@ from gnograd.torch.token_layout import (
 __all__ = ["KeyValueCache", "NativeSparseAttention"]
 
 Borders = Tensor | Sequence[int] | None
+Pair = tuple[Tensor, Tensor]
 Rotary = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -34,10 +35,10 @@ class KeyValueCache(NamedTuple):
     """
 
     length: int
-    selected: tuple[Tensor, Tensor]
-    window: tuple[Tensor, Tensor]
-    compressed: tuple[Tensor, Tensor]
-    waiting: tuple[Tensor, Tensor]
+    selected: Pair
+    window: Pair
+    compressed: Pair
+    waiting: Pair
 
 
 class NativeSparseAttention(SparseBranches):
@@ -181,9 +182,7 @@ class NativeSparseAttention(SparseBranches):
         if x.is_nested:
             return self._nested(x, context, cu_seqlens, key_padding_mask, q_offset)
         if context is not None and context.ndim != x.ndim:
-            raise ValueError(
-                f"context has shape {tuple(context.shape)}, needs {x.ndim} axes as x"
-            )
+            raise ValueError(f"context has shape {tuple(context.shape)}, needs {x.ndim} axes as x")
         if x.ndim == 3:
             if cu_seqlens is not None or context_cu_seqlens is not None:
                 raise ValueError("cu_seqlens: a batch (batch, T, dim) is not packed")
@@ -232,60 +231,49 @@ class NativeSparseAttention(SparseBranches):
             raise ValueError(f"step: x has shape {tuple(x.shape)}, needs (batch, t, dim)")
         batch, t = x.shape[:2]
         flat = x.flatten(0, 1)
-        past = 0 if cache is None else cache.length
-        length, stride = past + t, self.compression.stride
+        q, keys, values = self.project(flat)
+        if cache is None:
+            none = keys[0].unflatten(0, (batch, t))[:, :0]
+            cache = KeyValueCache(0, *[(none, values[0].unflatten(0, (batch, t))[:, :0])] * 4)
+        past, length = cache.length, cache.length + t
         layout = equal_items(batch, t, length, self.compression, x.device)
         positions = layout.q_positions + past
-        q, keys, values = self.project(flat)
         q, keys[1], keys[2] = (self._rotated(y, positions) for y in (q, keys[1], keys[2]))
 
-        def together(before: Tensor | None, new: Tensor) -> Tensor:
-            new = new.unflatten(0, (batch, t))
-            return new if before is None else torch.cat([before, new], dim=1)
+        def extended(before: Pair, k: Tensor, v: Tensor) -> Pair:
+            new_k, new_v = (y.unflatten(0, (batch, -1)) for y in (k, v))
+            return torch.cat([before[0], new_k], dim=1), torch.cat([before[1], new_v], dim=1)
 
-        old = cache or (past, *[(None, None)] * 4)
-        waiting, selected, window = (
-            tuple(map(together, before, (keys[n], values[n])))
-            for n, before in ((0, old[4]), (1, old[1]), (2, old[2]))
-        )
-        # from where on tokens are still to be compressed
-        done = 0 if cache is None else cache.compressed[0].shape[1]
-        behind = length - waiting[0].shape[1]
-        waiting = tuple(y[:, max(done * stride - behind, 0) :] for y in waiting)
+        selected = extended(cache.selected, keys[1], values[1])
+        window = extended(cache.window, keys[2], values[2])
+        waiting = extended(cache.waiting, keys[0], values[0])
+        # the next compressed token begins here, which may be ahead
+        start = cache.compressed[0].shape[1] * self.compression.stride
+        waiting = _behind(waiting, start - (length - waiting[0].shape[1]))
         n = waiting[0].shape[1]
-        n_new = self.compression.count(n)
         of_new = equal_items(batch, n, n, self.compression, x.device)
         k_c, v_c = (
-            self._compress(y.flatten(0, 1), w, of_new).unflatten(0, (batch, n_new))
+            self._compress(y.flatten(0, 1), w, of_new)
             for y, w in zip(waiting, (self.compress_k, self.compress_v), strict=True)
         )
-        ends = of_new.c_positions + done * stride
-        k_c = self._rotated(k_c.flatten(0, 1), ends).unflatten(0, (batch, n_new))
-        compressed = tuple(
-            y if before is None else torch.cat([before, y], dim=1)
-            for before, y in zip(old[3], (k_c, v_c), strict=True)
-        )
+        k_c = self._rotated(k_c, of_new.c_positions + start)
+        compressed = extended(cache.compressed, k_c, v_c)
+        start = compressed[0].shape[1] * self.compression.stride
+        in_window = window[0].shape[1]
         out = self._branches(
             flat,
             q,
-            tuple(y.flatten(0, 1) for y in compressed),
-            tuple(y.flatten(0, 1) for y in selected),
-            tuple(y.flatten(0, 1) for y in window),
+            _flat(compressed),
+            _flat(selected),
+            _flat(window),
             layout,
             past,
-            equal_items(batch, t, window[0].shape[1], self.compression, x.device).cu_k,
-            window[0].shape[1] - t,
+            equal_items(batch, t, in_window, self.compression, x.device).cu_k,
+            in_window - t,
         )
-        kept = max(self.window_size - 1, 0)
-        cut = max(window[0].shape[1] - kept, 0)
-        behind = (done + n_new) * stride - (length - n)
-        return out.view_as(x), KeyValueCache(
-            length,
-            selected,
-            tuple(y[:, cut:] for y in window),
-            compressed,
-            tuple(y[:, behind:] for y in waiting),
-        )
+        window = _behind(window, in_window - (self.window_size - 1))
+        waiting = _behind(waiting, start - (length - n))
+        return out.view_as(x), KeyValueCache(length, selected, window, compressed, waiting)
 
     def _nested(
         self,
@@ -298,18 +286,14 @@ class NativeSparseAttention(SparseBranches):
         """Attention of items of any lengths, one behind the other in a nested tensor."""
         if cu_seqlens is not None or key_padding_mask is not None:
             raise ValueError("cu_seqlens and key_padding_mask: a nested tensor knows its lengths")
-        for name, y in (("x", x), ("context", context)):
-            if y is not None and (not y.is_nested or y.layout != torch.jagged or y.ndim != 3):
-                raise ValueError(
-                    f"{name} is no nested tensor (batch, lengths, dim) of the layout torch.jagged"
-                )
-            if y is not None and y.lengths() is not None:
-                raise ValueError(f"{name} is a nested tensor with holes, needs none")
-        others = {}
+        packed = _of_nested("x", x)
+        others: dict[str, Any] = {}
         if context is not None:
-            others = {"context": context.values(), "context_cu_seqlens": context.offsets()}
-        out = self.forward(x.values(), x.offsets(), q_offset=q_offset, **others)
-        return torch.nested.nested_tensor_from_jagged(out, x.offsets())
+            others = dict(
+                zip(("context", "context_cu_seqlens"), _of_nested("context", context), strict=True)
+            )
+        out = self.forward(*packed, q_offset=q_offset, **others)
+        return torch.nested.nested_tensor_from_jagged(out, packed[1])
 
     def _batch(
         self, x: Tensor, context: Tensor | None, mask: Tensor | None, q_offset: int
@@ -375,9 +359,9 @@ class NativeSparseAttention(SparseBranches):
         self,
         x: Tensor,
         q: Tensor,
-        compressed: tuple[Tensor, ...],
-        selected: tuple[Tensor, ...],
-        window: tuple[Tensor, ...],
+        compressed: Pair,
+        selected: Pair,
+        window: Pair,
         layout: TokenLayout,
         q_offset: int,
         cu_window: Tensor | None,
@@ -385,9 +369,11 @@ class NativeSparseAttention(SparseBranches):
     ) -> Tensor:
         """The three attentions to keys and values, and their sum."""
         causal: dict[str, Any] = {"causal": self.causal, "q_offset": q_offset}
-        step = {"block": self.compression.block, "stride": self.compression.stride}
+        step: dict[str, Any] = {
+            "block": self.compression.block, "stride": self.compression.stride
+        }  # fmt: skip
         coarse, lse = functional.compressed_attention(
-            q, *compressed, cu_q=layout.cu_q, cu_k=layout.cu_c, **step, **causal
+            q, compressed[0], compressed[1], cu_q=layout.cu_q, cu_k=layout.cu_c, **step, **causal
         )
         k_c, lse = compressed[0].detach(), lse.detach()
         if layout.c_rows is not None:
@@ -411,7 +397,8 @@ class NativeSparseAttention(SparseBranches):
         )
         fine = functional.selected_attention(
             q,
-            *selected,
+            selected[0],
+            selected[1],
             block_index=blocks,
             block_size=self.selection_block_size,
             cu_q=layout.cu_q,
@@ -421,7 +408,8 @@ class NativeSparseAttention(SparseBranches):
         )
         near = functional.window_attention(
             q,
-            *window,
+            window[0],
+            window[1],
             window=self.window_size,
             causal=self.causal,
             q_offset=window_offset,
@@ -442,3 +430,24 @@ class NativeSparseAttention(SparseBranches):
 
     def _rotated(self, x: Tensor, positions: Tensor) -> Tensor:
         return x if self.rotary is None else self.rotary(x, positions)
+
+
+def _behind(pair: Pair, n: int) -> Pair:
+    """Without the first n tokens, if n is positive."""
+    first = max(n, 0)
+    return pair[0][:, first:], pair[1][:, first:]
+
+
+def _flat(pair: Pair) -> Pair:
+    return pair[0].flatten(0, 1), pair[1].flatten(0, 1)
+
+
+def _of_nested(name: str, x: Any) -> Pair:
+    """Tokens of a nested tensor, one item behind the other, and borders of the items."""
+    if not x.is_nested or x.layout != torch.jagged or x.ndim != 3:
+        raise ValueError(
+            f"{name} is no nested tensor (batch, lengths, dim) of the layout torch.jagged"
+        )
+    if x.lengths() is not None:
+        raise ValueError(f"{name} is a nested tensor with holes, needs none")
+    return x.values(), x.offsets()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What sparse attention layers have in common: three branches under gates, and borders.
 
-The layers add three attentions, each weighted by a gate: to compressed tokens, which sees everything
+The layers add three attentions, each weighted by a gate: to compressed tokens, which sees all
 coarsely; to the blocks whose compressed tokens got most attention, at full resolution; and to the
 neighbourhood. Their cost grows linearly with the number of tokens, apart from the compressed one.
 """
@@ -54,7 +54,7 @@ class SparseBranches(nn.Module):
     def project(
         self, x: Tensor, context: Tensor | None = None
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """Queries ``(T, heads, head_dim)`` of x; keys and values of the branches, of the context."""
+        """Queries ``(T, heads, head_dim)`` of x; keys and values of the branches of the context."""
         q = self.to_q(x).view(len(x), self.num_heads, self.head_dim)
         context = x if context is None else context
         kv = self.to_kv(context)

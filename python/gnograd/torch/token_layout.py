@@ -133,7 +133,10 @@ def padded_items(
     n_c = compression.count(n_k)
     counts = compression.counts(lengths_k)
     layout = equal_items(batch, n_q, n_k, compression, device)
-    layout.cu_compress, layout.n_compressed = torch.arange(batch + 1, device=device) * n_k, batch * n_c
+    layout.cu_compress, layout.n_compressed = (
+        torch.arange(batch + 1, device=device) * n_k,
+        batch * n_c,
+    )
 
     def borders(first: Tensor, n: int) -> Tensor:
         """Of what counts and of what does not, item by item; then of nothing."""
@@ -153,8 +156,6 @@ def padded_items(
     place = torch.arange(room, device=device)
     of = torch.bucketize(place, first[1:], right=True).clamp(max=batch - 1)
     # the row behind all compressed tokens is one of zeros
-    layout.c_rows = torch.where(
-        place < first[-1], of * n_c + place - first[of], batch * n_c
-    )
+    layout.c_rows = torch.where(place < first[-1], of * n_c + place - first[of], batch * n_c)
     layout.idle = (layout.q_positions.view(batch, n_q) >= lengths_q[:, None]).flatten()
     return layout
