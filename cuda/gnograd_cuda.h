@@ -518,10 +518,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_hvp_bf16(
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
+    int concat_heads, int activation, double negative_slope, double dropout,
+    const int64_t *seed,  /* [1] or null */
     const void *x_src,    /* [n_src, n_heads*n_channels] */
     const void *x_dst,    /* [n_dst, n_heads*n_channels] */
     const void *a,        /* [n_heads*(2*n_channels+n_edge_channels)] */
@@ -532,10 +533,10 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
     const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
     const void *lse, const void *softmax_scores,
@@ -546,11 +547,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e,
     const void *t_x_src, /* [n_src, n_heads*n_channels] or null */
     const void *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
     const void *t_a,     /* [n_heads*(2*n_channels+n_edge_channels)] or null */
@@ -559,122 +560,133 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, void *out, void *lse,
+    void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
-    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
-    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, void *out, void *lse,
+    void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
-    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
-    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, void *out, void *lse,
+    void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
-    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
-    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope,
+    int activation, double negative_slope, double dropout,
+    const int64_t *seed,     /* [1] or null */
     const void *x_src,       /* [n_src, n_heads*n_channels] */
     const void *x_dst,       /* [n_dst, n_heads*n_channels] */
     const void *a,           /* [n_heads*n_channels] */
@@ -686,10 +698,10 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope,
+    int activation, double negative_slope, double dropout, const int64_t *seed,
     const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
     const void *lse, const void *softmax_scores, const void *activation_scores,
@@ -700,11 +712,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e,
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e,
     const void *t_x_src, /* [n_src, n_heads*n_channels] or null */
     const void *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
     const void *t_a,     /* [n_heads*n_channels] or null */
@@ -713,122 +725,133 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, void *out, void *lse, void *softmax_scores,
+    void *activation_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
-    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, const void *activation_scores,
+    void *grad_x_src, void *grad_x_dst, void *grad_a, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
-    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, void *out, void *lse, void *softmax_scores,
+    void *activation_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
-    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, const void *activation_scores,
+    void *grad_x_src, void *grad_x_dst, void *grad_a, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
-    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, void *out, void *lse, void *softmax_scores,
+    void *activation_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
-    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, const void *activation_scores,
+    void *grad_x_src, void *grad_x_dst, void *grad_a, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
-    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim,
+    int norm_by_dim, double dropout,
+    const int64_t *seed,  /* [1] or null */
     const void *q,        /* [n_dst, n_heads*n_channels] */
     const void *k,        /* [n_src, n_heads*n_channels] */
     const void *v,        /* [n_src, n_heads*n_channels] */
@@ -839,10 +862,10 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim,
+    int norm_by_dim, double dropout, const int64_t *seed,
     const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const void *q, const void *k, const void *v, const void *e, const void *out, const void *lse,
     const void *softmax_scores,
@@ -853,10 +876,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e,
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e,
     const void *t_q, /* [n_dst, n_heads*n_channels] or null */
     const void *t_k, /* [n_src, n_heads*n_channels] or null */
     const void *t_v, /* [n_src, n_heads*n_channels] or null */
@@ -865,112 +889,115 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
-    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, void *grad_q, void *grad_k, void *grad_v, void *grad_e,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
-    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
-    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, void *grad_q, void *grad_k, void *grad_v, void *grad_e,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
-    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
-    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, void *grad_q, void *grad_k, void *grad_v, void *grad_e,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
-    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 
 /* ---- native sparse attention ----
  *
@@ -1405,174 +1432,212 @@ GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_hvp_bf16(
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences,
-    const int64_t *cu_q, /* [n_sequences+1] or null */
-    const int64_t *cu_k, /* [n_sequences+1] or null */
+    int64_t d_v, int64_t d, int64_t n_sequences,
+    const int64_t *cu_q,     /* [n_sequences+1] or null */
+    const int64_t *cu_k,     /* [n_sequences+1] or null */
     int64_t window, double scale, int causal, int64_t q_offset,
-    const void *q,       /* [n_queries, n_query_heads, d_k] */
-    const void *k,       /* [n_keys, n_heads, d_k] */
-    const void *v,       /* [n_keys, n_heads, d_v] */
-    void *out,           /* [n_queries, n_query_heads, d_v] */
-    void *lse,           /* real [n_queries, n_query_heads] or null */
+    const void *q,           /* [n_queries, n_query_heads, d_k] */
+    const void *k,           /* [n_keys, n_heads, d_k] */
+    const void *v,           /* [n_keys, n_heads, d_v] */
+    const void *positions_q, /* real [n_queries, d] or null */
+    const void *positions_k, /* real [n_keys, d] or null */
+    const void *slope,       /* real [n_query_heads] or null */
+    void *out,               /* [n_queries, n_query_heads, d_v] */
+    void *lse,               /* real [n_queries, n_query_heads] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset,
-    const void *cotangent, /* [n_queries, n_query_heads, d_v] */
-    const void *q, const void *k, const void *v, const void *out, const void *lse,
-    void *grad_q,          /* [n_queries, n_query_heads, d_k] or null */
-    void *grad_k,          /* [n_keys, n_heads, d_k] or null */
-    void *grad_v,          /* [n_keys, n_heads, d_v] or null */
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const void *cotangent,  /* [n_queries, n_query_heads, d_v] */
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *out, const void *lse,
+    void *grad_q,           /* [n_queries, n_query_heads, d_k] or null */
+    void *grad_k,           /* [n_keys, n_heads, d_k] or null */
+    void *grad_v,           /* [n_keys, n_heads, d_v] or null */
+    void *grad_positions_q, /* real [n_queries, d] or null */
+    void *grad_positions_k, /* real [n_keys, d] or null */
+    void *grad_slope,       /* real [n_query_heads] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    const void *t_q, /* [n_queries, n_query_heads, d_k] or null */
-    const void *t_k, /* [n_keys, n_heads, d_k] or null */
-    const void *t_v, /* [n_keys, n_heads, d_v] or null */
-    void *t_out,     /* [n_queries, n_query_heads, d_v] */
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope,
+    const void *t_q,           /* [n_queries, n_query_heads, d_k] or null */
+    const void *t_k,           /* [n_keys, n_heads, d_k] or null */
+    const void *t_v,           /* [n_keys, n_heads, d_v] or null */
+    const void *t_positions_q, /* real [n_queries, d] or null */
+    const void *t_positions_k, /* real [n_keys, d] or null */
+    const void *t_slope,       /* real [n_query_heads] or null */
+    void *t_out,               /* [n_queries, n_query_heads, d_v] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
-    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope, void *out,
+    void *lse, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    const void *t_q, const void *t_k, const void *t_v, void *t_out, void *workspace,
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope,
+    const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *t_out, void *workspace,
     size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
-    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope, void *out,
+    void *lse, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    const void *t_q, const void *t_k, const void *t_v, void *t_out, void *workspace,
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope,
+    const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *t_out, void *workspace,
     size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
-    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope, void *out,
+    void *lse, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    const void *t_q, const void *t_k, const void *t_v, void *t_out, void *workspace,
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope,
+    const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *t_out, void *workspace,
     size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
-    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 
 /* compress: out [n_compressed, n_heads, n_features], sum over i < block of w_i x_{c stride + i}, of
  * the tokens x [n_tokens, n_heads, n_features] of every sequence, borders cu [n_sequences+1] or
@@ -2184,30 +2249,30 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_hvp_bf16(
  */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel,
-    const void *h,           /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel,
+    const void *h,           /* [n_batch, n_src, f_in] or null */
     const void *coords,      /* [n_edges, d] */
     const void *u,           /* [d, n_hidden] */
     const void *b_u,         /* [n_hidden] */
     const void *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
     const void *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight, /* [n_edges] or null */
-    void *out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel,
-    const void *cotangent,  /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel,
+    const void *cotangent,  /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     const void *h, const void *coords, const void *u, const void *b_u, const void *v,
     const void *b_v, const void *edge_weight,
-    void *grad_h,           /* [n_src, f_in] or null */
+    void *grad_h,           /* [n_batch, n_src, f_in] or null */
     void *grad_coords,      /* [n_edges, d] or null */
     void *grad_u,           /* [d, n_hidden] or null */
     void *grad_b_u,         /* [n_hidden] or null */
@@ -2216,65 +2281,66 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f32(
     void *grad_edge_weight, /* [n_edges] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
-    const void *b_u, const void *v, const void *b_v, const void *edge_weight,
-    const void *t_h,           /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
+    const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    const void *t_h,           /* [n_batch, n_src, f_in] or null */
     const void *t_coords,      /* [n_edges, d] or null */
     const void *t_u,           /* [d, n_hidden] or null */
     const void *t_b_u,         /* [n_hidden] or null */
     const void *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     const void *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight, /* [n_edges] or null */
-    void *t_out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *cotangent, const void *h,
     const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
     const void *edge_weight, const void *t_h, const void *t_coords, const void *t_u,
     const void *t_b_u, const void *t_v, const void *t_b_v, const void *t_edge_weight, void *grad_h,
     void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v,
     void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
-    const void *b_u, const void *v, const void *b_v, const void *edge_weight, void *out,
-    void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
+    const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *cotangent, const void *h,
     const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
     const void *edge_weight, void *grad_h, void *grad_coords, void *grad_u, void *grad_b_u,
     void *grad_v, void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes,
     void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
-    const void *b_u, const void *v, const void *b_v, const void *edge_weight, const void *t_h,
-    const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v, const void *t_b_v,
-    const void *t_edge_weight, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
+    const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    const void *t_h, const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v,
+    const void *t_b_v, const void *t_edge_weight, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *cotangent, const void *h,
     const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
     const void *edge_weight, const void *t_h, const void *t_coords, const void *t_u,
     const void *t_b_u, const void *t_v, const void *t_b_v, const void *t_edge_weight, void *grad_h,
@@ -2282,84 +2348,84 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f64(
     void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel,
-    const void *h,           /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel,
+    const void *h,           /* [n_batch, n_src, f_in] or null */
     const void *hid,         /* [n_edges, n_hidden] */
     const void *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
     const void *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight, /* [n_edges] or null */
-    void *out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel,
-    const void *cotangent,  /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel,
+    const void *cotangent,  /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     const void *h, const void *hid, const void *v, const void *b_v, const void *edge_weight,
-    void *grad_h,           /* [n_src, f_in] or null */
+    void *grad_h,           /* [n_batch, n_src, f_in] or null */
     void *grad_hid,         /* [n_edges, n_hidden] or null */
     void *grad_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     void *grad_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     void *grad_edge_weight, /* [n_edges] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *h, const void *hid, const void *v, const void *b_v,
     const void *edge_weight,
-    const void *t_h,           /* [n_src, f_in] or null */
+    const void *t_h,           /* [n_batch, n_src, f_in] or null */
     const void *t_hid,         /* [n_edges, n_hidden] or null */
     const void *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     const void *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight, /* [n_edges] or null */
-    void *t_out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
     const void *b_v, const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v,
     const void *t_b_v, const void *t_edge_weight, void *grad_h, void *grad_hid, void *grad_v,
     void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *h, const void *hid, const void *v, const void *b_v,
     const void *edge_weight, void *out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
     const void *b_v, const void *edge_weight, void *grad_h, void *grad_hid, void *grad_v,
     void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *h, const void *hid, const void *v, const void *b_v,
     const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
     const void *b_v, const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v,
     const void *t_b_v, const void *t_edge_weight, void *grad_h, void *grad_hid, void *grad_v,
     void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
@@ -2504,13 +2570,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_hvp_f64(
  */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,          /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const void *h,                  /* [n_src, f_in] or null */
+    const void *h,                  /* [n_batch, n_src, f_in] or null */
     const void *x,                  /* [n_dst, d] */
     const void *y,                  /* [n_src, d] */
     const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -2518,20 +2586,22 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_forward_f32(
     const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight,        /* [n_edges] or null */
     const void *weight_derivatives, /* [n_edges, d] or null */
-    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const void *c_out,             /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
     const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives,
-    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_h,                  /* [n_batch, n_src, f_in] or null */
     void *grad_x,                  /* [n_dst, d] or null */
     void *grad_y,                  /* [n_src, d] or null */
     void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2541,14 +2611,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_vjp_f32(
     void *grad_weight_derivatives, /* [n_edges, d] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives,
-    const void *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_batch, n_src, f_in] or null */
     const void *t_x,                  /* [n_dst, d] or null */
     const void *t_y,                  /* [n_src, d] or null */
     const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2556,61 +2627,66 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_jvp_f32(
     const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight,        /* [n_edges] or null */
     const void *t_weight_derivatives, /* [n_edges, d] or null */
-    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *t_gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
-    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
     const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
     const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
     const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
     void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
-    void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, void *out,
+    void *gradient, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
-    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
     const void *weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
     void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
-    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, const void *t_h,
+    const void *t_x, const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
-    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
     const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
     const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
     const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
@@ -2618,13 +2694,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_hvp_f64(
     void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,          /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const void *h,                  /* [n_src, f_in] or null */
+    const void *h,                  /* [n_batch, n_src, f_in] or null */
     const void *x,                  /* [n_dst, d] */
     const void *y,                  /* [n_src, d] */
     const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -2632,22 +2710,24 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_forward_f32(
     const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight,        /* [n_edges] or null */
     const void *weight_derivatives, /* [n_edges, d+1] or null */
-    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *laplacian,                /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *laplacian,                /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
-    const void *c_laplacian,       /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const void *c_out,             /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
+    const void *c_laplacian,       /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
     const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives,
-    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_h,                  /* [n_batch, n_src, f_in] or null */
     void *grad_x,                  /* [n_dst, d] or null */
     void *grad_y,                  /* [n_src, d] or null */
     void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2657,14 +2737,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_vjp_f32(
     void *grad_weight_derivatives, /* [n_edges, d+1] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives,
-    const void *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_batch, n_src, f_in] or null */
     const void *t_x,                  /* [n_dst, d] or null */
     const void *t_y,                  /* [n_src, d] or null */
     const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2672,17 +2753,18 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_jvp_f32(
     const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight,        /* [n_edges] or null */
     const void *t_weight_derivatives, /* [n_edges, d+1] or null */
-    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *t_laplacian,                /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *t_gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *t_laplacian,                /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
     const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
@@ -2690,43 +2772,47 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f32(
     void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
-    void *laplacian, void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, void *out,
+    void *gradient, void *laplacian, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, void *grad_h, void *grad_x,
     void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
-    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, const void *t_h,
+    const void *t_x, const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
     void *t_laplacian, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
     const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
@@ -2735,13 +2821,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f64(
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,          /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const void *h,                  /* [n_src, f_in] or null */
+    const void *h,                  /* [n_batch, n_src, f_in] or null */
     const void *x,                  /* [n_dst, d] */
     const void *y,                  /* [n_src, d] */
     const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -2749,22 +2837,24 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f32(
     const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight,        /* [n_edges] or null */
     const void *weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
-    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *hessian,                  /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
+    void *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *hessian,                  /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
-    const void *c_hessian,         /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const void *c_out,             /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
+    const void *c_hessian,         /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] or null */
     const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives,
-    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_h,                  /* [n_batch, n_src, f_in] or null */
     void *grad_x,                  /* [n_dst, d] or null */
     void *grad_y,                  /* [n_src, d] or null */
     void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2774,14 +2864,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f32(
     void *grad_weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives,
-    const void *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_batch, n_src, f_in] or null */
     const void *t_x,                  /* [n_dst, d] or null */
     const void *t_y,                  /* [n_src, d] or null */
     const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2789,67 +2880,72 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f32(
     const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight,        /* [n_edges] or null */
     const void *t_weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
-    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *t_hessian,                  /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
+    void *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *t_gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *t_hessian,                  /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
-    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
-    const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
-    const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
-    const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
-    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
-    void *workspace, size_t workspace_bytes, void *stream);
-GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
-GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
-    void *hessian, void *workspace, size_t workspace_bytes, void *stream);
-GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
-GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
-    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
-    const void *weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
-    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
-    void *workspace, size_t workspace_bytes, void *stream);
-GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
-GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_hessian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
     const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, const void *t_weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, void *out,
+    void *gradient, void *hessian, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_hessian, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, const void *t_h,
+    const void *t_x, const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
     void *t_hessian, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
-    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
-    const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
-    const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
-    const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
-    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
-    void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_hessian, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
+    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, const void *t_weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 
 /* ---- neighbours within a radius, for coordinates in f32 and f64 ----
  *

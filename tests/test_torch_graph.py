@@ -88,7 +88,7 @@ def test_wrong_edges():
         gt.Graph.from_edge_index(torch.tensor([[0, 1], [1, 3]]), 3)
     graph = gt.Graph.from_edge_index(random_edges(4, 6), 4)
     wrong = graph.arrays._replace(offsets=graph.arrays.offsets.int())
-    with pytest.raises(TypeError, match="offsets is a tensor of torch.int32, needs contiguous"):
+    with pytest.raises(TypeError, match=r"offsets is a tensor of torch\.int32, needs contiguous"):
         gt.agg_simple(torch.ones(4, 1), graph=gt.Graph(wrong))
 
 
@@ -363,6 +363,6 @@ torch.testing.assert_close(program(*batch), want)
 
 def test_arrays_of_any_other_framework_are_refused():
     graph = gt.Graph.from_edge_index(random_edges(4, 6), 4)
-    with pytest.raises(TypeError, match="graph is of type Graph, needs a gnograd.Graph"):
+    with pytest.raises(TypeError, match=r"graph is of type Graph, needs a gnograd\.Graph"):
         gg.agg_simple(np.ones((4, 1)), graph=graph)
     assert isinstance(graph.arrays, GraphArrays)

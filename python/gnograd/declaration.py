@@ -32,6 +32,7 @@ class Signature(NamedTuple):
     arrays: Mapping[str, str] = _NOTHING
     sizes: Mapping[str, int] = _NOTHING
     not_negative: Collection[str] = ()
+    together: Collection[str] = ()
     summed: Collection[str] = ()
     faults: Sequence[tuple[type[Exception], str]] = ()
 
@@ -56,7 +57,8 @@ class Declaration:
     ``n_dst`` and ``n_edges`` are those of the graph, static integers are known by their names,
     and all other sizes are read off the inputs, in their order.
 
-    A condition is ``"kernel=diagonal"``, or ``"aggregation=sum|mean"`` for several values.
+    A condition is ``"kernel=diagonal"``, or ``"aggregation=sum|mean"`` for several values, or
+    ``"dropout!=0.0"`` for all others.
     """
 
     inputs: Mapping[str, str]
@@ -84,6 +86,8 @@ class Declaration:
     not_negative: Collection[str] = ()
     """Inputs that must not be negative; on a GPU, where the host would have to wait, it is not
     looked for."""
+    together: Collection[str] = ()
+    """Optional inputs of which all are given, or none."""
     summed: Collection[str] = ()
     """Inputs whose gradients may be written to one array, which gets their sum."""
     faults: Mapping[str, Sequence[tuple[type[Exception], str]]] = field(default_factory=dict)
@@ -101,6 +105,9 @@ class Declaration:
             if self._is_absent(name, static) and name not in sizes:
                 changes[name] = expression
 
+        # out of the changes: among the arguments their names stay
+        arrays = {name: changes.pop(name, spec) for name, spec in self.arrays.items()}
+
         def shape(name: str, spec: str) -> str:
             words = changes.get(name, spec).split()
             return " ".join(changes.get(word, word) for word in words)
@@ -113,9 +120,10 @@ class Declaration:
             outputs=shapes(self.outputs),
             arguments=shape("", self.arguments),
             saved=shapes(self.saved) | dict.fromkeys(self.offered, "None"),
-            arrays=self.arrays,
+            arrays=arrays,
             sizes=sizes,
             not_negative=self.not_negative,
+            together=self.together,
             summed=self.summed,
             faults=[
                 fault
@@ -149,6 +157,6 @@ class Declaration:
 
 
 def _holds(condition: str, static: Mapping[str, Any]) -> bool:
-    """Whether a static argument has one of the values."""
+    """Whether a static argument has one of the values, or with != none of them."""
     name, _, values = condition.partition("=")
-    return str(static[name]) in values.split("|")
+    return (str(static[name.rstrip("!")]) in values.split("|")) != name.endswith("!")

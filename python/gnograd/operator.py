@@ -27,7 +27,15 @@ from typing import Any, Generic, ParamSpec, cast
 
 from gnograd import shapes
 from gnograd.backends import cpu
-from gnograd.call import Array, Call, check_dtype, kind_of, known_sizes, missing
+from gnograd.call import (
+    Array,
+    Call,
+    check_dtype,
+    check_together,
+    kind_of,
+    known_sizes,
+    missing,
+)
 from gnograd.declaration import Declaration, Signature
 from gnograd.graph import Graph
 from gnograd.graph_arrays import GraphSizes
@@ -56,7 +64,7 @@ def operator(
     choices : dict of dict
         Static arguments that are chosen by name, and the codes of their choices.
     limits : dict of Limits
-        What static integers may be.
+        What static numbers may be.
     kind : type, optional
         `Operator`, or what extends it.
     **shapes
@@ -241,6 +249,7 @@ class Function(Generic[P]):
         values = self.complete(static)
         signature = self.declaration.signature(values)
         sizes = known_sizes(values, signature)
+        check_together(self.name, signature, inputs)
         first = of_first = ""
         for (name, spec), given in zip(signature.inputs.items(), inputs, strict=True):
             if given is None:
@@ -256,6 +265,8 @@ class Function(Generic[P]):
         for name, spec in signature.arrays.items():
             if values[name] is not None:
                 shapes.match(f"{self.name}: {name}", tuple(values[name].shape), spec, sizes)
+            elif not shapes.parse(spec).optional:
+                raise missing(self.name, name, spec, sizes)
         shapes.close(signature.inputs.values(), sizes)
         return {
             name: (shapes.shape_of(spec, sizes), shapes.dtype_of(spec, of_first))

@@ -551,12 +551,13 @@ def _tensors(op: Function[Any], operands: Tensors, graph: Any) -> list[Tensor | 
 
 
 def _no_gradients(static: Sequence[Any]) -> list[Any]:
-    """Gradients of static arguments, for the dispatcher, to which lists of tensors are lists."""
-    return [[None] * len(value) if _is_tensors(value) else None for value in static]
-
-
-def _is_tensors(value: Any) -> bool:
-    return isinstance(value, list | tuple) and any(isinstance(x, Tensor) for x in value)
+    """Gradients of static arguments; a list of tensors, none of them absent, wants a list."""
+    return [
+        [None] * len(value)
+        if isinstance(value, list | tuple) and all(isinstance(x, Tensor) for x in value)
+        else None
+        for value in static
+    ]
 
 
 def _present(tensor: Callable[..., Tensor], arrays: Sequence[Any]) -> list[Tensor]:

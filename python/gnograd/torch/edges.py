@@ -10,13 +10,11 @@ import torch
 from torch import Tensor
 
 from gnograd.torch import functional
-from gnograd.torch.adapter import not_compiled
 from gnograd.torch.graph import AnyGraph, Graph
 
 __all__ = [
     "Edges",
     "ends_of",
-    "entries_of",
     "graph_from_edge_index",
     "graph_of",
     "used_rows",
@@ -145,15 +143,3 @@ def used_rows(graph: AnyGraph, device: torch.device) -> Tensor:
     used = places < arrays.offsets[-1]
     ids = arrays.edge_ids
     return used if ids is None else torch.empty_like(used).scatter(0, ids, used)
-
-
-@not_compiled
-def entries_of(matrix: Tensor, n_src: int, n_dst: int) -> tuple[Tensor, Tensor]:
-    """Edges and values of a sparse matrix whose rows are destinations."""
-    if tuple(matrix.shape[:2]) != (n_dst, n_src):
-        raise ValueError(
-            f"edge_index is a sparse matrix of shape {tuple(matrix.shape)}, needs a row for each "
-            f"of the {n_dst} destinations and a column for each of the {n_src} sources"
-        )
-    entries = matrix.to_sparse_coo().coalesce()
-    return entries.indices().flip(0), entries.values()

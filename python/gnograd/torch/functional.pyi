@@ -170,6 +170,8 @@ def mha_gat(
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
 ) -> Tensor: ...
 def mha_gat_v2(
     x_src: Tensor,
@@ -182,6 +184,8 @@ def mha_gat_v2(
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
 ) -> Tensor: ...
 def mha_simple(
     q: Tensor,
@@ -193,6 +197,8 @@ def mha_simple(
     num_heads: int = 1,
     concat_heads: bool = True,
     norm_by_dim: bool = True,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
 ) -> Tensor: ...
 def radial_basis(
     x: Tensor, w: Tensor, *, n_spherical: int = 7, exponent: int = 5
@@ -237,6 +243,9 @@ def window_attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
+    positions_q: Tensor | None = None,
+    positions_k: Tensor | None = None,
+    slope: Tensor | None = None,
     *,
     window: int | None = None,
     scale: float | None = None,

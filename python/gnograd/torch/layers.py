@@ -130,8 +130,9 @@ class GNO(nn.Module):
 
         Parameters
         ----------
-        h : Tensor, (n_src, in_channels), or None
-            None is 1, for the diagonal kernel only.
+        h : Tensor, (..., n_src, in_channels), or None
+            None is 1, for the diagonal kernel only. Leading axes are a batch of functions, for
+            which the kernel network is evaluated once.
         coords : Tensor, (n_edges, coord_dim)
         graph : Graph
             Of tensors or of NumPy arrays.
@@ -139,7 +140,7 @@ class GNO(nn.Module):
 
         Returns
         -------
-        Tensor, (n_dst, out_channels)
+        Tensor, (..., n_dst, out_channels)
         """
         out: Tensor = functional.gno(
             h, coords, self.U, self.b_u, self.V, self.b_v, edge_weight,
