@@ -927,7 +927,7 @@ def trained(layer, x, edges, seed):
 @pytest.mark.parametrize("name", LAYERS)
 def test_training_with_dropout(name):
     """Its seed is of PyTorch's generator, in eager mode and in compiled programs."""
-    theirs, layer = pyg_pair(name, 6, 4, heads=2, dropout=0.5)
+    _, layer = pyg_pair(name, 6, 4, heads=2, dropout=0.5)
     (x,) = tensors((5, 6))
     graph = gt.with_self_loops(gt.graph_from_edge_index(edge_index(), 5, 5))[0]
     layer.train().add_self_loops = False

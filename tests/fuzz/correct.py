@@ -244,8 +244,8 @@ def _is_local(call, member):
     """Whether a NaN in a row of this input may only reach rows that depend on it.
 
     Softmax and mean cancel what all edges of a row have in common, dead units of relu their
-    inputs, dropout its edges, a scale of 0 everything, and a weight may be of no winner; products of triplets multiply
-    by 0 what is not seen.
+    inputs, dropout its edges, a scale of 0 everything, and a weight may be of no winner; products
+    of triplets multiply by 0 what is not seen.
     """
     if _is_value(call, member):
         return True

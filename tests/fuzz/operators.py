@@ -156,7 +156,7 @@ def chosen(trial, operator):
             static[name] = trial.pick(*some)
         elif name != "graph":
             static[name] = None if default is inspect.Parameter.empty else default
-    if static.get("dropout", 0) or "seed" in static and trial.chance(0.3):
+    if static.get("dropout", 0) or ("seed" in static and trial.chance(0.3)):
         static["seed"] = trial.rng.integers(-(2**63), 2**63, 1)
     return static
 
