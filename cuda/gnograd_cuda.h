@@ -2213,30 +2213,30 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_hvp_bf16(
  */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel,
-    const void *h,           /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel,
+    const void *h,           /* [n_batch, n_src, f_in] or null */
     const void *coords,      /* [n_edges, d] */
     const void *u,           /* [d, n_hidden] */
     const void *b_u,         /* [n_hidden] */
     const void *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
     const void *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight, /* [n_edges] or null */
-    void *out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel,
-    const void *cotangent,  /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel,
+    const void *cotangent,  /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     const void *h, const void *coords, const void *u, const void *b_u, const void *v,
     const void *b_v, const void *edge_weight,
-    void *grad_h,           /* [n_src, f_in] or null */
+    void *grad_h,           /* [n_batch, n_src, f_in] or null */
     void *grad_coords,      /* [n_edges, d] or null */
     void *grad_u,           /* [d, n_hidden] or null */
     void *grad_b_u,         /* [n_hidden] or null */
@@ -2245,65 +2245,66 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f32(
     void *grad_edge_weight, /* [n_edges] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
-    const void *b_u, const void *v, const void *b_v, const void *edge_weight,
-    const void *t_h,           /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
+    const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    const void *t_h,           /* [n_batch, n_src, f_in] or null */
     const void *t_coords,      /* [n_edges, d] or null */
     const void *t_u,           /* [d, n_hidden] or null */
     const void *t_b_u,         /* [n_hidden] or null */
     const void *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     const void *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight, /* [n_edges] or null */
-    void *t_out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *cotangent, const void *h,
     const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
     const void *edge_weight, const void *t_h, const void *t_coords, const void *t_u,
     const void *t_b_u, const void *t_v, const void *t_b_v, const void *t_edge_weight, void *grad_h,
     void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v,
     void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
-    const void *b_u, const void *v, const void *b_v, const void *edge_weight, void *out,
-    void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
+    const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *cotangent, const void *h,
     const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
     const void *edge_weight, void *grad_h, void *grad_coords, void *grad_u, void *grad_b_u,
     void *grad_v, void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes,
     void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
-    const void *b_u, const void *v, const void *b_v, const void *edge_weight, const void *t_h,
-    const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v, const void *t_b_v,
-    const void *t_edge_weight, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
+    const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    const void *t_h, const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v,
+    const void *t_b_v, const void *t_edge_weight, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *cotangent, const void *h,
     const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
     const void *edge_weight, const void *t_h, const void *t_coords, const void *t_u,
     const void *t_b_u, const void *t_v, const void *t_b_v, const void *t_edge_weight, void *grad_h,
@@ -2311,84 +2312,84 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f64(
     void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel,
-    const void *h,           /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel,
+    const void *h,           /* [n_batch, n_src, f_in] or null */
     const void *hid,         /* [n_edges, n_hidden] */
     const void *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
     const void *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight, /* [n_edges] or null */
-    void *out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel,
-    const void *cotangent,  /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel,
+    const void *cotangent,  /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     const void *h, const void *hid, const void *v, const void *b_v, const void *edge_weight,
-    void *grad_h,           /* [n_src, f_in] or null */
+    void *grad_h,           /* [n_batch, n_src, f_in] or null */
     void *grad_hid,         /* [n_edges, n_hidden] or null */
     void *grad_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     void *grad_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     void *grad_edge_weight, /* [n_edges] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *h, const void *hid, const void *v, const void *b_v,
     const void *edge_weight,
-    const void *t_h,           /* [n_src, f_in] or null */
+    const void *t_h,           /* [n_batch, n_src, f_in] or null */
     const void *t_hid,         /* [n_edges, n_hidden] or null */
     const void *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     const void *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight, /* [n_edges] or null */
-    void *t_out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
     const void *b_v, const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v,
     const void *t_b_v, const void *t_edge_weight, void *grad_h, void *grad_hid, void *grad_v,
     void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *h, const void *hid, const void *v, const void *b_v,
     const void *edge_weight, void *out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
     const void *b_v, const void *edge_weight, void *grad_h, void *grad_hid, void *grad_v,
     void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *h, const void *hid, const void *v, const void *b_v,
     const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
     const void *b_v, const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v,
     const void *t_b_v, const void *t_edge_weight, void *grad_h, void *grad_hid, void *grad_v,
     void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
@@ -2533,13 +2534,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_hvp_f64(
  */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,          /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const void *h,                  /* [n_src, f_in] or null */
+    const void *h,                  /* [n_batch, n_src, f_in] or null */
     const void *x,                  /* [n_dst, d] */
     const void *y,                  /* [n_src, d] */
     const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -2547,20 +2550,22 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_forward_f32(
     const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight,        /* [n_edges] or null */
     const void *weight_derivatives, /* [n_edges, d] or null */
-    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const void *c_out,             /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
     const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives,
-    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_h,                  /* [n_batch, n_src, f_in] or null */
     void *grad_x,                  /* [n_dst, d] or null */
     void *grad_y,                  /* [n_src, d] or null */
     void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2570,14 +2575,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_vjp_f32(
     void *grad_weight_derivatives, /* [n_edges, d] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives,
-    const void *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_batch, n_src, f_in] or null */
     const void *t_x,                  /* [n_dst, d] or null */
     const void *t_y,                  /* [n_src, d] or null */
     const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2585,61 +2591,66 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_jvp_f32(
     const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight,        /* [n_edges] or null */
     const void *t_weight_derivatives, /* [n_edges, d] or null */
-    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *t_gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
-    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
     const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
     const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
     const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
     void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
-    void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, void *out,
+    void *gradient, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
-    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
     const void *weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
     void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
-    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, const void *t_h,
+    const void *t_x, const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
-    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
     const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
     const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
     const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
@@ -2647,13 +2658,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_hvp_f64(
     void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,          /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const void *h,                  /* [n_src, f_in] or null */
+    const void *h,                  /* [n_batch, n_src, f_in] or null */
     const void *x,                  /* [n_dst, d] */
     const void *y,                  /* [n_src, d] */
     const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -2661,22 +2674,24 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_forward_f32(
     const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight,        /* [n_edges] or null */
     const void *weight_derivatives, /* [n_edges, d+1] or null */
-    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *laplacian,                /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *laplacian,                /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
-    const void *c_laplacian,       /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const void *c_out,             /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
+    const void *c_laplacian,       /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
     const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives,
-    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_h,                  /* [n_batch, n_src, f_in] or null */
     void *grad_x,                  /* [n_dst, d] or null */
     void *grad_y,                  /* [n_src, d] or null */
     void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2686,14 +2701,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_vjp_f32(
     void *grad_weight_derivatives, /* [n_edges, d+1] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives,
-    const void *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_batch, n_src, f_in] or null */
     const void *t_x,                  /* [n_dst, d] or null */
     const void *t_y,                  /* [n_src, d] or null */
     const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2701,17 +2717,18 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_jvp_f32(
     const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight,        /* [n_edges] or null */
     const void *t_weight_derivatives, /* [n_edges, d+1] or null */
-    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *t_laplacian,                /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *t_gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *t_laplacian,                /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
     const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
@@ -2719,43 +2736,47 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f32(
     void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
-    void *laplacian, void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, void *out,
+    void *gradient, void *laplacian, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, void *grad_h, void *grad_x,
     void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
-    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, const void *t_h,
+    const void *t_x, const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
     void *t_laplacian, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
     const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
@@ -2764,13 +2785,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f64(
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,          /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const void *h,                  /* [n_src, f_in] or null */
+    const void *h,                  /* [n_batch, n_src, f_in] or null */
     const void *x,                  /* [n_dst, d] */
     const void *y,                  /* [n_src, d] */
     const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -2778,22 +2801,24 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f32(
     const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight,        /* [n_edges] or null */
     const void *weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
-    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *hessian,                  /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
+    void *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *hessian,                  /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
-    const void *c_hessian,         /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const void *c_out,             /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
+    const void *c_hessian,         /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] or null */
     const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives,
-    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_h,                  /* [n_batch, n_src, f_in] or null */
     void *grad_x,                  /* [n_dst, d] or null */
     void *grad_y,                  /* [n_src, d] or null */
     void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2803,14 +2828,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f32(
     void *grad_weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives,
-    const void *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_batch, n_src, f_in] or null */
     const void *t_x,                  /* [n_dst, d] or null */
     const void *t_y,                  /* [n_src, d] or null */
     const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2818,67 +2844,72 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f32(
     const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight,        /* [n_edges] or null */
     const void *t_weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
-    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *t_hessian,                  /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
+    void *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *t_gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *t_hessian,                  /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
-    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
-    const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
-    const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
-    const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
-    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
-    void *workspace, size_t workspace_bytes, void *stream);
-GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
-GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
-    void *hessian, void *workspace, size_t workspace_bytes, void *stream);
-GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
-GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
-    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
-    const void *weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
-    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
-    void *workspace, size_t workspace_bytes, void *stream);
-GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
-GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_hessian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
     const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, const void *t_weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, void *out,
+    void *gradient, void *hessian, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_hessian, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, const void *t_h,
+    const void *t_x, const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
     void *t_hessian, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
-    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
-    const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
-    const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
-    const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
-    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
-    void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_hessian, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
+    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, const void *t_weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 
 /* ---- neighbours within a radius, for coordinates in f32 and f64 ----
  *

@@ -9,7 +9,6 @@ import inspect
 import pickle
 import subprocess
 import sys
-import types
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -62,7 +61,7 @@ def assert_same(actual, expected):
 
 
 def test_every_operator_is_there():
-    assert set(gj.__all__) == {*calls.FUNCTIONS, "jax_operator"}
+    assert set(gj.__all__) == {*calls.FUNCTIONS, "Graph", "jax_operator"}
 
 
 @every_operator
@@ -429,11 +428,15 @@ def test_derivatives_that_there_are_not(graph):
             jax.jit(third)(coords)
 
 
-def test_program_of_another_process():
-    from gnograd.jax import task
+def test_programs_of_other_versions():
+    from gnograd.jax import task, xla
 
-    with pytest.raises(RuntimeError, match="compiled in another process"):
-        task._task_of(types.SimpleNamespace(attribute=-1))
+    text = task.Task(gg.agg_weighted, (("aggregation", "sum"),)).text
+    assert task.Task.read(text.encode()).op is gg.agg_weighted
+    with pytest.raises(RuntimeError, match="needs the operator agg_heavy, which there is not"):
+        task.Task.read(text.replace("agg_weighted", "agg_heavy").encode())
+    with pytest.raises(RuntimeError, match="made for another version"):
+        xla.Call(xla._CallFrame())
 
 
 @pytest.mark.parametrize(

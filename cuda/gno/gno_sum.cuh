@@ -64,17 +64,18 @@ struct GnoWalk {
   }
 };
 
-// Sizes and inputs of gno (with coords, u, b_u) or gno_contract (with hid).
+// Sizes and inputs of gno (with coords, u, b_u) or gno_contract (with hid). Functions of a batch are
+// side by side.
 template <class R, class S>
 struct GnoProblem {
   const gnograd_cuda_graph& graph;
-  int64_t f_in, f_out;
+  int64_t n_batch, f_in, f_out;
   int reduction, kernel;
   EdgeNetwork<R, S> network;
   Input<R, S> h, v, b_v, weight;
 
   bool valid() const {
-    return network.d >= 0 && network.n_hidden >= 1 && f_in >= 1 && f_out >= 1 &&
+    return n_batch >= 0 && network.d >= 0 && network.n_hidden >= 1 && f_in >= 1 && f_out >= 1 &&
            network.activation >= 0 && network.activation < n_activations &&
            (reduction == reduce_sum || reduction == reduce_mean) &&
            (kernel == kernel_full || (kernel == kernel_diagonal && f_in == f_out));
@@ -82,9 +83,11 @@ struct GnoProblem {
   const int64_t* degrees() const {
     return reduction == reduce_mean ? graph.by_dst.offsets : nullptr;
   }
-  GnoWalk<R, S> by_destination() const { return {by_dst(graph), true, h, f_in, weight, degrees()}; }
+  GnoWalk<R, S> by_destination() const {
+    return {by_dst(graph), true, h, n_batch * f_in, weight, degrees()};
+  }
   GnoWalk<R, S> by_source(const R* cotangent) const {
-    return {by_src(graph), false, {cotangent, nullptr}, f_out, weight, degrees()};
+    return {by_src(graph), false, {cotangent, nullptr}, n_batch * f_out, weight, degrees()};
   }
 };
 

@@ -29,10 +29,10 @@ struct EdgeSlice {
 // A longer row is several segments, so that no block of threads has much more to do than others.
 constexpr int64_t segment_length = 256;
 
-// count = {segments, segments times channels}. One block of 1024 threads; shared memory: 8 KB.
+// count = {segments, times functions, times functions and channels}. One block of 1024 threads; shared memory: 8 KB.
 // Reads the rows of a slice twice; bound by latency, as one multiprocessor works alone.
 static __global__ void __launch_bounds__(scan_threads)
-    jets_find_segments(EdgeSlice slice, int channels, int32_t* __restrict__ begin,
+    jets_find_segments(EdgeSlice slice, int64_t n_batch, int channels, int32_t* __restrict__ begin,
                        int64_t* __restrict__ count) {
   const auto starts = [&](int64_t q) {
     return q % segment_length == 0 || slice.rows[q] != slice.rows[q - 1];
@@ -41,7 +41,8 @@ static __global__ void __launch_bounds__(scan_threads)
     if (q == slice.n) {
       begin[before] = int32_t(q);
       count[0] = before;
-      count[1] = before * channels;
+      count[1] = before * n_batch;
+      count[2] = count[1] * channels;
     } else if (starts(q)) {
       begin[before] = int32_t(q);
     }
@@ -80,7 +81,7 @@ struct AddToRows {
 // Outputs, or cotangents, of which any may be null.
 template <class P>
 struct JetArrays {
-  P out;       // [n_dst, F]
+  P out;       // [n_dst, F], F being that of all functions together
   P gradient;  // [n_dst, d, F]
   P second;    // [n_dst, F] for the Laplacian, [n_dst, d, d, F] for the Hessian
 

@@ -30,6 +30,7 @@ from gnograd.backends import cpu
 from gnograd.call import Array, Call, check_dtype, kind_of, known_sizes, missing
 from gnograd.declaration import Declaration, Signature
 from gnograd.graph import Graph
+from gnograd.graph_arrays import GraphSizes
 from gnograd.recent import Recent, key_of
 from gnograd.shapes import Shape
 from gnograd.static import Limits, converter
@@ -328,8 +329,8 @@ class Function(Generic[P]):
         label = f"{self.name}: {name}"
         return converter(label, annotation, self._choices.get(name), limits.get(name, Limits()))
 
-    def _graph(self, value: Any) -> Graph:
-        if isinstance(value, Graph):
+    def _graph(self, value: Any) -> Graph | GraphSizes:
+        if isinstance(value, Graph | GraphSizes):  # sizes are enough for shapes
             return value
         raise TypeError(f"{self.name}: graph is {kind_of(value)}, needs a gnograd.Graph")
 

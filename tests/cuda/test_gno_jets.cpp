@@ -283,7 +283,7 @@ struct Case {
     std::vector<void*> a;
     for (const auto& group : groups) a.insert(a.end(), group.begin(), group.end());
     const auto sizes =
-        std::make_tuple(&view, o.d, o.f_in, o.f_out, int64_t(o.widths.size()), o.widths.data(),
+        std::make_tuple(&view, int64_t(1), o.d, o.f_in, o.f_out, int64_t(o.widths.size()), o.widths.data(),
                         o.geometry, o.activation, o.reduction, o.kernel);
     if (o.order == gradient) {
       TYPES(gno_with_gradient, 2)

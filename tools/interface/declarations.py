@@ -32,6 +32,9 @@ C_NAMES = {
 }  # fmt: skip
 """Sizes by other names than in Python: C and Fortran use words, the latter without upper case."""
 
+BATCH = "n_batch"
+"""All leading axes together, which Python's shapes have as ``*``."""
+
 
 @dataclass(frozen=True)
 class Static:
@@ -70,6 +73,11 @@ class Array:
     def names(self) -> set[str]:
         """The sizes in its extents."""
         return {name for dim in self.dims for name in names_in(dim)}
+
+    @property
+    def batched(self) -> bool:
+        """Whether its first extent stands for any number of leading axes."""
+        return self.dims[:1] == (BATCH,)
 
 
 @dataclass(frozen=True)
@@ -359,6 +367,7 @@ def _parse(spec: str) -> tuple[tuple[str, ...], str, bool]:
     dtype = {"real": "wide", "int32": "int32", "int64": "int64"}.get(words[0], "real")
     if dtype != "real":
         words = words[1:]
+    words = [BATCH if word == "*" else word for word in words]
     return tuple(map(in_c, words)), dtype, spec.endswith(" or None")
 
 
