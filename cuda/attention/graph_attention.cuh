@@ -103,6 +103,8 @@ int attention_forward(const GraphAttentionProblem<T, S>& problem) {
     launch_threads(rows.n_rows * heads.size, problem.stream, attention_mean_over_heads<T>, head_out,
                    rows.n_rows, heads.heads, heads.size, problem.out);
   if constexpr (!ScalarTraits<S>::dual) {  // a jvp saves nothing
+    clear_room(problem.graph, problem.softmax_scores, 2 * heads.heads, problem.stream);
+    clear_room(problem.graph, problem.activated, heads.row(), problem.stream);
     if (problem.softmax_scores)
       for_rows(AttentionWriteSoftmax<M>{rows, heads, setup.model, softmax, problem.softmax_scores},
                cut, nullptr, problem.stream);
@@ -131,6 +133,8 @@ int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
   cut_rows(rows, cut, problem.stream);
   cut_rows(columns, transposed, problem.stream);
   setup.prepare(problem);
+  const Heads& edge_heads = setup.model.edge_heads();
+  clear_room(problem.graph, problem.grad[3], edge_heads.row(), problem.stream);
   const HeadCotangent<T> g{problem.g, heads, problem.sizes.concat};
   const ScoreGradients<M> gradients{heads, problem.dropout(), g, softmax};
   for_rows(AttentionStatistics<M>{rows, heads, setup.model, problem.dropout(), g, softmax}, cut,

@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(block_threads)
     gno_add_messages(GnoWalk<R, S> walk, int64_t width, int64_t first, int64_t n,
                      const int32_t* __restrict__ rows, Planes<S> kappa, R* __restrict__ sums) {
   const int64_t q = thread_number() / walk.width, f = thread_number() % walk.width;
-  if (q >= n || (q > 0 && rows[q - 1] == rows[q])) return;
+  if (q >= n || rows[q] == walk.graph.n_rows || (q > 0 && rows[q - 1] == rows[q])) return;
   S sum = 0;
   for (int64_t p = q; p < n && rows[p] == rows[q]; ++p)
     sum += walk.coefficient(rows[q], first + p) * walk.feature(first + p, f) *
@@ -34,10 +34,11 @@ __global__ void __launch_bounds__(block_threads)
   if (q >= n) return;
   const int64_t j = rows[q];
   S sum = 0;
-  for (int64_t f = thread_number() % width; f < walk.width; f += width) {
-    const S x = h ? h[j * walk.width + f] : S(R(1));
-    sum += walk.coefficient(j, first + q) * walk.feature(first + q, f) * x;
-  }
+  if (j < walk.graph.n_rows)  // else there is no edge
+    for (int64_t f = thread_number() % width; f < walk.width; f += width) {
+      const S x = h ? h[j * walk.width + f] : S(R(1));
+      sum += walk.coefficient(j, first + q) * walk.feature(first + q, f) * x;
+    }
   grad.set(thread_number(), sum);
 }
 
@@ -50,7 +51,7 @@ __global__ void __launch_bounds__(block_threads)
                         R* __restrict__ grad_weight) {
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number, k = first + q;
-  if (q >= n) return;
+  if (q >= n || rows[q] == walk.graph.n_rows) return;
   const int64_t j = rows[q];
   S sum = 0;
   for (int64_t f = warp.lane; f < walk.width; f += warp_lanes)
@@ -94,7 +95,7 @@ struct GnoDiagonalSum {
     set_zero(out, problem.graph.n_dst * walk.width, stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       find_rows(walk.graph, first, n, rows, stream);
-      tile.load(walk.graph.edge, first, n);
+      tile.load({walk.graph, first}, n);
       matrices(tile, to_kappa, layer, n, kappa);
       launch_threads(n * walk.width, stream, gno_add_messages<R, S>, walk, width(), first, n, rows,
                      kappa, out);
@@ -114,14 +115,14 @@ struct GnoDiagonalSum {
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     const bool want_hidden = want_first || grad.coords || grad.hid;
+    grad.clear(problem.graph, problem.network.d, problem.network.n_hidden, stream);
     pack(layer);
     const auto walk = problem.by_source(cotangent);
     if (grad.h) set_zero(grad.h, problem.graph.n_src * walk.width, stream);
     if (want_last) set_zero(grad_layer, features() * width(), stream);
-    const int64_t* edge = walk.graph.edge;
     tile.for_tiles([&](int64_t first, int64_t n) {
       find_rows(walk.graph, first, n, rows, stream);
-      tile.load(edge, first, n);
+      tile.load({walk.graph, first}, n);
       if (grad.h || grad.edge_weight) {
         matrices(tile, to_kappa, layer, n, kappa);
         if (grad.h)
@@ -141,7 +142,7 @@ struct GnoDiagonalSum {
       const GemmShape shape{n, features(), width()};
       const auto to = layer.rows(width()).transposed();
       gemm_planes(to_hidden, shape, kappa.rows(width()), to, tile.grad, stream);
-      tile.reverse(edge, first, n, grad.coords, grad.hid, want_first);
+      tile.reverse({walk.graph, first}, n, grad.coords, grad.hid, want_first);
     });
     if (want_last)
       unpack_layer(order(), problem.network.n_hidden, grad_layer, grad.v, grad.b_v, stream);

@@ -230,6 +230,7 @@ struct GnoFullSum {
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     const bool want_edges = want_first || grad.coords || grad.hid || grad.edge_weight;
+    grad.clear(problem.graph, problem.network.d, problem.network.n_hidden, stream);
     if (grad.h || want_edges) pack(reverse_order(), layer);
     if (want_last) set_zero(grad_layer, inner * f_in, stream);
     if (want_first) set_zero(first_layer.sums, length * problem.network.layer(), stream);

@@ -29,12 +29,13 @@ __device__ inline int64_t row_of(const Csc& graph, int64_t k) {
   return low;
 }
 
-// Thread: an edge, by bisection of the offsets; log2(n_rows) dependent reads, from caches.
+// Thread: a position, by bisection of the offsets; log2(n_rows) dependent reads, from caches.
 static __global__ void __launch_bounds__(block_threads)
     gno_find_rows(Csc graph, int64_t first, int64_t n, int32_t* __restrict__ rows) {
-  if (const int64_t q = thread_number(); q < n) rows[q] = int32_t(row_of(graph, first + q));
+  const int64_t q = thread_number(), k = first + q;
+  if (q < n) rows[q] = int32_t(k < graph.end() ? row_of(graph, k) : graph.n_rows);
 }
-// rows[q] of position first + q
+// rows[q] of position first + q; behind the last edge n_rows
 inline void find_rows(const Csc& graph, int64_t first, int64_t n, int32_t* rows,
                       cudaStream_t stream) {
   launch_threads(n, stream, gno_find_rows, graph, first, n, rows);
@@ -94,6 +95,13 @@ struct GnoProblem {
 template <class R>
 struct GnoGradients {
   R *h, *coords, *u, *b_u, *v, *b_v, *edge_weight, *hid;
+
+  void clear(const gnograd_cuda_graph& graph, int64_t d, int64_t n_hidden,
+             cudaStream_t stream) const {
+    clear_room(graph, coords, d, stream);
+    clear_room(graph, edge_weight, 1, stream);
+    clear_room(graph, hid, n_hidden, stream);
+  }
 };
 
 }  // namespace gnograd

@@ -339,6 +339,8 @@ int jets_gradients(const JetsProblem<R, S>& problem, const JetArrays<const R*>& 
   const bool want_last = grad.v || grad.b_v, want_coords = grad.x || grad.y;
   const bool want_jets = want_coords || grad.layers || grad.edge_weight || grad.weight_derivatives;
   if (grad.h) set_zero(grad.h, problem.graph.n_src * f_in, stream);
+  clear_room(problem.graph, grad.edge_weight, 1, stream);
+  clear_room(problem.graph, grad.weight_derivatives, channels - 1, stream);
   if (want_last) set_zero(grad_layer, layer, stream);
   if (grad.layers) set_zero(grad.layers, problem.start(problem.n_layers + 1), stream);
   slices.pack_last_layer();

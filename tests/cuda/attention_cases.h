@@ -393,7 +393,9 @@ int test_operator() {
   require_device();
   const std::vector<HostGraph> graphs{power_law(),         small_square(),
                                       without_edges(3, 5), without_edges(0, 2),
-                                      without_edges(4, 0), without_edges(0, 0)};
+                                      without_edges(4, 0), without_edges(0, 0),
+                                      with_room(power_law(), 150), with_room(small_square(), 7),
+                                      with_room(without_edges(3, 5), 4)};
   test_type<Operator, float>(graphs);
   test_type<Operator, double>(graphs);
   test_type<Operator, __half>(graphs);
