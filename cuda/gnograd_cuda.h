@@ -518,10 +518,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_hvp_bf16(
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
+    int concat_heads, int activation, double negative_slope, double dropout,
+    const int64_t *seed,  /* [1] or null */
     const void *x_src,    /* [n_src, n_heads*n_channels] */
     const void *x_dst,    /* [n_dst, n_heads*n_channels] */
     const void *a,        /* [n_heads*(2*n_channels+n_edge_channels)] */
@@ -532,10 +533,10 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
     const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
     const void *lse, const void *softmax_scores,
@@ -546,11 +547,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e,
     const void *t_x_src, /* [n_src, n_heads*n_channels] or null */
     const void *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
     const void *t_a,     /* [n_heads*(2*n_channels+n_edge_channels)] or null */
@@ -559,122 +560,133 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, void *out, void *lse,
+    void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
-    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
-    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, void *out, void *lse,
+    void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
-    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
-    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, void *out, void *lse,
+    void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
-    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
-    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope,
+    int activation, double negative_slope, double dropout,
+    const int64_t *seed,     /* [1] or null */
     const void *x_src,       /* [n_src, n_heads*n_channels] */
     const void *x_dst,       /* [n_dst, n_heads*n_channels] */
     const void *a,           /* [n_heads*n_channels] */
@@ -686,10 +698,10 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope,
+    int activation, double negative_slope, double dropout, const int64_t *seed,
     const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
     const void *lse, const void *softmax_scores, const void *activation_scores,
@@ -700,11 +712,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e,
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e,
     const void *t_x_src, /* [n_src, n_heads*n_channels] or null */
     const void *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
     const void *t_a,     /* [n_heads*n_channels] or null */
@@ -713,122 +725,133 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, void *out, void *lse, void *softmax_scores,
+    void *activation_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
-    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, const void *activation_scores,
+    void *grad_x_src, void *grad_x_dst, void *grad_a, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
-    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, void *out, void *lse, void *softmax_scores,
+    void *activation_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
-    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, const void *activation_scores,
+    void *grad_x_src, void *grad_x_dst, void *grad_a, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
-    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, void *out, void *lse, void *softmax_scores,
+    void *activation_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
-    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, const void *activation_scores,
+    void *grad_x_src, void *grad_x_dst, void *grad_a, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
-    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim,
+    int norm_by_dim, double dropout,
+    const int64_t *seed,  /* [1] or null */
     const void *q,        /* [n_dst, n_heads*n_channels] */
     const void *k,        /* [n_src, n_heads*n_channels] */
     const void *v,        /* [n_src, n_heads*n_channels] */
@@ -839,10 +862,10 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim,
+    int norm_by_dim, double dropout, const int64_t *seed,
     const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const void *q, const void *k, const void *v, const void *e, const void *out, const void *lse,
     const void *softmax_scores,
@@ -853,10 +876,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e,
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e,
     const void *t_q, /* [n_dst, n_heads*n_channels] or null */
     const void *t_k, /* [n_src, n_heads*n_channels] or null */
     const void *t_v, /* [n_src, n_heads*n_channels] or null */
@@ -865,112 +889,115 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
-    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, void *grad_q, void *grad_k, void *grad_v, void *grad_e,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
-    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
-    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, void *grad_q, void *grad_k, void *grad_v, void *grad_e,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
-    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
-    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, void *grad_q, void *grad_k, void *grad_v, void *grad_e,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
-    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 
 /* ---- native sparse attention ----
  *

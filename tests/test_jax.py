@@ -108,6 +108,33 @@ def test_central_differences(name, graph):
     check_grads(function, inputs, order=2, modes=["rev"], eps=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_seeds_are_data_of_programs(graph, dtype):
+    """One program drops other weights with another seed, in training too."""
+    inputs, static = calls.call_of("mha_gat", graph)
+    compiled = []
+
+    @jax.jit
+    def loss(inputs, seed):
+        compiled.append(1)
+        out = gj.mha_gat(*inputs, **static, dropout=0.5, seed=seed)
+        return jnp.sum(out * jnp.arange(1, 31).reshape(out.shape))
+
+    gradients = jax.jit(jax.grad(loss))
+    for seed in (1, 2, -3):
+        seeds = np.array([seed])
+        given = static | {"dropout": 0.5, "seed": seeds}
+        weights = np.arange(1.0, 31.0).reshape(gg.mha_gat(*inputs, **given).shape)
+        expected = np.sum(weights * gg.mha_gat(*inputs, **given))
+        assert_allclose(loss(inputs, jnp.asarray(seeds, dtype)), expected, rtol=1e-13)
+        by_hand = gg.mha_gat.vjp(weights, tuple(inputs), **given)
+        for a, b in zip(gradients(inputs, jnp.asarray(seeds, dtype)), by_hand, strict=True):
+            assert_allclose(a, b, rtol=1e-12)
+    assert len(compiled) == 1
+    with pytest.raises(TypeError, match="mha_gat: seed is missing, needs an array of shape"):
+        gj.mha_gat(*inputs, **static, dropout=0.5)
+
+
 def test_selection_has_no_derivative():
     q, k = calls.normal((6, 2, 3), (5, 1, 3))
     static = dict(block=2, stride=1, block_size=2, n_blocks=2)

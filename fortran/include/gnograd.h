@@ -64,9 +64,10 @@ int gnograd_graph_create(
     const int64_t *edge_ids,  /* [n_edges] permutation: row of the edge table; or null */
     gnograd_graph **graph);
 
-/* The same of the edges src -> dst in any order; row p of the edge table is that of edge p. With
-   self_loops, edges from a node to itself are left out, and each of the first min(n_dst, n_src) nodes
-   gets one: the edge table has the rows of the other edges, in their order, and then of these. */
+/* The same of the edges src -> dst in any order; row p of the edge table is that of edge p. Edges from a
+   node to itself stay as they are where self_loops is negative. Else they are left out, and their rows of
+   the edge table belong to no edge; where self_loops is positive, each of the first min(n_dst, n_src)
+   nodes gets one, whose rows come behind the others. */
 int gnograd_graph_from_edges(
     int64_t n_dst, int64_t n_src, int64_t n_edges, int self_loops,
     const int64_t *src,       /* [n_edges] */
@@ -95,6 +96,9 @@ int gnograd_graph_is_ordered(const gnograd_graph *graph);
 
 /* Free a graph; null is ignored. Arrays made with it on a tape stay what they are. */
 void gnograd_graph_free(gnograd_graph *graph);
+
+/* Where the arrays of a graph lie, in the order of gnograd_graph_lend, as long as it is not freed. */
+void gnograd_graph_arrays(const gnograd_graph *graph, const void **arrays /* [7] */);
 
 /* Copy the edges ordered by destination. */
 void gnograd_graph_by_dst(
@@ -292,7 +296,8 @@ enum gnograd_score_activation {
 
 int gnograd_mha_gat_forward_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
+    int concat_heads, int activation, double negative_slope, double dropout,
+    const int64_t *seed,    /* [1] or null */
     const float *x_src,     /* [n_src, n_heads*n_channels] */
     const float *x_dst,     /* [n_dst, n_heads*n_channels] */
     const float *a,         /* [n_heads*(2*n_channels+n_edge_channels)] */
@@ -302,7 +307,7 @@ int gnograd_mha_gat_forward_r32(
     float *softmax_scores); /* [2, n_heads, n_edges] or null */
 int gnograd_mha_gat_vjp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
     const float *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const float *x_src, const float *x_dst, const float *a, const float *e, const float *out,
     const float *lse, const float *softmax_scores,
@@ -312,8 +317,8 @@ int gnograd_mha_gat_vjp_r32(
     float *grad_e);         /* [n_edges, n_heads*n_edge_channels] or null */
 int gnograd_mha_gat_jvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const float *x_src, const float *x_dst,
-    const float *a, const float *e,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const float *x_src, const float *x_dst, const float *a, const float *e,
     const float *t_x_src, /* [n_src, n_heads*n_channels] or null */
     const float *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
     const float *t_a,     /* [n_heads*(2*n_channels+n_edge_channels)] or null */
@@ -321,36 +326,38 @@ int gnograd_mha_gat_jvp_r32(
     float *t_out);        /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
 int gnograd_mha_gat_hvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const float *cotangent,
-    const float *x_src, const float *x_dst, const float *a, const float *e, const float *t_x_src,
-    const float *t_x_dst, const float *t_a, const float *t_e, float *grad_x_src, float *grad_x_dst,
-    float *grad_a, float *grad_e);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const float *cotangent, const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *t_x_src, const float *t_x_dst, const float *t_a, const float *t_e,
+    float *grad_x_src, float *grad_x_dst, float *grad_a, float *grad_e);
 int gnograd_mha_gat_forward_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const double *x_src,
-    const double *x_dst, const double *a, const double *e, double *out, double *lse,
-    double *softmax_scores);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const double *x_src, const double *x_dst, const double *a, const double *e, double *out,
+    double *lse, double *softmax_scores);
 int gnograd_mha_gat_vjp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const double *cotangent,
-    const double *x_src, const double *x_dst, const double *a, const double *e, const double *out,
-    const double *lse, const double *softmax_scores, double *grad_x_src, double *grad_x_dst,
-    double *grad_a, double *grad_e);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const double *cotangent, const double *x_src, const double *x_dst, const double *a,
+    const double *e, const double *out, const double *lse, const double *softmax_scores,
+    double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);
 int gnograd_mha_gat_jvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const double *x_src,
-    const double *x_dst, const double *a, const double *e, const double *t_x_src,
-    const double *t_x_dst, const double *t_a, const double *t_e, double *t_out);
-int gnograd_mha_gat_hvp_r64(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const double *cotangent,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
     const double *x_src, const double *x_dst, const double *a, const double *e,
     const double *t_x_src, const double *t_x_dst, const double *t_a, const double *t_e,
-    double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);
+    double *t_out);
+int gnograd_mha_gat_hvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const double *cotangent, const double *x_src, const double *x_dst, const double *a,
+    const double *e, const double *t_x_src, const double *t_x_dst, const double *t_a,
+    const double *t_e, double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);
 
 int gnograd_mha_gat_v2_forward_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope,
+    int activation, double negative_slope, double dropout,
+    const int64_t *seed,       /* [1] or null */
     const float *x_src,        /* [n_src, n_heads*n_channels] */
     const float *x_dst,        /* [n_dst, n_heads*n_channels] */
     const float *a,            /* [n_heads*n_channels] */
@@ -361,7 +368,7 @@ int gnograd_mha_gat_v2_forward_r32(
     float *activation_scores); /* [n_edges, n_heads*n_channels] or null */
 int gnograd_mha_gat_v2_vjp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope,
+    int activation, double negative_slope, double dropout, const int64_t *seed,
     const float *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const float *x_src, const float *x_dst, const float *a, const float *e, const float *out,
     const float *lse, const float *softmax_scores, const float *activation_scores,
@@ -371,8 +378,8 @@ int gnograd_mha_gat_v2_vjp_r32(
     float *grad_e);         /* [n_edges, n_heads*n_channels] or null */
 int gnograd_mha_gat_v2_jvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const float *x_src, const float *x_dst, const float *a,
-    const float *e,
+    int activation, double negative_slope, double dropout, const int64_t *seed, const float *x_src,
+    const float *x_dst, const float *a, const float *e,
     const float *t_x_src, /* [n_src, n_heads*n_channels] or null */
     const float *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
     const float *t_a,     /* [n_heads*n_channels] or null */
@@ -380,35 +387,37 @@ int gnograd_mha_gat_v2_jvp_r32(
     float *t_out);        /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
 int gnograd_mha_gat_v2_hvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const float *cotangent, const float *x_src,
-    const float *x_dst, const float *a, const float *e, const float *t_x_src, const float *t_x_dst,
-    const float *t_a, const float *t_e, float *grad_x_src, float *grad_x_dst, float *grad_a,
-    float *grad_e);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const float *cotangent, const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *t_x_src, const float *t_x_dst, const float *t_a, const float *t_e,
+    float *grad_x_src, float *grad_x_dst, float *grad_a, float *grad_e);
 int gnograd_mha_gat_v2_forward_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const double *x_src, const double *x_dst,
-    const double *a, const double *e, double *out, double *lse, double *softmax_scores,
-    double *activation_scores);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const double *x_src,
+    const double *x_dst, const double *a, const double *e, double *out, double *lse,
+    double *softmax_scores, double *activation_scores);
 int gnograd_mha_gat_v2_vjp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const double *cotangent, const double *x_src,
-    const double *x_dst, const double *a, const double *e, const double *out, const double *lse,
-    const double *softmax_scores, const double *activation_scores, double *grad_x_src,
-    double *grad_x_dst, double *grad_a, double *grad_e);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const double *cotangent, const double *x_src, const double *x_dst, const double *a,
+    const double *e, const double *out, const double *lse, const double *softmax_scores,
+    const double *activation_scores, double *grad_x_src, double *grad_x_dst, double *grad_a,
+    double *grad_e);
 int gnograd_mha_gat_v2_jvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const double *x_src, const double *x_dst,
-    const double *a, const double *e, const double *t_x_src, const double *t_x_dst,
-    const double *t_a, const double *t_e, double *t_out);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const double *x_src,
+    const double *x_dst, const double *a, const double *e, const double *t_x_src,
+    const double *t_x_dst, const double *t_a, const double *t_e, double *t_out);
 int gnograd_mha_gat_v2_hvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const double *cotangent, const double *x_src,
-    const double *x_dst, const double *a, const double *e, const double *t_x_src,
-    const double *t_x_dst, const double *t_a, const double *t_e, double *grad_x_src,
-    double *grad_x_dst, double *grad_a, double *grad_e);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const double *cotangent, const double *x_src, const double *x_dst, const double *a,
+    const double *e, const double *t_x_src, const double *t_x_dst, const double *t_a,
+    const double *t_e, double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);
 int gnograd_mha_simple_forward_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim,
+    int norm_by_dim, double dropout,
+    const int64_t *seed,    /* [1] or null */
     const float *q,         /* [n_dst, n_heads*n_channels] */
     const float *k,         /* [n_src, n_heads*n_channels] */
     const float *v,         /* [n_src, n_heads*n_channels] */
@@ -418,7 +427,7 @@ int gnograd_mha_simple_forward_r32(
     float *softmax_scores); /* [2, n_heads, n_edges] or null */
 int gnograd_mha_simple_vjp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim,
+    int norm_by_dim, double dropout, const int64_t *seed,
     const float *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const float *q, const float *k, const float *v, const float *e, const float *out,
     const float *lse, const float *softmax_scores,
@@ -428,7 +437,8 @@ int gnograd_mha_simple_vjp_r32(
     float *grad_e);         /* [n_edges, n_heads*n_channels] or null */
 int gnograd_mha_simple_jvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const float *q, const float *k, const float *v, const float *e,
+    int norm_by_dim, double dropout, const int64_t *seed, const float *q, const float *k,
+    const float *v, const float *e,
     const float *t_q, /* [n_dst, n_heads*n_channels] or null */
     const float *t_k, /* [n_src, n_heads*n_channels] or null */
     const float *t_v, /* [n_src, n_heads*n_channels] or null */
@@ -436,27 +446,29 @@ int gnograd_mha_simple_jvp_r32(
     float *t_out);    /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
 int gnograd_mha_simple_hvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const float *cotangent, const float *q, const float *k, const float *v,
-    const float *e, const float *t_q, const float *t_k, const float *t_v, const float *t_e,
-    float *grad_q, float *grad_k, float *grad_v, float *grad_e);
+    int norm_by_dim, double dropout, const int64_t *seed, const float *cotangent, const float *q,
+    const float *k, const float *v, const float *e, const float *t_q, const float *t_k,
+    const float *t_v, const float *t_e, float *grad_q, float *grad_k, float *grad_v, float *grad_e);
 int gnograd_mha_simple_forward_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const double *q, const double *k, const double *v, const double *e,
-    double *out, double *lse, double *softmax_scores);
+    int norm_by_dim, double dropout, const int64_t *seed, const double *q, const double *k,
+    const double *v, const double *e, double *out, double *lse, double *softmax_scores);
 int gnograd_mha_simple_vjp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const double *cotangent, const double *q, const double *k, const double *v,
-    const double *e, const double *out, const double *lse, const double *softmax_scores,
-    double *grad_q, double *grad_k, double *grad_v, double *grad_e);
+    int norm_by_dim, double dropout, const int64_t *seed, const double *cotangent, const double *q,
+    const double *k, const double *v, const double *e, const double *out, const double *lse,
+    const double *softmax_scores, double *grad_q, double *grad_k, double *grad_v, double *grad_e);
 int gnograd_mha_simple_jvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const double *q, const double *k, const double *v, const double *e,
-    const double *t_q, const double *t_k, const double *t_v, const double *t_e, double *t_out);
+    int norm_by_dim, double dropout, const int64_t *seed, const double *q, const double *k,
+    const double *v, const double *e, const double *t_q, const double *t_k, const double *t_v,
+    const double *t_e, double *t_out);
 int gnograd_mha_simple_hvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const double *cotangent, const double *q, const double *k, const double *v,
-    const double *e, const double *t_q, const double *t_k, const double *t_v, const double *t_e,
-    double *grad_q, double *grad_k, double *grad_v, double *grad_e);
+    int norm_by_dim, double dropout, const int64_t *seed, const double *cotangent, const double *q,
+    const double *k, const double *v, const double *e, const double *t_q, const double *t_k,
+    const double *t_v, const double *t_e, double *grad_q, double *grad_k, double *grad_v,
+    double *grad_e);
 
 /* ---- gno: the graph neural operator sum ----
  *
@@ -1101,13 +1113,19 @@ int64_t gnograd_array_agg_edge_to_edge(
     int exclude, int64_t vector, int64_t rbf, int64_t embedding, int64_t weights);
 int64_t gnograd_array_mha_gat(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
-    int activation, double negative_slope, int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
+    int activation, double negative_slope, double dropout,
+    const int64_t *seed, /* [1] or null */
+    int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
 int64_t gnograd_array_mha_gat_v2(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
-    int activation, double negative_slope, int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
+    int activation, double negative_slope, double dropout,
+    const int64_t *seed, /* [1] or null */
+    int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
 int64_t gnograd_array_mha_simple(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
-    int norm_by_dim, int64_t q, int64_t k, int64_t v, int64_t e);
+    int norm_by_dim, double dropout,
+    const int64_t *seed, /* [1] or null */
+    int64_t q, int64_t k, int64_t v, int64_t e);
 int64_t gnograd_array_gno_kernel(
     gnograd_tape *tape, int activation, int64_t coords, int64_t u, int64_t b_u, int64_t v,
     int64_t b_v);

@@ -30,6 +30,7 @@ from gnograd.backends import cpu
 from gnograd.call import Array, Call, check_dtype, kind_of, known_sizes, missing
 from gnograd.declaration import Declaration, Signature
 from gnograd.graph import Graph
+from gnograd.graph_arrays import GraphSizes
 from gnograd.recent import Recent, key_of
 from gnograd.shapes import Shape
 from gnograd.static import Limits, converter
@@ -55,7 +56,7 @@ def operator(
     choices : dict of dict
         Static arguments that are chosen by name, and the codes of their choices.
     limits : dict of Limits
-        What static integers may be.
+        What static numbers may be.
     kind : type, optional
         `Operator`, or what extends it.
     **shapes
@@ -255,6 +256,8 @@ class Function(Generic[P]):
         for name, spec in signature.arrays.items():
             if values[name] is not None:
                 shapes.match(f"{self.name}: {name}", tuple(values[name].shape), spec, sizes)
+            elif not shapes.parse(spec).optional:
+                raise missing(self.name, name, spec, sizes)
         shapes.close(signature.inputs.values(), sizes)
         return {
             name: (shapes.shape_of(spec, sizes), shapes.dtype_of(spec, of_first))
@@ -326,8 +329,8 @@ class Function(Generic[P]):
         label = f"{self.name}: {name}"
         return converter(label, annotation, self._choices.get(name), limits.get(name, Limits()))
 
-    def _graph(self, value: Any) -> Graph:
-        if isinstance(value, Graph):
+    def _graph(self, value: Any) -> Graph | GraphSizes:
+        if isinstance(value, Graph | GraphSizes):  # sizes are enough for shapes
             return value
         raise TypeError(f"{self.name}: graph is {kind_of(value)}, needs a gnograd.Graph")
 

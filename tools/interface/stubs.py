@@ -34,7 +34,7 @@ class Front(NamedTuple):
 
 
 FRONTS = (
-    Front("torch/functional.pyi", "from torch import Tensor\n\nfrom gnograd.graph import Graph",
+    Front("torch/functional.pyi", "from torch import Tensor\n\nfrom gnograd.torch.graph import AnyGraph as Graph",
           "Tensor", "Tensor", "Tensor", True),
     Front("jax/functional.pyi", "from jax import Array\n\nfrom gnograd.graph import Graph",
           "Array", "Array", "Array", True),

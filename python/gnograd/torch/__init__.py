@@ -13,10 +13,12 @@ from gnograd.torch.attention import (
 )
 from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
 from gnograd.torch.dimenet_weights import dimenet_state_dict
+from gnograd.torch.dropout import dropout_factors
 from gnograd.torch.edges import graph_from_edge_index, with_self_loops
 from gnograd.torch.functional import *
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
 from gnograd.torch.gcn import GCNConv
+from gnograd.torch.graph import Graph, collate
 from gnograd.torch.layers import GNO, WeightedAggregation, gno_pack_layers
 from gnograd.torch.neighbors import NeighborSearch, neighbor_search
 from gnograd.torch.neuralop import (
@@ -36,6 +38,7 @@ __all__ = [
     "GATv2Conv",
     "GCNConv",
     "GNOBlock",
+    "Graph",
     "IntegralTransform",
     "InteractionPPBlock",
     "LinearChannelMLP",
@@ -46,8 +49,10 @@ __all__ = [
     "TransformerConv",
     "WeightedAggregation",
     "ball_tree_order",
+    "collate",
     "dimenet_state_dict",
     "dispatch_weighting_fn",
+    "dropout_factors",
     "gno_pack_layers",
     "graph_from_edge_index",
     "neighbor_search",

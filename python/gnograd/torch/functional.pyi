@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from gnograd.graph import Graph
+from gnograd.torch.graph import AnyGraph as Graph
 
 __all__ = [
     "agg_concat",
@@ -168,6 +168,8 @@ def mha_gat(
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
 ) -> Tensor: ...
 def mha_gat_v2(
     x_src: Tensor,
@@ -180,6 +182,8 @@ def mha_gat_v2(
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
 ) -> Tensor: ...
 def mha_simple(
     q: Tensor,
@@ -191,6 +195,8 @@ def mha_simple(
     num_heads: int = 1,
     concat_heads: bool = True,
     norm_by_dim: bool = True,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
 ) -> Tensor: ...
 def radial_basis(
     x: Tensor, w: Tensor, *, n_spherical: int = 7, exponent: int = 5

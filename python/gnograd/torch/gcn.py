@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gnograd.graph import Graph
 from gnograd.torch import functional
 from gnograd.torch.conv import Convolution, Given
-from gnograd.torch.edges import Edges, ends_of, graph_from_edge_index, with_self_loops
+from gnograd.torch.edges import Edges, ends_of, graph_from_edge_index, used_rows, with_self_loops
+from gnograd.torch.graph import AnyGraph
 from gnograd.torch.linear import Linear
 
 __all__ = ["GCNConv"]
@@ -20,7 +20,7 @@ __all__ = ["GCNConv"]
 class _Propagation(NamedTuple):
     """The matrix ``diag(scale) A diag(scale)``, of which A has the edges of a graph."""
 
-    graph: Graph
+    graph: AnyGraph
     weight: Tensor | None
     """Values of A, (n_edges,); None for ones."""
     scale: Tensor | None
@@ -168,7 +168,7 @@ class GCNConv(Convolution):
         scale = torch.where(some, degree, 1).pow(-0.5) * some  # no infinity in its derivative
         return _Propagation(graph, weight, scale)
 
-    def _looped(self, given: Given, weight: Tensor | None) -> tuple[Graph, Tensor | None]:
+    def _looped(self, given: Given, weight: Tensor | None) -> tuple[AnyGraph, Tensor | None]:
         """Self-loops where there are none, and the weights with them."""
         graph, n = given.graph, given.graph.n_dst
         if weight is None:
@@ -181,7 +181,7 @@ class GCNConv(Convolution):
             weight = torch.cat([weight, weight.new_full((n,), fill)])
             return graph_from_edge_index(edges, n, n), weight
         # a self-loop there is keeps its weight; other edges write behind the last node
-        node = torch.where(src == dst, src, n)
+        node = torch.where((src == dst) & used_rows(graph, weight.device), src, n)
         loops = weight.new_full((n + 1,), fill).index_put((node,), weight)[:n]
         graph, rows = with_self_loops(graph, weight[:, None], loops[:, None])
         return graph, None if rows is None else rows[:, 0]

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from gnograd.aggregation import AGGREGATIONS
 from gnograd.gno import gno
-from gnograd.graph import Graph
 from gnograd.static import choice
 from gnograd.torch import functional
 from gnograd.torch.edges import Edges, graph_of
+from gnograd.torch.graph import AnyGraph
 
 __all__ = ["GNO", "WeightedAggregation", "gno_pack_layers"]
 
@@ -124,7 +124,7 @@ class GNO(nn.Module):
         nn.init.zeros_(self.b_v)
 
     def forward(
-        self, h: Tensor | None, coords: Tensor, graph: Graph, edge_weight: Tensor | None = None
+        self, h: Tensor | None, coords: Tensor, graph: AnyGraph, edge_weight: Tensor | None = None
     ) -> Tensor:
         """Apply the layer.
 
@@ -134,6 +134,7 @@ class GNO(nn.Module):
             None is 1, for the diagonal kernel only.
         coords : Tensor, (n_edges, coord_dim)
         graph : Graph
+            Of tensors or of NumPy arrays.
         edge_weight : Tensor, (n_edges,), optional
 
         Returns

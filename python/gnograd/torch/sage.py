@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnograd.graph import Graph
 from gnograd.torch import functional
 from gnograd.torch.conv import Convolution, Pair
-from gnograd.torch.edges import Edges, ends_of
+from gnograd.torch.edges import Edges, ends_of, used_rows
+from gnograd.torch.graph import AnyGraph
 from gnograd.torch.linear import Linear
 
 __all__ = ["SAGEConv"]
@@ -134,17 +134,20 @@ class SAGEConv(Convolution):
             return int(of_module(in_channels))
         return in_channels if isinstance(self.aggr, str) else len(self.aggr) * in_channels
 
-    def _aggregate(self, x: Tensor, graph: Graph, values: Tensor | None) -> Tensor:
+    def _aggregate(self, x: Tensor, graph: AnyGraph, values: Tensor | None) -> Tensor:
         if self.aggr_module is not None:
             src, dst = ends_of(graph, x.device)
-            messages = x.index_select(self.node_dim, src)
-            out: Tensor = self.aggr_module(messages, dst, dim_size=graph.n_dst, dim=self.node_dim)
+            used = used_rows(graph, x.device)
+            messages = x.index_select(self.node_dim, src[used])
+            out: Tensor = self.aggr_module(
+                messages, dst[used], dim_size=graph.n_dst, dim=self.node_dim
+            )
             return out
         if isinstance(self.aggr, str):
             return self._simple(self.aggr, x, graph, values)
         return torch.cat([self._simple(name, x, graph, None) for name in self.aggr], dim=-1)
 
-    def _simple(self, name: str, x: Tensor, graph: Graph, values: Tensor | None) -> Tensor:
+    def _simple(self, name: str, x: Tensor, graph: AnyGraph, values: Tensor | None) -> Tensor:
         name = _AGGREGATIONS[name]
         if values is None:
             return self.over_nodes(
