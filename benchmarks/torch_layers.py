@@ -6,11 +6,10 @@ A step is forward and backward from an edge_index to the gradients of all parame
 contestants take turns, so that what disturbs one disturbs all, and a time is the median of runs.
 
 eager    the layers as they are
-compile  the same through torch.compile
-graphs   steps with another graph each, through torch.compile(dynamic=True): the time of the first,
-         the median of the others, and how many programs were compiled for them
+compile  the same through torch.compile(dynamic=True): the first step on a graph, which compiles,
+         the same table, and how many programs were compiled for it and 10 graphs of other sizes
 
-    python benchmarks/torch_layers.py [--parts eager compile graphs] [--runs 9] [--threads 1]
+    python benchmarks/torch_layers.py [--parts eager compile] [--runs 9] [--threads 1]
 
 Needs PyTorch and torch_geometric; compiling needs a C++ compiler.
 """
@@ -63,13 +62,12 @@ def step(module: Callable, parameters: list, x: torch.Tensor, edge_index: torch.
     return call
 
 
-def steps(name: str, nodes: int, edges: int, compiled: bool) -> dict[str, Step]:
+def steps(
+    modules: dict[str, Callable], parameters: dict, nodes: int, edges: int
+) -> dict[str, Step]:
     """A step of each contestant, found to be equal."""
     data = graph(nodes, edges)
-    found = {}
-    for who, layer in layers(name).items():
-        module = torch.compile(layer) if compiled else layer
-        found[who] = step(module, list(layer.parameters()), *data)
+    found = {who: step(module, parameters[who], *data) for who, module in modules.items()}
     for a, b in zip(*(call() for call in found.values()), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
     return found
@@ -93,45 +91,47 @@ def medians(calls: dict[str, Step], runs: int) -> dict[str, float]:
     return {name: 1e6 * statistics.median(taken) for name, taken in times.items()}
 
 
-def of_one_graph(compiled: bool, runs: int) -> None:
-    title = "compile" if compiled else "eager"
+def table(title: str, runs: int, of_layers: Callable[[str, dict], tuple[dict, str]]) -> None:
     print(f"\n{title:16} {'nodes':>7} {'edges':>8} {'gnograd':>12} {'PyG':>12} {'ratio':>7}")
-    for nodes, edges in SIZES:
-        for name in LAYERS:
-            torch._dynamo.reset()
-            taken = medians(steps(name, nodes, edges, compiled), runs)
+    for name in LAYERS:
+        contestants = layers(name)
+        parameters = {who: list(layer.parameters()) for who, layer in contestants.items()}
+        modules, note = of_layers(name, contestants)
+        for nodes, edges in SIZES:
+            taken = medians(steps(modules, parameters, nodes, edges), runs)
             print(
                 f"{name:16} {nodes:7} {edges:8} {taken['gnograd']:9.0f} us {taken['PyG']:9.0f} us "
                 f"{taken['PyG'] / taken['gnograd']:6.2f}x",
                 flush=True,
             )
+        if note:
+            print(note, flush=True)
 
 
-def of_changing_graphs(runs: int) -> None:
-    print(f"\n{'graphs':16} {'':8} {'first':>9} {'others':>12} {'programs':>9}")
-    graphs = [graph(900 + 10 * k, 5000 + 100 * k, seed=k) for k in range(2 * runs)]
-    for name in LAYERS:
-        for who, layer in layers(name).items():
-            torch._dynamo.reset()
+def eager(runs: int) -> None:
+    table("eager", runs, lambda name, contestants: (contestants, ""))
+
+
+def compiled(runs: int) -> None:
+    def compile_all(name: str, contestants: dict) -> tuple[dict, str]:
+        torch._dynamo.reset()
+        modules, notes = {}, []
+        for who, layer in contestants.items():
             counter = torch._dynamo.testing.CompileCounterWithBackend("inductor")
-            module = torch.compile(layer, backend=counter, dynamic=True)
-            times = []
-            for x, edge_index in graphs:
-                start = time.perf_counter()
-                step(module, list(layer.parameters()), x, edge_index)()
-                times.append(time.perf_counter() - start)
-            print(
-                f"{name:16} {who:8} {times[0]:7.2f} s {1e6 * statistics.median(times[1:]):9.0f} us "
-                f"{counter.frame_count:9}",
-                flush=True,
-            )
+            modules[who] = torch.compile(layer, backend=counter, dynamic=True)
+            parameters = list(layer.parameters())
+            start = time.perf_counter()
+            step(modules[who], parameters, *graph(900, 5000))()
+            first = time.perf_counter() - start
+            for k in range(10):
+                step(modules[who], parameters, *graph(900 + 10 * k, 5000 + 100 * k, seed=k))()
+            notes.append(f"{who} {first:.1f} s at first, {counter.frame_count} programs")
+        return modules, f"{'':16} {'; '.join(notes)}"
+
+    table("compile", runs, compile_all)
 
 
-PARTS: dict[str, Callable[[int], None]] = {
-    "eager": lambda runs: of_one_graph(False, runs),
-    "compile": lambda runs: of_one_graph(True, runs),
-    "graphs": of_changing_graphs,
-}
+PARTS: dict[str, Callable[[int], None]] = {"eager": eager, "compile": compiled}
 
 
 def main() -> None:

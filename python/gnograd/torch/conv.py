@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
+import gnograd.graph
 from gnograd.graph_arrays import GraphArrays
 from gnograd.torch.adapter import not_compiled
 from gnograd.torch.edges import Edges, graph_from_edge_index
@@ -104,7 +105,7 @@ class Convolution(nn.Module):
             n_dst = x_dst.shape[self.node_dim]
         elif size is not None:
             n_dst = size[1]
-        elif isinstance(edge_index, AnyGraph):
+        elif isinstance(edge_index, Graph | gnograd.graph.Graph):
             n_dst = edge_index.n_src if self.backwards else edge_index.n_dst
         else:
             n_dst = n_src if matrix is None else matrix.shape[0]
@@ -112,7 +113,7 @@ class Convolution(nn.Module):
             raise ValueError(
                 f"{name}: size is {tuple(size)}, but x has {n_src} sources and {n_dst} destinations"
             )
-        if isinstance(edge_index, AnyGraph):
+        if isinstance(edge_index, Graph | gnograd.graph.Graph):
             return Given(x_src, x_dst, n_dst, edge_index)
         if matrix is None:
             ends = (n_dst, n_src) if self.backwards else (n_src, n_dst)
@@ -152,17 +153,11 @@ def _reversed(given: GraphArrays) -> Graph:
     rows = places if given.edge_ids is None else given.edge_ids
     positions = given.src_edges if given.src_positions is None else given.src_positions
     before = torch.empty_like(places).scatter(0, positions, places)
-    return Graph(
-        GraphArrays(
-            given.src_offsets,
-            given.src_indices,
-            given.src_edges,
-            given.offsets,
-            given.indices,
-            rows,
-            before,
-        )  # fmt: skip
-    )
+    arrays = GraphArrays(
+        given.src_offsets, given.src_indices, given.src_edges,
+        given.offsets, given.indices, rows, before,
+    )  # fmt: skip
+    return Graph(arrays)
 
 
 @not_compiled
