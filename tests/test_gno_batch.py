@@ -15,6 +15,7 @@ import gnograd as gg
 import gnograd.autodiff as ad
 from conftest import Edges, power_law
 from gnograd.backends import cuda_library
+from memory import needs_linux, temporary_bytes
 
 LEADING = [(2, 3), (17,), (2,), (1,), (0,), (2, 0)]
 """A batch of two with a full kernel is factorised, larger ones have matrices of edges."""
@@ -206,6 +207,43 @@ def test_float32_is_as_near_as_single_calls(rng):
     single = np.stack([gg.gno(h, *narrow[1:], **static) for h in narrow[0]])
     error = abs(gg.gno(*narrow, **static) - exact).max()
     assert error <= 2 * abs(single - exact).max()
+
+
+def prepare(kernel, n_batch, threads):
+    """A call of hvp, in a process of its own."""
+    gg.set_num_threads(threads)
+    rng, n, degree, f, hidden = np.random.default_rng(0), 4000, 8, 8, 64
+    graph = gg.Graph(
+        np.arange(0, n * degree + 1, degree), rng.integers(0, n, n * degree).astype(np.int32), n
+    )
+    kappa = (f, f) if kernel == "full" else (f,)
+    shapes = (n_batch, n, f), (n * degree, 2), (2, hidden), (hidden,), (hidden, *kappa), kappa
+    inputs, tangents = ([rng.normal(size=shape) for shape in shapes] for _ in range(2))
+    static = {"graph": graph, "activation": "gelu", "kernel": kernel}
+    gg.gno.hvp(inputs[0][:, :1], [inputs[0][:, :1], np.zeros((1, 2)), *inputs[2:]], [None] * 6, **(
+        static | {"graph": gg.Graph([0, 1], np.zeros(1, np.int32), 1)}
+    ))  # fmt: skip
+    return lambda: gg.gno.hvp(inputs[0], inputs, tangents, **static)
+
+
+@needs_linux
+@pytest.mark.parametrize(("kernel", "n_batch"), [("full", 16), ("full", 2), ("diagonal", 16)])
+def test_peak_memory_is_as_documented(kernel, n_batch):
+    n, f, hidden, pieces, threads = 4000, 8, 64, 64, 2
+    copies = 5 * n_batch * n * f
+    if kernel == "diagonal":
+        sums, of_thread = (f + 2) * (hidden + 1), 480 * hidden + 336 * n_batch * f
+    elif n_batch == 2:  # factorised
+        slices = f * f * (hidden + 1)
+        copies += 4 * slices
+        sums, of_thread = slices, slices + 4 * max(2**16, 8 * f * hidden) + 480 * hidden
+        of_thread += 144 * n_batch * f
+    else:
+        sums = f * f * (hidden + 1)
+        of_thread = 480 * hidden + (288 + 2 * hidden) * f * f + 144 * n_batch * f
+    documented = 8 * (copies + pieces * sums + threads * of_thread)
+    slack = 4 * 2**20  # stacks of threads, rounding to pages
+    assert temporary_bytes(prepare, kernel, n_batch, threads) <= documented + slack
 
 
 @pytest.mark.parametrize(
