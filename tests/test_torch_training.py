@@ -80,7 +80,8 @@ def test_exported_and_loaded_in_another_process(name, tmp_path):
 def test_on_two_processes(tmp_path):
     """DistributedDataParallel: gradients are the mean of those of both processes' samples."""
     script = tmp_path / "train.py"
-    script.write_text(textwrap.dedent("""
+    script.write_text(
+        textwrap.dedent("""
         import sys, torch
         sys.path.insert(0, sys.argv[1])
         import models_of_torch as models
@@ -105,7 +106,8 @@ def test_on_two_processes(tmp_path):
 
         if __name__ == "__main__":
             torch.multiprocessing.spawn(train, (sys.argv[2],), nprocs=2)
-    """))
+    """)
+    )
     command = [sys.executable, str(script), str(models.FOLDER), str(tmp_path)]
     subprocess.run(command, check=True, timeout=300)
     for name in NAMES:

@@ -14,9 +14,16 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-__all__ = ["Declaration", "Signature"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+else:
+    Array = Any
+
+__all__ = ["Array", "Declaration", "Signature"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 

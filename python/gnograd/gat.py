@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from gnograd.declaration import Array
 from gnograd.graph import Graph
-from gnograd.operator import Array, operator
+from gnograd.operator import operator
 from gnograd.static import AT_LEAST_1, Limits
 
 __all__ = ["mha_gat", "mha_gat_v2", "mha_simple"]

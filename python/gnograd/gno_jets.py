@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.declaration import Array
 from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS, check_vector, packed
 from gnograd.graph import Graph
-from gnograd.operator import Array, operator
+from gnograd.operator import operator
 from gnograd.static import AT_LEAST_0, AT_LEAST_1, integer, integers
 
 __all__ = [
@@ -72,7 +73,7 @@ def _sizes(static: Mapping[str, Any]) -> dict[str, int]:
     choices=CHOICES,
     limits=_LIMITS,
 )
-def gno_with_laplacian(  # type: ignore[empty-body]
+def gno_with_laplacian(
     h: Array | None,
     x: Array,
     y: Array,
@@ -190,7 +191,7 @@ def gno_with_laplacian(  # type: ignore[empty-body]
     choices=CHOICES,
     limits=_LIMITS,
 )
-def gno_with_gradient(  # type: ignore[empty-body]
+def gno_with_gradient(
     h: Array | None,
     x: Array,
     y: Array,
@@ -251,7 +252,7 @@ def gno_with_gradient(  # type: ignore[empty-body]
     choices=CHOICES,
     limits=_LIMITS,
 )
-def gno_with_hessian(  # type: ignore[empty-body]
+def gno_with_hessian(
     h: Array | None,
     x: Array,
     y: Array,

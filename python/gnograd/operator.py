@@ -23,7 +23,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Generic, ParamSpec, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from gnograd import shapes
 from gnograd.backends import cpu
@@ -46,6 +46,8 @@ from gnograd.static import Limits, converter
 __all__ = ["Array", "Function", "Operator", "function", "operator", "spread"]
 
 P = ParamSpec("P")
+R = TypeVar("R")
+"""Arguments and result of an operator's declaration, for type checkers."""
 _KINDS_OF_CALLS = 64
 """For so many, at least, an operator knows the checks to hold."""
 
@@ -54,9 +56,9 @@ def operator(
     *,
     choices: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     limits: Mapping[str, Limits] = MappingProxyType({}),
-    kind: type[Operator[Any]] | None = None,
+    kind: type[Operator[Any, Any]] | None = None,
     **shapes: Any,
-) -> Callable[[Callable[P, Array]], Operator[P]]:
+) -> Callable[[Callable[P, R]], Operator[P, R]]:
     """Make an operator of a function without a body.
 
     Parameters
@@ -79,12 +81,12 @@ def function(
     choices: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     limits: Mapping[str, Limits] = MappingProxyType({}),
     **shapes: Any,
-) -> Callable[[Callable[P, Array]], Function[P]]:
+) -> Callable[[Callable[P, R]], Function[P, R]]:
     """Make a function that has no derivatives; arguments as for `operator`."""
     return lambda function: Function(function, Declaration(**shapes), choices, limits)
 
 
-class Function(Generic[P]):
+class Function(Generic[P, R]):
     """A function of arrays without derivatives.
 
     ``y = function(*inputs, **static)`` is the value. Inputs are all float32 or all float64, all on
@@ -122,7 +124,7 @@ class Function(Generic[P]):
 
     def __init__(
         self,
-        function: Callable[P, Array],
+        function: Callable[P, R],
         declaration: Declaration,
         choices: Mapping[str, Mapping[str, int]],
         limits: Mapping[str, Limits],
@@ -168,9 +170,9 @@ class Function(Generic[P]):
     def __reduce__(self) -> str:
         return self.name
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Value of the operator; inputs may be given by name."""
-        return self.forward(*args, **cast(dict[str, Any], kwargs))
+        return cast(R, self.forward(*args, **cast(dict[str, Any], kwargs)))
 
     def forward(
         self,
@@ -390,7 +392,7 @@ class Function(Generic[P]):
         return (face, choice, of_static, layouts), addresses
 
 
-class Operator(Function[P]):
+class Operator(Function[P, R]):
     """A differentiable function of arrays with four faces.
 
     The value is that of the function, `vjp`, `jvp` and `hvp` are its derivatives.

@@ -195,7 +195,8 @@ def _evaluate(package: Path, module: str, decorators: Mapping[str, Any]) -> dict
         """They are checked in Python."""
 
     names: dict[str, Any] = {
-        "Limits": limits, "AT_LEAST_0": None, "AT_LEAST_1": None, "ParamSpec": str, **decorators
+        "Limits": limits, "AT_LEAST_0": None, "AT_LEAST_1": None, "ParamSpec": str, "TypeVar": str,
+        **decorators,
     }  # fmt: skip
     tree = ast.parse((package / f"{module}.py").read_text())
     for node in tree.body:

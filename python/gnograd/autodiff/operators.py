@@ -37,7 +37,7 @@ from gnograd.operator import Operator
 __all__: list[str] = []
 
 
-def on_tape(op: Operator[Any]) -> Callable[..., Any]:
+def on_tape(op: Operator[Any, Any]) -> Callable[..., Any]:
     """An operator as a function of arrays of a tape."""
     core = getattr(_core, f"gnograd_array_{op.name}")
     words = op.declaration.words_on_tape(op.static, op.lists)
@@ -63,7 +63,7 @@ def on_tape(op: Operator[Any]) -> Callable[..., Any]:
 
 
 def _arguments(
-    op: Operator[Any],
+    op: Operator[Any, Any],
     words: Sequence[str],
     static: Mapping[str, Any],
     inputs: Sequence[Array | None],
@@ -96,7 +96,7 @@ def _arguments(
 
 
 def _sizes(
-    op: Operator[Any],
+    op: Operator[Any, Any],
     signature: Signature,
     static: Mapping[str, Any],
     inputs: Sequence[Array | None],

@@ -37,7 +37,7 @@ from gnograd.operator import Function, Operator, spread
 __all__ = ["jax_operator"]
 
 
-def jax_operator(op: Function[Any]) -> Callable[..., Any]:
+def jax_operator(op: Function[Any, Any]) -> Callable[..., Any]:
     """Make a JAX function of a gnograd operator.
 
     Parameters
@@ -85,7 +85,7 @@ def jax_operator(op: Function[Any]) -> Callable[..., Any]:
     return function
 
 
-def _array(op: Function[Any], name: str, value: Any) -> Any:
+def _array(op: Function[Any, Any], name: str, value: Any) -> Any:
     if value is None:
         return None
     if not hasattr(value, "dtype"):
@@ -93,7 +93,7 @@ def _array(op: Function[Any], name: str, value: Any) -> Any:
     return jnp.asarray(value)
 
 
-def _check_type(op: Function[Any], inputs: Sequence[Any]) -> None:
+def _check_type(op: Function[Any, Any], inputs: Sequence[Any]) -> None:
     """Check that there are kernels for the first input's type, which the others must have too."""
     known = list(cpu.SUFFIXES)
     if jax.default_backend() != "cpu":

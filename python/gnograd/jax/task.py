@@ -74,7 +74,7 @@ class Task:
         Whether forward gives what is saved, besides the outputs.
     """
 
-    op: Function[Any]
+    op: Function[Any, Any]
     static: tuple[tuple[str, Any], ...]
     face: str = "forward"
     there: Parts = _NOTHING
@@ -240,10 +240,10 @@ def _integers(backend: ModuleType, array: Any, needed: str) -> Any:
     return converted
 
 
-_operators: dict[str, Function[Any]] = {}
+_operators: dict[str, Function[Any, Any]] = {}
 
 
-def know(op: Function[Any]) -> None:
+def know(op: Function[Any, Any]) -> None:
     """Have programs find an operator by its name."""
     _operators[op.name] = op
 

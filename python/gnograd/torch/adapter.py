@@ -61,7 +61,7 @@ _SCHEMA_TYPES = {
 }
 
 
-def torch_operator(op: Function[Any]) -> Callable[..., Any]:
+def torch_operator(op: Function[Any, Any]) -> Callable[..., Any]:
     """Make a PyTorch function of a gnograd operator.
 
     Parameters
@@ -110,7 +110,7 @@ def torch_operator(op: Function[Any]) -> Callable[..., Any]:
     return function
 
 
-def _ways(op: Function[Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _ways(op: Function[Any, Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """How an operator is called: through the dispatcher, and past it where that will do."""
     if not isinstance(op, Operator):
         return _Face(op).apply, eager_function(op)
@@ -142,7 +142,7 @@ class _Face:
     `static` below are the others.
     """
 
-    def __init__(self, op: Function[Any]) -> None:
+    def __init__(self, op: Function[Any, Any]) -> None:
         self.op = op
         self.n = len(op.inputs)
         self.plain = [name for name in op.static if name not in op.arrays]
@@ -250,9 +250,9 @@ class _Face:
 class _Faces(_Face):
     """All custom operators of one gnograd operator, and their derivatives."""
 
-    op: Operator[Any]
+    op: Operator[Any, Any]
 
-    def __init__(self, op: Operator[Any]) -> None:
+    def __init__(self, op: Operator[Any, Any]) -> None:
         super().__init__(op)
         n, m = self.n, self.n_operands
         tangents = [f"Tensor? t_{name}" for name in op.inputs]
@@ -493,7 +493,7 @@ def not_compiled(function: AnyFunction) -> AnyFunction:
     return cast(AnyFunction, call)
 
 
-def _autocast(op: Function[Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
+def _autocast(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
     """Operands of the types that they have in the current region of `torch.autocast`."""
     device = next((x.device.type for x in operands if x is not None), "cpu")
     if device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
@@ -539,7 +539,7 @@ def _schema_type(parameter: inspect.Parameter) -> str:
     return _SCHEMA_TYPES[str(parameter.annotation)]
 
 
-def _tensors(op: Function[Any], operands: Tensors, graph: Any) -> list[Tensor | None]:
+def _tensors(op: Function[Any, Any], operands: Tensors, graph: Any) -> list[Tensor | None]:
     """A graph as custom operators take it: on the device of the first operand."""
     device = next(x.device for x in operands if x is not None)
     if isinstance(graph, Graph) and graph.device != device:
