@@ -1434,174 +1434,212 @@ GNOGRAD_CUDA_API int gnograd_cuda_compressed_attention_hvp_bf16(
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences,
-    const int64_t *cu_q, /* [n_sequences+1] or null */
-    const int64_t *cu_k, /* [n_sequences+1] or null */
+    int64_t d_v, int64_t d, int64_t n_sequences,
+    const int64_t *cu_q,     /* [n_sequences+1] or null */
+    const int64_t *cu_k,     /* [n_sequences+1] or null */
     int64_t window, double scale, int causal, int64_t q_offset,
-    const void *q,       /* [n_queries, n_query_heads, d_k] */
-    const void *k,       /* [n_keys, n_heads, d_k] */
-    const void *v,       /* [n_keys, n_heads, d_v] */
-    void *out,           /* [n_queries, n_query_heads, d_v] */
-    void *lse,           /* real [n_queries, n_query_heads] or null */
+    const void *q,           /* [n_queries, n_query_heads, d_k] */
+    const void *k,           /* [n_keys, n_heads, d_k] */
+    const void *v,           /* [n_keys, n_heads, d_v] */
+    const void *positions_q, /* real [n_queries, d] or null */
+    const void *positions_k, /* real [n_keys, d] or null */
+    const void *slope,       /* real [n_query_heads] or null */
+    void *out,               /* [n_queries, n_query_heads, d_v] */
+    void *lse,               /* real [n_queries, n_query_heads] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset,
-    const void *cotangent, /* [n_queries, n_query_heads, d_v] */
-    const void *q, const void *k, const void *v, const void *out, const void *lse,
-    void *grad_q,          /* [n_queries, n_query_heads, d_k] or null */
-    void *grad_k,          /* [n_keys, n_heads, d_k] or null */
-    void *grad_v,          /* [n_keys, n_heads, d_v] or null */
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const void *cotangent,  /* [n_queries, n_query_heads, d_v] */
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *out, const void *lse,
+    void *grad_q,           /* [n_queries, n_query_heads, d_k] or null */
+    void *grad_k,           /* [n_keys, n_heads, d_k] or null */
+    void *grad_v,           /* [n_keys, n_heads, d_v] or null */
+    void *grad_positions_q, /* real [n_queries, d] or null */
+    void *grad_positions_k, /* real [n_keys, d] or null */
+    void *grad_slope,       /* real [n_query_heads] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    const void *t_q, /* [n_queries, n_query_heads, d_k] or null */
-    const void *t_k, /* [n_keys, n_heads, d_k] or null */
-    const void *t_v, /* [n_keys, n_heads, d_v] or null */
-    void *t_out,     /* [n_queries, n_query_heads, d_v] */
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope,
+    const void *t_q,           /* [n_queries, n_query_heads, d_k] or null */
+    const void *t_k,           /* [n_keys, n_heads, d_k] or null */
+    const void *t_v,           /* [n_keys, n_heads, d_v] or null */
+    const void *t_positions_q, /* real [n_queries, d] or null */
+    const void *t_positions_k, /* real [n_keys, d] or null */
+    const void *t_slope,       /* real [n_query_heads] or null */
+    void *t_out,               /* [n_queries, n_query_heads, d_v] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_f32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
-    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope, void *out,
+    void *lse, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    const void *t_q, const void *t_k, const void *t_v, void *t_out, void *workspace,
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope,
+    const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *t_out, void *workspace,
     size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_f64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
-    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope, void *out,
+    void *lse, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    const void *t_q, const void *t_k, const void *t_v, void *t_out, void *workspace,
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope,
+    const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *t_out, void *workspace,
     size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_f16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
-    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_forward_workspace_bytes_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_forward_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    void *out, void *lse, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope, void *out,
+    void *lse, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_vjp_workspace_bytes_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_vjp_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *out, const void *lse, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_jvp_workspace_bytes_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_jvp_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *q, const void *k, const void *v,
-    const void *t_q, const void *t_k, const void *t_v, void *t_out, void *workspace,
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *q, const void *k,
+    const void *v, const void *positions_q, const void *positions_k, const void *slope,
+    const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *t_out, void *workspace,
     size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_window_attention_hvp_workspace_bytes_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset);
 GNOGRAD_CUDA_API int gnograd_cuda_window_attention_hvp_bf16(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const void *cotangent, const void *q, const void *k,
-    const void *v, const void *t_q, const void *t_k, const void *t_v, void *grad_q, void *grad_k,
-    void *grad_v, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const void *cotangent,
+    const void *q, const void *k, const void *v, const void *positions_q, const void *positions_k,
+    const void *slope, const void *t_q, const void *t_k, const void *t_v, const void *t_positions_q,
+    const void *t_positions_k, const void *t_slope, void *grad_q, void *grad_k, void *grad_v,
+    void *grad_positions_q, void *grad_positions_k, void *grad_slope, void *workspace,
+    size_t workspace_bytes, void *stream);
 
 /* compress: out [n_compressed, n_heads, n_features], sum over i < block of w_i x_{c stride + i}, of
  * the tokens x [n_tokens, n_heads, n_features] of every sequence, borders cu [n_sequences+1] or

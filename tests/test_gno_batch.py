@@ -15,8 +15,10 @@ import gnograd as gg
 import gnograd.autodiff as ad
 from conftest import Edges, power_law
 from gnograd.backends import cuda_library
+from memory import needs_linux, temporary_bytes
 
-LEADING = [(2, 3), (4,), (1,), (0,), (2, 0)]
+LEADING = [(2, 3), (17,), (2,), (1,), (0,), (2, 0)]
+"""A batch of two with a full kernel is factorised, larger ones have matrices of edges."""
 SIZES = {"F": 3, "F_out": 4, "H": 19, "d": 2}
 
 
@@ -159,9 +161,10 @@ def test_no_edges(case, rng):
         assert_array_equal(gradient, np.zeros_like(gradient))
 
 
-def test_an_absent_tangent_and_a_gradient_alone(rng):
+@pytest.mark.parametrize("n_batch", [2, 5])
+def test_an_absent_tangent_and_a_gradient_alone(n_batch, rng):
     case = Case("gno", "full", "mean")
-    inputs, tangents, (cotangent,), static = set_up(case, (5,), rng)
+    inputs, tangents, (cotangent,), static = set_up(case, (n_batch,), rng)
     for k, name in enumerate(gg.gno.inputs):
         some = tuple(t if k == at else None for at, t in enumerate(tangents))
         zeros = tuple(t if k == at else np.zeros_like(t) for at, t in enumerate(tangents))
@@ -170,6 +173,8 @@ def test_an_absent_tangent_and_a_gradient_alone(rng):
         )
         alone = gg.gno.vjp(cotangent, inputs, wrt=[name], **static)
         assert_array_equal(alone[k], gg.gno.vjp(cotangent, inputs, **static)[k])
+        moved = gg.gno.hvp(cotangent, inputs, some, wrt=[name], **static)
+        assert_allclose(moved[k], gg.gno.hvp(cotangent, inputs, zeros, **static)[k], atol=1e-11)
 
 
 def test_without_h_there_is_no_batch(rng):
@@ -181,9 +186,10 @@ def test_without_h_there_is_no_batch(rng):
         gg.gno.vjp(np.stack([out, out]), (None, *inputs[1:]), **static)
 
 
-def test_bits_do_not_depend_on_threads(threads, rng):
+@pytest.mark.parametrize("n_batch", [2, 5])
+def test_bits_do_not_depend_on_threads(n_batch, threads, rng):
     case = Case("gno", "full", "mean")
-    inputs, _, (cotangent,), static = set_up(case, (5,), rng, power_law(3000, 30_000))
+    inputs, _, (cotangent,), static = set_up(case, (n_batch,), rng, power_law(3000, 30_000))
     found = []
     for n in (1, 2, 3):
         threads(n)
@@ -201,6 +207,43 @@ def test_float32_is_as_near_as_single_calls(rng):
     single = np.stack([gg.gno(h, *narrow[1:], **static) for h in narrow[0]])
     error = abs(gg.gno(*narrow, **static) - exact).max()
     assert error <= 2 * abs(single - exact).max()
+
+
+def prepare(kernel, n_batch, threads):
+    """A call of hvp, in a process of its own."""
+    gg.set_num_threads(threads)
+    rng, n, degree, f, hidden = np.random.default_rng(0), 4000, 8, 8, 64
+    graph = gg.Graph(
+        np.arange(0, n * degree + 1, degree), rng.integers(0, n, n * degree).astype(np.int32), n
+    )
+    kappa = (f, f) if kernel == "full" else (f,)
+    shapes = (n_batch, n, f), (n * degree, 2), (2, hidden), (hidden,), (hidden, *kappa), kappa
+    inputs, tangents = ([rng.normal(size=shape) for shape in shapes] for _ in range(2))
+    static = {"graph": graph, "activation": "gelu", "kernel": kernel}
+    gg.gno.hvp(inputs[0][:, :1], [inputs[0][:, :1], np.zeros((1, 2)), *inputs[2:]], [None] * 6, **(
+        static | {"graph": gg.Graph([0, 1], np.zeros(1, np.int32), 1)}
+    ))  # fmt: skip
+    return lambda: gg.gno.hvp(inputs[0], inputs, tangents, **static)
+
+
+@needs_linux
+@pytest.mark.parametrize(("kernel", "n_batch"), [("full", 16), ("full", 2), ("diagonal", 16)])
+def test_peak_memory_is_as_documented(kernel, n_batch):
+    n, f, hidden, pieces, threads = 4000, 8, 64, 64, 2
+    copies = 5 * n_batch * n * f
+    if kernel == "diagonal":
+        sums, of_thread = (f + 2) * (hidden + 1), 480 * hidden + 336 * n_batch * f
+    elif n_batch == 2:  # factorised
+        slices = f * f * (hidden + 1)
+        copies += 4 * slices
+        sums, of_thread = slices, slices + 4 * max(2**16, 8 * f * hidden) + 480 * hidden
+        of_thread += 144 * n_batch * f
+    else:
+        sums = f * f * (hidden + 1)
+        of_thread = 480 * hidden + (288 + 2 * hidden) * f * f + 144 * n_batch * f
+    documented = 8 * (copies + pieces * sums + threads * of_thread)
+    slack = 4 * 2**20  # stacks of threads, rounding to pages
+    assert temporary_bytes(prepare, kernel, n_batch, threads) <= documented + slack
 
 
 @pytest.mark.parametrize(
@@ -270,25 +313,25 @@ def test_derivatives_on_the_tape(rng):
 def torch_case(case, leading, rng):
     torch = pytest.importorskip("torch")
     gt = pytest.importorskip("gnograd.torch")
-    inputs, _, _, static = set_up(case, leading, rng, power_law(4, 9))
+    inputs, _, _, static = set_up(case, leading, rng, power_law(3, 5))
     tensors = [torch.from_numpy(x).requires_grad_() for x in inputs]
     return torch, tensors, lambda *x: getattr(gt, case.name)(*x, **static), static
 
 
 @few_cases
 def test_torch(case, rng):
-    torch, tensors, function, static = torch_case(case, (2, 2), rng)
+    torch, tensors, function, static = torch_case(case, (2, 1), rng)
     wanted = outputs_of(case.operator(*(x.detach().numpy() for x in tensors), **static))
     for out, expected in zip(outputs_of(function(*tensors)), wanted, strict=True):
         assert_array_equal(out.detach().numpy(), expected)
-    assert torch.autograd.gradcheck(function, tensors)
-    assert torch.autograd.gradgradcheck(function, tensors, atol=1e-4)
+    assert torch.autograd.gradcheck(function, tensors, fast_mode=True)
+    assert torch.autograd.gradgradcheck(function, tensors, fast_mode=True)
 
 
 def test_torch_compiled(rng):
     torch, tensors, function, _ = torch_case(Case("gno", "full", "mean"), (2, 2), rng)
     compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
-    for h in (tensors[0], tensors[0][0], torch.randn(5, 4, 3, dtype=torch.float64)):
+    for h in (tensors[0], tensors[0][0], torch.randn(5, 3, 3, dtype=torch.float64)):
         moved = [h.detach().requires_grad_(), *tensors[1:]]
         out, wanted = compiled(*moved), function(*moved)
         assert torch.equal(out, wanted)

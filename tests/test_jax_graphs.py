@@ -579,7 +579,6 @@ print(events.count("cache_hits"), events.count("cache_misses"))
     assert run_in_new_process(PRELUDE + code, tmp_path, 2).split() == ["1", "0"]
 
 
-@pytest.mark.skipif(not hasattr(jax, "shard_map"), reason="before JAX 0.6.3 it was elsewhere")
 def test_many_devices():
     """Data-parallel training: a graph a device, parameters on all, gradients summed."""
     run_in_new_process(

@@ -28,6 +28,8 @@ class Case:
     """Queries, keys, query heads, key/value heads, features of keys and of values."""
     slots: int = 2
     gated: bool = False
+    dimensions: int = 0
+    """Coordinates of the points whose distances are a bias; 0: no bias."""
 
     def __str__(self) -> str:
         return self.name
@@ -40,6 +42,11 @@ class Case:
             inputs.append(rng.uniform(0.3, 1, (t_q, h_k, self.slots)).astype(dtype))
         elif self.operator is gg.selected_attention:
             inputs.append(None)
+        if self.dimensions:
+            points = [(t_q, self.dimensions), (t_k, self.dimensions), (h_q,)]
+            inputs += [rng.normal(size=shape).astype(dtype) for shape in points]
+        elif self.operator is gg.window_attention:
+            inputs += [None] * 3
         return tuple(inputs)
 
     def arguments(self, rng):
@@ -93,6 +100,9 @@ CASES = [
     Case("balls", gg.window_attention, {"window": 3}),
     Case("balls-packed", gg.window_attention, {"window": 2, **PACKED}),
     Case("varying-balls", gg.window_attention, PACKED),
+    Case("distances", gg.window_attention, {"window": 3}, dimensions=3),
+    Case("distances-packed", gg.window_attention, {"window": 2, "causal": True, **PACKED},
+         dimensions=1),
 ]  # fmt: skip
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -108,6 +118,8 @@ LARGE = [
     Case("sliding", gg.window_attention, {"window": 50, "causal": True},
          sizes=(300, 300, 4, 2, 8, 8)),
     Case("many-balls", gg.window_attention, {"window": 20}, sizes=(310, 310, 2, 2, 8, 8)),
+    Case("ball-of-points", gg.window_attention, {"window": 90}, sizes=(310, 290, 6, 2, 8, 8),
+         dimensions=3),
 ]  # fmt: skip
 every_large_case = pytest.mark.parametrize("case", LARGE, ids=str)
 
@@ -449,8 +461,7 @@ def sees(case, static):
         g = np.zeros((t_q, h_k, 1))
         g[t] = 1
         inputs = (q, k, np.ones((t_k, h_k, 1)), *gate)
-        if case.operator is gg.selected_attention and not gate:
-            inputs = (*inputs, None)
+        inputs += (None,) * (len(case.operator.inputs) - len(inputs))
         grad_v = case.operator.vjp(cotangents(case, g), inputs, wrt="v", **static)[2]
         out[t] = grad_v[..., 0] != 0
     return out

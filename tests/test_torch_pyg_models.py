@@ -180,6 +180,22 @@ def test_edge_features_may_be_absent():
         gt.TransformerConv(6, 4, edge_dim=3).double()(x, edges)
 
 
+@pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
+@pytest.mark.parametrize("name", LAYERS[:2])
+def test_weights_that_dropout_leaves(name, flow):
+    """They are those of the result, also where self-loops took the place of others."""
+    x, edges = nodes_and_edges()
+    edges[:, :3] = torch.tensor([0, 4, 4])
+    options = dict(edge_dim=3, bias=False, flow=flow, dropout=0.5)
+    layer = getattr(gt, name)(6, 4, **options).double()
+    rows = torch.randn(30, 3, dtype=float64)
+    out, (ends, alpha) = layer(x, edges, rows, return_attention_weights=True)
+    assert 0 < (alpha == 0).sum() < len(alpha)
+    src, dst = ends if flow == "source_to_target" else ends.flip(0)
+    h = (layer.lin if name == "GATConv" else layer.lin_l)(x)
+    close(out, torch.zeros_like(out).index_add(0, dst, alpha * h[src]))
+
+
 # ---- GCN ----
 
 
@@ -232,6 +248,8 @@ def test_aggregations_of_pyg(aggr):
     ours.load_state_dict(theirs.state_dict(), strict=True)
     assert repr(ours) == repr(theirs)
     close(ours(x, edges), theirs(x, edges))
+    graph = gt.Graph.from_edge_index(edges, 8)
+    close(ours(x, graph.pad(40)), theirs(x, edges))
 
 
 def test_module_as_aggregation():

@@ -135,26 +135,37 @@ struct CompressedAttention {
 
 template <class T>
 struct WindowAttention {
-  int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_sequences;
+  int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, d, n_sequences;
   const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
   int64_t window;
   double scale;
   int causal;
   int64_t q_offset;
 
-  using Inputs = UngatedInputs<T>;
+  struct Inputs {
+    const T* q;                                       // [n_queries, n_query_heads, d_k]
+    const T* k;                                       // [n_keys, n_heads, d_k]
+    const T* v;                                       // [n_keys, n_heads, d_v]
+    const real<T>*positions_q, *positions_k, *slope;  // [n_queries, d], [n_keys, d],
+                                                      // [n_query_heads], or null
+    operator NsaInputs<T>() const { return {q, k, v, nullptr, positions_q, positions_k, slope}; }
+  };
   using Outputs = AttentionOutputs<T>;
   using Saved = AttentionSaved<T>;
   struct Cotangents {
     const T* out;
   };
-  using Gradients = UngatedGradients<T>;
+  struct Gradients {
+    T *q, *k, *v;  // as the inputs, or null
+    real<T>*positions_q, *positions_k, *slope;
+    operator NsaGradients<T>() const { return {q, k, v, nullptr, positions_q, positions_k, slope}; }
+  };
 
   NsaSizes sizes() const {
     Pattern p = make_pattern(n_queries, n_keys, n_query_heads, n_heads, n_sequences, cu_q, cu_k,
                              causal, q_offset);
     (causal ? p.window : p.ball) = std::min(window, no_limit);
-    return {p, d_k, d_v, scale};
+    return {p, d_k, d_v, scale, d};
   }
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {

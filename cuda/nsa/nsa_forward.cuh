@@ -103,11 +103,12 @@ struct NsaForward {
         p, tile, [&](int64_t slot) { load_gates(p, tile.head, slot, rows, tile.n); },
         [&](const KeyTile& keys) {
           load_keys(p, kv, p.k, p.d_k, keys.first, keys.n, tile.head);
+          fill_distances(p, x, rows, tile.n, keys);
           __syncthreads();
           tile_product<T, S>(
               tile.n, keys.n, p.d_k, [&](int i, int l) { return q(i, l); },
               [&](int l, int j) { return kv(j, l); },
-              [&](int i, int j, S sum) { x(i, j) = p.scale * sum; });
+              [&](int i, int j, S sum) { x(i, j) = logit(p, sum, x(i, j)); });
           __syncthreads();
           warp_per_row(tile.n, [&](int i, int lane) {
             weigh_keys(sums[i], rows[i], &x(i, 0), keys.position, keys.n, lane);

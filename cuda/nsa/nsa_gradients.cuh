@@ -16,13 +16,15 @@ struct NsaQueryGradient {
   RowStatistics<const S> known;
   T* grad_q;     // [rows, d_k], or null
   S* grad_gate;  // [head parts, queries, heads, n_slots], zero, or null
+  S* of_bias;    // what rows give to the gradients of a bias [rows, d + 1], or null
 
   size_t shared_memory() const {
     const auto& p = problem;
     return shared_bytes<QueryRow<S>>(p.rows) + 2 * SharedMatrix<S>::bytes(p.rows, p.d_k) +
            SharedMatrix<real<T>>::bytes(p.rows, p.d_v) +
            SharedMatrix<S>::bytes(p.keys, std::max(p.d_k, p.d_v)) +
-           SharedMatrix<S>::bytes(p.rows, p.keys) + shared_bytes<S>(p.rows);
+           SharedMatrix<S>::bytes(p.rows, p.keys) + shared_bytes<S>(p.rows) +
+           SharedMatrix<S>::bytes(p.bias ? p.rows : 0, p.bias.d + 1);
   }
 
   __device__ void operator()() const {
@@ -33,11 +35,13 @@ struct NsaQueryGradient {
     const SharedMatrix<real<T>> g(shared, p.rows, p.d_v);
     const SharedMatrix<S> kv(shared, p.keys, max(p.d_k, p.d_v)), x(shared, p.rows, p.keys);
     S* gate_sums = shared.take<S>(p.rows);
+    const SharedMatrix<S> bias_sums(shared, p.bias ? p.rows : 0, p.bias.d + 1);
     const QueryTile tile = query_tile(p);
     if (tile.n == 0) return;
 
     describe_rows(p, tile, rows);
     fill(grad, tile.n, p.d_k, S(0));
+    if (p.bias) fill(bias_sums, tile.n, p.bias.d + 1, S(0));
     __syncthreads();
     for (int i = int(threadIdx.x); i < tile.n; i += block_threads) {
       rows[i].lse = known.lse[rows[i].at];
@@ -53,13 +57,14 @@ struct NsaQueryGradient {
         },
         [&](const KeyTile& keys) {
           load_keys(p, kv, p.k, p.d_k, keys.first, keys.n, tile.head);
+          fill_distances(p, x, rows, tile.n, keys);
           __syncthreads();
           tile_product<T, S>(
               tile.n, keys.n, p.d_k, [&](int i, int l) { return q(i, l); },
               [&](int l, int j) { return kv(j, l); },
               [&](int i, int j, S sum) {
                 x(i, j) = rows[i].sees(keys.position + j)
-                              ? exponential_below(p.scale * sum, rows[i].lse)
+                              ? exponential_below(logit(p, sum, x(i, j)), rows[i].lse)
                               : S(0);
               });
           __syncthreads();
@@ -79,6 +84,19 @@ struct NsaQueryGradient {
               for (int c = lane; c < keys.n; c += warp_lanes) sum += x(i, c);
               sum = warp_sum(sum);
               if (lane == 0) gate_sums[i] += sum;
+            });
+          if (of_bias)
+            warp_per_row(tile.n, [&](int i, int lane) {
+              DistancePull<S> sum;
+              for (int c = lane; c < keys.n; c += warp_lanes)
+                if (rows[i].sees(keys.position + c))
+                  p.bias.pull(sum, rows[i].at, rows[i].query, keys.first + c, x(i, c));
+              for (int c = 0; c < p.bias.d; ++c) {
+                const S along = warp_sum(sum.along[c]);
+                if (lane == 0) bias_sums(i, c) += along;
+              }
+              const S lengths = warp_sum(sum.length);
+              if (lane == 0) bias_sums(i, p.bias.d) += lengths;
             });
           const bool finite =
               __syncthreads_and(load_keys(p, kv, p.k, p.d_k, keys.first, keys.n, tile.head));
@@ -101,6 +119,11 @@ struct NsaQueryGradient {
           __syncthreads();
         });
     __syncthreads();
+    if (of_bias)
+      for (int i = int(threadIdx.x); i < tile.n * (p.bias.d + 1); i += block_threads) {
+        const int row = i / (p.bias.d + 1), c = i % (p.bias.d + 1);
+        of_bias[rows[row].at * (p.bias.d + 1) + c] = bias_sums(row, c);
+      }
     if (!grad_q) return;
     warp_per_row(tile.n, [&](int i, int lane) {
       for (int c = lane; c < p.d_k; c += warp_lanes)
@@ -120,15 +143,18 @@ struct NsaKeyGradient {
   VisitorLists lists;
   const T* cotangent;
   RowStatistics<const S> known;
-  S* sums;    // [chunks, block, d_k + d_v]
+  S* sums;    // [chunks, block, width()]
   S* grad_q;  // [rows, n_slots, parts, d_k]: what every visit gives, or null
 
   __host__ __device__ int parts() const { return problem.block_parts(); }
+  // Gradients of a key: to k, v and its position
+  __host__ __device__ int width() const { return problem.d_k + problem.d_v + problem.bias.d; }
   size_t shared_memory() const {
     const auto& p = problem;
     return shared_bytes<QueryRow<S>>(p.rows) + SharedMatrix<S>::bytes(p.rows, p.d_k) +
            SharedMatrix<real<T>>::bytes(p.rows, p.d_v) + 2 * SharedMatrix<S>::bytes(p.keys, p.d_k) +
-           2 * SharedMatrix<S>::bytes(p.keys, p.d_v) + 2 * SharedMatrix<S>::bytes(p.rows, p.keys);
+           2 * SharedMatrix<S>::bytes(p.keys, p.d_v) + 2 * SharedMatrix<S>::bytes(p.rows, p.keys) +
+           SharedMatrix<S>::bytes(p.bias ? p.keys : 0, p.bias.d);
   }
 
   __device__ void operator()() const {
@@ -140,6 +166,7 @@ struct NsaKeyGradient {
     const SharedMatrix<S> k(shared, p.keys, p.d_k), grad_k(shared, p.keys, p.d_k);
     const SharedMatrix<S> v(shared, p.keys, p.d_v), grad_v(shared, p.keys, p.d_v);
     const SharedMatrix<S> w(shared, p.rows, p.keys), x(shared, p.rows, p.keys);
+    const SharedMatrix<S> grad_position(shared, p.bias ? p.keys : 0, p.bias.d);
     const int64_t number = int64_t(blockIdx.x) / parts();
     const int part = int(int64_t(blockIdx.x) % parts());
     const VisitorChunk chunk = chunk_of(p.pattern, lists, number);
@@ -151,6 +178,7 @@ struct NsaKeyGradient {
     load_keys(p, v, p.v, p.d_v, keys.first, n_keys, chunk.head);
     fill(grad_k, n_keys, p.d_k, S(0));
     fill(grad_v, n_keys, p.d_v, S(0));
+    if (p.bias) fill(grad_position, n_keys, p.bias.d, S(0));
     const int64_t n_rows = chunk.n * lists.rows_per_entry;
     for (int64_t first = 0; first < n_rows; first += p.rows) {
       const int n = int(min(n_rows - first, int64_t(p.rows)));
@@ -166,13 +194,16 @@ struct NsaKeyGradient {
       const auto seen = [&](int i, int l) { return sees(l, i); };
       const bool q_loaded = load_queries(p, q, p.q, p.d_k, rows, n);
       const bool g_loaded = load_queries(p, g, Input<T, real<T>>{cotangent}, p.d_v, rows, n);
+      fill_distances(p, w, rows, n, keys);
       const bool finite = __syncthreads_and(k_loaded && q_loaded && g_loaded);
       tile_product<T, S>(
           n, n_keys, p.d_k, [&](int i, int l) { return q(i, l); },
           [&](int l, int j) { return k(j, l); },
           [&](int i, int j, S sum) {
             w(i, j) =
-                sees(i, j) ? rows[i].gate * exponential_below(p.scale * sum, rows[i].lse) : S(0);
+                sees(i, j)
+                    ? rows[i].gate * exponential_below(logit(p, sum, w(i, j)), rows[i].lse)
+                    : S(0);
           });
       __syncthreads();
       tile_product<T, S>(
@@ -190,6 +221,16 @@ struct NsaKeyGradient {
           finite, n_keys, p.d_k, n, [&](int i, int l) { return x(l, i); },
           [&](int l, int j) { return q(l, j); }, seen,
           [&](int i, int j, S sum) { grad_k(i, j) += p.scale * sum; });
+      if (p.bias)
+        warp_per_row(n_keys, [&](int j, int lane) {
+          DistancePull<S> sum;
+          for (int i = lane; i < n; i += warp_lanes)
+            if (sees(i, j)) p.bias.pull(sum, rows[i].at, rows[i].query, keys.first + j, x(i, j));
+          for (int c = 0; c < p.bias.d; ++c) {
+            const S along = warp_sum(sum.along[c]);
+            if (lane == 0) grad_position(j, c) += -along;
+          }
+        });
       if (grad_q)
         masked_tile_product<T, S>(
             finite, n, p.d_k, n_keys, [&](int i, int l) { return x(i, l); },
@@ -199,11 +240,13 @@ struct NsaKeyGradient {
             });
     }
     __syncthreads();
-    S* to = sums + (number * p.pattern.block + int64_t(part) * p.keys) * (p.d_k + p.d_v);
+    S* to = sums + (number * p.pattern.block + int64_t(part) * p.keys) * width();
     warp_per_row(n_keys, [&](int i, int lane) {
-      S* row = to + int64_t(i) * (p.d_k + p.d_v);
+      S* row = to + int64_t(i) * width();
       for (int c = lane; c < p.d_k; c += warp_lanes) row[c] = grad_k(i, c);
       for (int c = lane; c < p.d_v; c += warp_lanes) row[p.d_k + c] = grad_v(i, c);
+      for (int c = lane; c < p.bias.d; c += warp_lanes)
+        row[p.d_k + p.d_v + c] = grad_position(i, c);
     });
   }
 };
@@ -213,12 +256,15 @@ struct NsaKeyGradient {
 // finding the list, with divisions in 64 bits.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    nsa_join_chunks(Pattern p, VisitorLists lists, int d_k, int d_v, const S* __restrict__ sums,
-                    T* __restrict__ grad_k, T* __restrict__ grad_v) {
-  const int d = d_k + d_v;
+    nsa_join_chunks(Pattern p, VisitorLists lists, int d_k, int d_v, int d_position,
+                    const S* __restrict__ sums, T* __restrict__ grad_k, T* __restrict__ grad_v,
+                    S* __restrict__ of_bias) {
+  const int d = d_k + d_v + d_position;
   const int64_t row = thread_number() / d;  // key times heads plus head
   const int c = int(thread_number() % d);
-  if (row >= p.keys.n_tokens * p.heads || !(c < d_k ? grad_k : grad_v)) return;
+  const bool of_k = c < d_k, of_v = !of_k && c < d_k + d_v;
+  if (row >= p.keys.n_tokens * p.heads) return;
+  if ((of_k && !grad_k) || (of_v && !grad_v) || (!of_k && !of_v && !of_bias)) return;
   const int64_t key = row / p.heads, s = p.keys.of_token(key);
   const int64_t position = key - p.keys.first(s);
   const int64_t list =
@@ -227,8 +273,9 @@ __global__ void __launch_bounds__(block_threads)
   S sum = 0;
   for (int64_t i = first; i < first + n; ++i)
     sum += sums[(i * p.block + position % p.block) * d + c];
-  if (c < d_k) grad_k[row * d_k + c] = T(result(sum));
-  else grad_v[row * d_v + c - d_k] = T(result(sum));
+  if (of_k) grad_k[row * d_k + c] = T(result(sum));
+  else if (of_v) grad_v[row * d_v + c - d_k] = T(result(sum));
+  else of_bias[row * d_position + c - d_k - d_v] = sum;
 }
 
 // grad[i] = sum over the parts of the heads. Thread: a gate; reads `parts` numbers; bound by

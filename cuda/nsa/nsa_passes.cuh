@@ -11,10 +11,12 @@ namespace gnograd {
 template <class T>
 struct NsaInputs {
   const T *q, *k, *v, *gate;
+  const real<T>*positions_q = nullptr, *positions_k = nullptr, *slope = nullptr;
 };
 template <class T>
 struct NsaGradients {
   T *q, *k, *v, *gate;
+  real<T>*positions_q = nullptr, *positions_k = nullptr, *slope = nullptr;
 };
 
 // Tiles of at most so many rows.
@@ -38,12 +40,13 @@ struct NsaSizes {
   Pattern pattern;
   int64_t d_k, d_v;
   double scale;
+  int64_t d = 0;  // coordinates of the points whose distances are a bias, 0: there is none
 
   bool valid() const {
     const Pattern& p = pattern;
     return p.heads >= 1 && p.group >= 1 && d_k >= 1 && d_k <= most_features && d_v >= 1 &&
            d_v <= most_features && p.block >= 1 && p.block <= most_block && p.unit >= 1 &&
-           p.stride >= 1 && p.window >= 0 && p.ball >= 0;
+           p.stride >= 1 && p.window >= 0 && p.ball >= 0 && d >= 0 && d <= most_dimensions;
   }
 };
 
@@ -105,26 +108,35 @@ struct NsaGradientPass {
   NsaQueryGradient<T, S> queries;
   NsaKeyGradient<T, S> keys;
   NsaGradients<T> grad;
+  S* positions_k = nullptr;  // gradients by head [keys, heads, d]
+  FoldSpace<S> slopes;
 
   // `values` has room for the records of visits; gates are summed over a row's heads, rows first
   NsaGradientPass(const NsaProblem<T, S>& problem, const T* g, const RowStatistics<const S>& known,
                   const NsaGradients<T>& grad, const VisitorLists& lists, S* values,
                   Workspace& workspace)
-      : queries{problem, g, known, grad.q, nullptr},
+      : queries{problem, g, known, grad.q, nullptr, nullptr},
         keys{problem, lists, g, known, nullptr, nullptr},
         grad(grad) {
     const Pattern& p = problem.pattern;
     fit_query_tiles(queries);
     fit_tiles(keys, INT64_MAX);
     queries.grad_gate = workspace.take<S>(queries.problem.head_parts() * problem.n_gates());
-    keys.sums = workspace.take<S>(keys.lists.n_chunks * p.block * (problem.d_k + problem.d_v));
+    keys.sums = workspace.take<S>(keys.lists.n_chunks * p.block * keys.width());
+    const int d = problem.bias.d;
+    if (d) {
+      queries.of_bias = workspace.take<S>(p.rows() * (d + 1));
+      positions_k = workspace.take<S>(p.keys.n_tokens * p.heads * d);
+      slopes = FoldSpace<S>(p.queries.n_tokens, p.query_heads(), workspace);
+    }
+    if (!grad.positions_q && !grad.slope) queries.of_bias = nullptr;
     if (!grad.gate) queries.grad_gate = nullptr;
     if (grad.q && !grad.gate && keys_first(p)) keys.grad_q = values;
   }
 
   void run(cudaStream_t stream) const {
-    if (grad.gate || (grad.q && !keys.grad_q)) pull_queries(stream);
-    if (grad.k || grad.v || keys.grad_q) pull_keys(stream);
+    if (grad.gate || (grad.q && !keys.grad_q) || queries.of_bias) pull_queries(stream);
+    if (grad.k || grad.v || keys.grad_q || grad.positions_k) pull_keys(stream);
   }
   void pull_queries(cudaStream_t stream) const {
     const auto& p = queries.problem;
@@ -133,13 +145,25 @@ struct NsaGradientPass {
     launch_operation(queries, p.n_tiles(), stream);
     if (grad.gate)
       launch_threads(n, stream, nsa_join_gates<T, S>, n, int(parts), queries.grad_gate, grad.gate);
+    const int64_t tokens = p.pattern.queries.n_tokens, heads = p.pattern.query_heads();
+    const int d = p.bias.d;
+    if (grad.positions_q)
+      launch_threads(tokens * d, stream, nsa_join_positions<real<T>, S>, tokens, int(heads), d,
+                     d + 1, queries.of_bias, grad.positions_q);
+    if (grad.slope)
+      sum_rows(SlopeSums<S>{queries.of_bias, heads, d}, tokens, heads, slopes, grad.slope, stream);
   }
   void pull_keys(cudaStream_t stream) const {
     const auto& p = keys.problem;
     launch_operation(keys, keys.lists.n_chunks * keys.parts(), stream);
-    launch_threads(p.pattern.keys.n_tokens * p.pattern.heads * (p.d_k + p.d_v), stream,
-                   nsa_join_chunks<T, S>, p.pattern, keys.lists, p.d_k, p.d_v, keys.sums, grad.k,
-                   grad.v);
+    const int64_t tokens = p.pattern.keys.n_tokens, heads = p.pattern.heads;
+    const int d = p.bias.d;
+    launch_threads(tokens * heads * keys.width(), stream, nsa_join_chunks<T, S>, p.pattern,
+                   keys.lists, p.d_k, p.d_v, d, keys.sums, grad.k, grad.v,
+                   grad.positions_k ? positions_k : nullptr);
+    if (grad.positions_k)
+      launch_threads(tokens * d, stream, nsa_join_positions<real<T>, S>, tokens, int(heads), d, d,
+                     positions_k, grad.positions_k);
     if (keys.grad_q)
       launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_query_gradients<T, S>, p,
                      VisitRecords<S>{nullptr, keys.grad_q, keys.parts()}, grad.q);
@@ -161,6 +185,8 @@ struct SparseAttention {
       : sizes(sizes), workspace(call.workspace), stream(call.stream) {}
 
   int64_t n_rows() const { return sizes.pattern.rows(); }
+  // A bias needs points in some dimensions.
+  bool valid(const Inputs& in) const { return sizes.valid() && (!in.slope || sizes.d > 0); }
 
   template <class S>
   NsaProblem<T, S> problem(const Inputs& in, const Inputs& tangents, const T* g) const {
@@ -176,7 +202,12 @@ struct SparseAttention {
             {in.gate, tangents.gate},
             wide,
             1,
-            1};
+            1,
+            {{in.positions_q, tangents.positions_q},
+             {in.positions_k, tangents.positions_k},
+             {in.slope, tangents.slope},
+             sizes.pattern.query_heads(),
+             int(sizes.d)}};
   }
 
   // Lists of visitors, where they are needed for more than gradients to keys.
@@ -196,7 +227,7 @@ struct SparseAttention {
   }
 
   int forward(const Inputs& in, T* out, R* lse, const SplitLse<R>& split = {}) {
-    if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
+    if (!valid(in)) return GNOGRAD_CUDA_VALUE;
     const auto p = problem<R>(in, {}, nullptr);
     const VisitorLists lists = take_lists();
     R* values = workspace.take<R>(record_size(p));
@@ -210,7 +241,7 @@ struct SparseAttention {
   }
 
   int jvp(const Inputs& in, const Inputs& tangents, T* t_out, R* t_lse) {
-    if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
+    if (!valid(in)) return GNOGRAD_CUDA_VALUE;
     const auto p = problem<D>(in, tangents, nullptr);
     const VisitorLists lists = take_lists();
     D* values = workspace.take<D>(record_size(p));
@@ -229,7 +260,7 @@ struct SparseAttention {
   // out and lse may come from the forward pass; null: computed here
   int vjp(const T* g, const R* g_lse, const Inputs& in, const T* out, const R* lse,
           const Gradients& grad) {
-    if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
+    if (!valid(in)) return GNOGRAD_CUDA_VALUE;
     const RowStatistics<R> known{workspace.take<R>(n_rows()), workspace.take<R>(n_rows())};
     const bool saved = out && lse;
     const auto p = problem<R>(in, {}, g);
@@ -251,7 +282,7 @@ struct SparseAttention {
 
   int hvp(const T* g, const R* g_lse, const Inputs& in, const Inputs& tangents,
           const Gradients& grad) {
-    if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
+    if (!valid(in)) return GNOGRAD_CUDA_VALUE;
     R* lse = workspace.take<R>(n_rows());
     const RowStatistics<D> known{workspace.take<D>(n_rows()), workspace.take<D>(n_rows())};
     const auto p = problem<D>(in, tangents, g);
@@ -273,7 +304,7 @@ struct SparseAttention {
   // lse of the forward pass in two parts
   int vjp(const T* g, const Inputs& in, const T* out, const SplitLse<const R>& split,
           const Gradients& grad) {
-    if (!sizes.valid()) return GNOGRAD_CUDA_VALUE;
+    if (!valid(in)) return GNOGRAD_CUDA_VALUE;
     R* lse = workspace.take<R>(n_rows());
     if (workspace.sufficient())
       launch_threads(n_rows(), stream, nsa_join_lse<R>, n_rows(), split, lse);

@@ -2,7 +2,7 @@
 // Native sparse attention: selected blocks, compressed tokens, windows and balls. For a query row r
 // (a token and one of its heads) and the keys c of its key/value head that the pattern shows it,
 //
-//     x = scale q . k    E = exp(x - lse)    P = gate E    out = P V    lse = ln sum gate exp(x)
+//     x = scale q . k (+ a bias of distances, nsa_distance.cuh)    E = exp(x - lse)    P = gate E    out = P V    lse = ln sum gate exp(x)
 //
 // with a gate for every slot, 1 where there are none. With G the cotangent of out, g that of lse:
 //
@@ -28,6 +28,7 @@
 // else: a key or a value that a row does not see does not reach it, though both be in one tile.
 #pragma once
 #include "device/tensor.cuh"
+#include "nsa_distance.cuh"
 #include "nsa_pattern.cuh"
 
 namespace gnograd {
@@ -42,6 +43,7 @@ struct NsaProblem {
   Input<T, S> gate;  // [queries, heads, n_slots], or null
   bool wide;         // rows are aligned
   int rows, keys;    // of a tile
+  DistanceBias<real<T>, S> bias;
 
   // Query heads of one query in a tile, tiles for all its heads; queries in a tile, tiles of a unit
   __host__ __device__ int heads() const { return pattern.group < rows ? pattern.group : rows; }
@@ -146,11 +148,30 @@ __device__ bool load_queries(const NsaProblem<T, S>& p, const SharedMatrix<X>& t
   return load_rows(tile, n, size, p.wide, x, [&](int i) { return rows[i].at; });
 }
 
+// A logit, of a product of q and k and of what fill_distances has left in its place.
+template <class T, class S>
+__device__ S logit(const NsaProblem<T, S>& p, S product, const S& distance) {
+  const S x = p.scale * product;
+  if (!p.bias) return x;
+  return x + distance;
+}
+
 // Keys first..first+n of all keys; they begin at `position` in their sequence.
 struct KeyTile {
   int64_t first, position;
   int n;
 };
+
+// The bias of all pairs of a tile, where there is one.
+template <class T, class S>
+__device__ void fill_distances(const NsaProblem<T, S>& p, const SharedMatrix<S>& x,
+                               const QueryRow<S>* rows, int n, const KeyTile& keys) {
+  if (!p.bias) return;
+  for (int cell = int(threadIdx.x); cell < n * keys.n; cell += block_threads) {
+    const int i = cell / keys.n, j = cell % keys.n;
+    x(i, j) = rows[i].at < 0 ? S(0) : p.bias(rows[i].at, rows[i].query, keys.first + j);
+  }
+}
 
 // body(keys) for every tile of the blocks that a tile of queries sees; before(slot) at every new
 // block, after(slot) when it is done.

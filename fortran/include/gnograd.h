@@ -1182,7 +1182,8 @@ int64_t gnograd_array_window_attention(
     gnograd_tape *tape, int64_t n_sequences,
     const int64_t *cu_q, /* [n_sequences+1] or null */
     const int64_t *cu_k, /* [n_sequences+1] or null */
-    int64_t window, double scale, int causal, int64_t q_offset, int64_t q, int64_t k, int64_t v);
+    int64_t window, double scale, int causal, int64_t q_offset, int64_t q, int64_t k, int64_t v,
+    int64_t positions_q, int64_t positions_k, int64_t slope);
 int64_t gnograd_array_compress(
     gnograd_tape *tape, int64_t n_sequences,
     const int64_t *cu, /* [n_sequences+1] or null */
@@ -1494,60 +1495,82 @@ int gnograd_compressed_attention_hvp_r64(
 
 int gnograd_window_attention_forward_r32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences,
-    const int64_t *cu_q, /* [n_sequences+1] or null */
-    const int64_t *cu_k, /* [n_sequences+1] or null */
+    int64_t d_v, int64_t d, int64_t n_sequences,
+    const int64_t *cu_q,      /* [n_sequences+1] or null */
+    const int64_t *cu_k,      /* [n_sequences+1] or null */
     int64_t window, double scale, int causal, int64_t q_offset,
-    const float *q,      /* [n_queries, n_query_heads, d_k] */
-    const float *k,      /* [n_keys, n_heads, d_k] */
-    const float *v,      /* [n_keys, n_heads, d_v] */
-    float *out,          /* [n_queries, n_query_heads, d_v] */
-    float *lse);         /* [n_queries, n_query_heads] or null */
+    const float *q,           /* [n_queries, n_query_heads, d_k] */
+    const float *k,           /* [n_keys, n_heads, d_k] */
+    const float *v,           /* [n_keys, n_heads, d_v] */
+    const float *positions_q, /* [n_queries, d] or null */
+    const float *positions_k, /* [n_keys, d] or null */
+    const float *slope,       /* [n_query_heads] or null */
+    float *out,               /* [n_queries, n_query_heads, d_v] */
+    float *lse);              /* [n_queries, n_query_heads] or null */
 int gnograd_window_attention_vjp_r32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset,
-    const float *cotangent, /* [n_queries, n_query_heads, d_v] */
-    const float *q, const float *k, const float *v, const float *out, const float *lse,
-    float *grad_q,          /* [n_queries, n_query_heads, d_k] or null */
-    float *grad_k,          /* [n_keys, n_heads, d_k] or null */
-    float *grad_v);         /* [n_keys, n_heads, d_v] or null */
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset,
+    const float *cotangent,  /* [n_queries, n_query_heads, d_v] */
+    const float *q, const float *k, const float *v, const float *positions_q,
+    const float *positions_k, const float *slope, const float *out, const float *lse,
+    float *grad_q,           /* [n_queries, n_query_heads, d_k] or null */
+    float *grad_k,           /* [n_keys, n_heads, d_k] or null */
+    float *grad_v,           /* [n_keys, n_heads, d_v] or null */
+    float *grad_positions_q, /* [n_queries, d] or null */
+    float *grad_positions_k, /* [n_keys, d] or null */
+    float *grad_slope);      /* [n_query_heads] or null */
 int gnograd_window_attention_jvp_r32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const float *q, const float *k, const float *v,
-    const float *t_q, /* [n_queries, n_query_heads, d_k] or null */
-    const float *t_k, /* [n_keys, n_heads, d_k] or null */
-    const float *t_v, /* [n_keys, n_heads, d_v] or null */
-    float *t_out);    /* [n_queries, n_query_heads, d_v] */
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const float *q, const float *k,
+    const float *v, const float *positions_q, const float *positions_k, const float *slope,
+    const float *t_q,           /* [n_queries, n_query_heads, d_k] or null */
+    const float *t_k,           /* [n_keys, n_heads, d_k] or null */
+    const float *t_v,           /* [n_keys, n_heads, d_v] or null */
+    const float *t_positions_q, /* [n_queries, d] or null */
+    const float *t_positions_k, /* [n_keys, d] or null */
+    const float *t_slope,       /* [n_query_heads] or null */
+    float *t_out);              /* [n_queries, n_query_heads, d_v] */
 int gnograd_window_attention_hvp_r32(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const float *cotangent, const float *q,
-    const float *k, const float *v, const float *t_q, const float *t_k, const float *t_v,
-    float *grad_q, float *grad_k, float *grad_v);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const float *cotangent,
+    const float *q, const float *k, const float *v, const float *positions_q,
+    const float *positions_k, const float *slope, const float *t_q, const float *t_k,
+    const float *t_v, const float *t_positions_q, const float *t_positions_k, const float *t_slope,
+    float *grad_q, float *grad_k, float *grad_v, float *grad_positions_q, float *grad_positions_k,
+    float *grad_slope);
 int gnograd_window_attention_forward_r64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const double *q, const double *k, const double *v,
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const double *q, const double *k,
+    const double *v, const double *positions_q, const double *positions_k, const double *slope,
     double *out, double *lse);
 int gnograd_window_attention_vjp_r64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const double *cotangent, const double *q,
-    const double *k, const double *v, const double *out, const double *lse, double *grad_q,
-    double *grad_k, double *grad_v);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const double *cotangent,
+    const double *q, const double *k, const double *v, const double *positions_q,
+    const double *positions_k, const double *slope, const double *out, const double *lse,
+    double *grad_q, double *grad_k, double *grad_v, double *grad_positions_q,
+    double *grad_positions_k, double *grad_slope);
 int gnograd_window_attention_jvp_r64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const double *q, const double *k, const double *v,
-    const double *t_q, const double *t_k, const double *t_v, double *t_out);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const double *q, const double *k,
+    const double *v, const double *positions_q, const double *positions_k, const double *slope,
+    const double *t_q, const double *t_k, const double *t_v, const double *t_positions_q,
+    const double *t_positions_k, const double *t_slope, double *t_out);
 int gnograd_window_attention_hvp_r64(
     int64_t n_queries, int64_t n_keys, int64_t n_query_heads, int64_t n_heads, int64_t d_k,
-    int64_t d_v, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k, int64_t window,
-    double scale, int causal, int64_t q_offset, const double *cotangent, const double *q,
-    const double *k, const double *v, const double *t_q, const double *t_k, const double *t_v,
-    double *grad_q, double *grad_k, double *grad_v);
+    int64_t d_v, int64_t d, int64_t n_sequences, const int64_t *cu_q, const int64_t *cu_k,
+    int64_t window, double scale, int causal, int64_t q_offset, const double *cotangent,
+    const double *q, const double *k, const double *v, const double *positions_q,
+    const double *positions_k, const double *slope, const double *t_q, const double *t_k,
+    const double *t_v, const double *t_positions_q, const double *t_positions_k,
+    const double *t_slope, double *grad_q, double *grad_k, double *grad_v, double *grad_positions_q,
+    double *grad_positions_k, double *grad_slope);
 
 int gnograd_compress_forward_r32(
     int64_t n_tokens, int64_t n_heads, int64_t n_features, int64_t n_sequences,

@@ -15,7 +15,7 @@ from gnograd.backends import backend_of, cpu, memory
 from gnograd.declaration import Signature
 from gnograd.graph import Graph
 
-__all__ = ["Array", "Call", "check_dtype", "kind_of", "known_sizes", "missing"]
+__all__ = ["Array", "Call", "check_dtype", "check_together", "kind_of", "known_sizes", "missing"]
 
 Array: TypeAlias = Any
 """A NumPy array, or any array on a GPU that has ``__cuda_array_interface__``."""
@@ -47,6 +47,7 @@ class Call:
         if not isinstance(inputs, tuple | list):
             raise TypeError(f"{name}: inputs is {kind_of(inputs)}, needs a tuple of arrays")
         self.inputs = self._arrays("", inputs, signature.inputs)
+        check_together(name, signature, self.inputs)
         given = [static[name] for name in signature.arrays]
         self._static.update(
             zip(signature.arrays, self._arrays("", given, signature.arrays), strict=True)
@@ -260,6 +261,17 @@ def check_dtype(
     elif dtype != shapes.dtype_of(spec, of_first):
         needed = shapes.dtype_of(spec, of_first)
         raise TypeError(f"{operator}: {label} is {dtype}, needs {needed}")
+
+
+def check_together(operator: str, signature: Signature, inputs: Sequence[Any]) -> None:
+    """Refuse some of the optional inputs that only all together have a meaning."""
+    given = dict(zip(signature.inputs, inputs, strict=False))
+    absent = [name for name in signature.together if given.get(name) is None]
+    if absent and len(absent) < len(signature.together):
+        raise ValueError(
+            f"{operator}: {' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} missing: "
+            f"{', '.join(signature.together)} go together"
+        )
 
 
 def missing(operator: str, label: str, spec: str, sizes: Mapping[str, int]) -> TypeError:

@@ -32,6 +32,7 @@ class Signature(NamedTuple):
     arrays: Mapping[str, str] = _NOTHING
     sizes: Mapping[str, int] = _NOTHING
     not_negative: Collection[str] = ()
+    together: Collection[str] = ()
     summed: Collection[str] = ()
     faults: Sequence[tuple[type[Exception], str]] = ()
 
@@ -85,6 +86,8 @@ class Declaration:
     not_negative: Collection[str] = ()
     """Inputs that must not be negative; on a GPU, where the host would have to wait, it is not
     looked for."""
+    together: Collection[str] = ()
+    """Optional inputs of which all are given, or none."""
     summed: Collection[str] = ()
     """Inputs whose gradients may be written to one array, which gets their sum."""
     faults: Mapping[str, Sequence[tuple[type[Exception], str]]] = field(default_factory=dict)
@@ -120,6 +123,7 @@ class Declaration:
             arrays=arrays,
             sizes=sizes,
             not_negative=self.not_negative,
+            together=self.together,
             summed=self.summed,
             faults=[
                 fault

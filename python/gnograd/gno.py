@@ -280,10 +280,13 @@ def gno(
     the edges are summed in, at most 64; the sums take at most 64 MiB, or 8 pieces. The diagonal
     kernel takes ``P (F + d) (H + 1)`` and ``480 H + 336 F`` a thread.
 
-    A batch of B functions takes copies of `h` and of what has the shape of `h` or `out` (tangents,
-    gradients, cotangents, results), in which the features of all functions stand side by side.
-    Where the formulas above have ``8 F H`` it is ``max(8, B) F H``, and ``144 B F`` come to a
-    thread.
+    A batch of B functions takes copies of all that has the shape of `h` or `out` (tangents,
+    gradients and cotangents included, of cotangents two), with the functions of a node side by
+    side. F of the diagonal kernel is then ``B F`` a thread, and of the full one ``8 F H`` is
+    ``max(8, B) F H``, with ``144 B F`` more. Where that means fewer operations, and F_in F_out is
+    at most 1024, the matrices kappa of 48 edges at a time are formed for all functions instead:
+    ``P F_in F_out (H + 1)``, and ``480 H + (288 + 2 H) F_in F_out + 144 B F`` a thread, with B
+    rounded up to a multiple of 16.
 
     References
     ----------

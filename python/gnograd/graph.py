@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -91,7 +90,7 @@ class Graph:
     array([0, 1, 2, 3])
     """
 
-    __slots__ = ("__weakref__", "_arrays", "_body", "borders", "mirrors", "number", "sizes")
+    __slots__ = ("__weakref__", "_arrays", "_body", "borders", "mirrors", "sizes")
 
     sizes: GraphSizes
     """Numbers of sources, destinations and rows of edge arrays."""
@@ -139,8 +138,6 @@ class Graph:
         self._body, self._arrays, self.borders = body, arrays, borders
         self.sizes = arrays.sizes
         self.mirrors = {}
-        self.number = next(_numbers_given)  # until jax takes graphs as data
-        _living[self.number] = self
         return self
 
     @classmethod
@@ -452,17 +449,6 @@ class _Part:
         self.__array_interface__ = {
             "version": 3, "shape": (length,), "typestr": dtype, "data": (where, False)
         }  # fmt: skip
-
-
-_numbers_given = itertools.count()
-_living: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
-
-
-def graph_by_number(number: int) -> Graph:
-    """Until jax takes graphs as data."""
-    if number not in _living:
-        raise LookupError
-    return _living[number]
 
 
 def lend(arrays: GraphArrays, borders: Borders | None = None) -> Graph:

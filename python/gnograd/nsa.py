@@ -26,6 +26,11 @@ _OFFSET, _WINDOW = Limits(endless=True), Limits(1, endless=True)
 _INPUTS = {"q": "Tq Hq Dk", "k": "Tk Hk Dk", "v": "Tk Hk Dv"}
 _OUTPUTS = {"out": "Tq Hq Dv", "lse": "real Tq Hq"}
 _SEQUENCES = {"cu_q": "int64 n_sequences+1 or None", "cu_k": "int64 n_sequences+1 or None"}
+_BIAS = {
+    "positions_q": "real Tq d or None",
+    "positions_k": "real Tk d or None",
+    "slope": "real Hq or None",
+}
 _ABSENT = {"n_sequences": "1", "scale": "max(Dk,1)**-0.5"}
 """One sequence; keys without features are refused by the kernels that need some."""
 _COMPRESSED = {"block": AT_LEAST_1, "stride": AT_LEAST_1}
@@ -199,18 +204,22 @@ def compressed_attention(  # type: ignore[empty-body]
 
 
 @operator(
-    inputs=_INPUTS,
+    inputs={**_INPUTS, **_BIAS},
     outputs={"out": "Tq Hq Dv"},
-    arguments="Tq Tk Hq Hk Dk Dv n_sequences cu_q cu_k window scale causal q_offset",
+    arguments="Tq Tk Hq Hk Dk Dv d n_sequences cu_q cu_k window scale causal q_offset",
     saved=_OUTPUTS,
     arrays=_SEQUENCES,
     absent={**_ABSENT, "window": "0"},
+    together=_BIAS,
     limits={"window": _WINDOW, "q_offset": _OFFSET},
 )
 def window_attention(
     q: Array,
     k: Array,
     v: Array,
+    positions_q: Array | None = None,
+    positions_k: Array | None = None,
+    slope: Array | None = None,
     *,
     window: int | None = None,
     scale: float | None = None,
@@ -221,12 +230,21 @@ def window_attention(
 ) -> Array:
     """Attention of every query to its neighbourhood: a sliding window, or a ball.
 
+    The logits may have a bias that is linear in the distance of the points that query and key
+    stand for, ``x = scale * q . k + slope * |positions_q - positions_k|``.
+
     Parameters
     ----------
     q : array, (Tq, Hq, Dk)
         Queries; Hq is a multiple of Hk.
     k, v : array, (Tk, Hk, Dk), (Tk, Hk, Dv)
         Keys and values.
+    positions_q, positions_k : array, (Tq, d), (Tk, d), optional
+        Where queries and keys lie, 1 to 8 coordinates. The distance of points that coincide has
+        derivatives of 0. Float32 where the queries are in half precision.
+    slope : array, (Hq,), optional
+        Of the bias, for every query head, in the dtype of the positions. All three are given, or
+        none.
     window : int, optional
         Causal: the query at position s sees the keys at ``s + q_offset - window + 1 ..
         s + q_offset``. Otherwise every sequence is cut into balls of `window` tokens, and a query
@@ -246,14 +264,31 @@ def window_attention(
     out : array, (Tq, Hq, Dv)
         0 for a query that sees no key. The log-sum-exp ``lse``, (Tq, Hq), is kept beside it.
 
+    Notes
+    -----
+    Distances are computed where they are used. Only gradients of the bias take memory of their own:
+    ``d Hk (Tq + Tk) + Hq Tq`` numbers.
+
+    References
+    ----------
+    Zhdanov et al., Erwin: A Tree-based Hierarchical Transformer for Large-scale Physical Systems,
+    arXiv:2502.17019, 2025, for the bias.
+
     Examples
     --------
     >>> import numpy as np
     >>> import gnograd as gg
-    >>> q, k, v = np.random.default_rng(0).normal(size=(3, 10, 2, 8))
+    >>> rng = np.random.default_rng(0)
+    >>> q, k, v = rng.normal(size=(3, 10, 2, 8))
     >>> out = gg.window_attention(q, k, v, window=1, causal=True)
     >>> np.allclose(out, v)
     True
+
+    In balls of 5 points, each sees the nearer ones of its ball better:
+
+    >>> x, slope = rng.normal(size=(10, 3)), np.array([-1.0, -2.0])
+    >>> gg.window_attention(q, k, v, x, x, slope, window=5).shape
+    (10, 2, 8)
     """
 
 
@@ -420,7 +455,8 @@ def select_blocks(
     q : array, (Tq, Hq, Dk)
         Queries; Hq is a multiple of Hk.
     k : array, (Tc, Hk, Dk)
-        Compressed keys, as `compress` makes them.
+        Compressed keys, as `compress` makes them; those behind the last sequence's are not looked
+        at.
     lse : array, (Tq, Hq)
         From `compressed_attention` of `q` and `k`, with the same `block`, `stride`, `scale`,
         `causal` and `q_offset`.

@@ -27,7 +27,15 @@ from typing import Any, Generic, ParamSpec, cast
 
 from gnograd import shapes
 from gnograd.backends import cpu
-from gnograd.call import Array, Call, check_dtype, kind_of, known_sizes, missing
+from gnograd.call import (
+    Array,
+    Call,
+    check_dtype,
+    check_together,
+    kind_of,
+    known_sizes,
+    missing,
+)
 from gnograd.declaration import Declaration, Signature
 from gnograd.graph import Graph
 from gnograd.graph_arrays import GraphSizes
@@ -241,6 +249,7 @@ class Function(Generic[P]):
         values = self.complete(static)
         signature = self.declaration.signature(values)
         sizes = known_sizes(values, signature)
+        check_together(self.name, signature, inputs)
         first = of_first = ""
         for (name, spec), given in zip(signature.inputs.items(), inputs, strict=True):
             if given is None:

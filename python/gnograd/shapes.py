@@ -87,7 +87,7 @@ def match(label: str, shape: Shape, spec: str, sizes: Sizes) -> None:
 def _fits(dim: str, length: int, sizes: Sizes) -> bool:
     """Whether a dimension has its length; solves for its one unknown name, if it has one."""
     if dim in sizes:
-        return sizes[dim] == length
+        return bool(sizes[dim] == length)
     unknown = [name for name in _names(dim) if name not in sizes]
     if unknown:
         (name,) = unknown
@@ -142,7 +142,7 @@ def number(expression: str, sizes: Mapping[str, Any]) -> Any:
 
 def readable(spec: str, sizes: Mapping[str, Any]) -> str:
     """The shape with what is known of it: ``(n_edges=6, d)``, ``(..., n_src=4, F_in)``."""
-    words = []
+    words: list[str] = []
     if parse(spec).leading:
         words += map(str, sizes["*"]) if "*" in sizes else ["..."]
     for dim in parse(spec).dims:

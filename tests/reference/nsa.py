@@ -11,12 +11,20 @@ def sequences(cu, n):
     return [(0, n)] if cu is None else list(pairwise(cu))
 
 
-def attend(q, k, v, slot_gate, visible, scale=None):
+def distances(x, points):
+    """From a point to others. Where they coincide it is 0, and a constant."""
+    squares = np.sum((x - points) ** 2, axis=1)
+    apart = np.real(squares) > 0
+    return np.where(apart, np.sqrt(np.where(apart, squares, 1)), 0)
+
+
+def attend(q, k, v, slot_gate, visible, scale=None, bias=None):
     """`visible(t, hk)` gives the keys that query t sees, and their slots."""
     n_queries, n_query_heads, d_k = q.shape
     group = n_query_heads // k.shape[1]
     scale = 1 / np.sqrt(d_k) if scale is None else scale
-    dtype = np.result_type(q, k, v, q if slot_gate is None else slot_gate)
+    others = [x for x in (slot_gate, *(bias or ())) if x is not None]
+    dtype = np.result_type(q, k, v, *others)
     out = np.zeros((n_queries, n_query_heads, v.shape[2]), dtype)
     lse = np.full((n_queries, n_query_heads), -np.inf, dtype)
     for t in range(n_queries):
@@ -27,6 +35,9 @@ def attend(q, k, v, slot_gate, visible, scale=None):
             if not np.any(np.real(gates) > 0):
                 continue
             x = dtype.type(scale) * (k[keys, hk] @ q[t, h])
+            if bias is not None:
+                positions_q, positions_k, slope = bias
+                x = x + slope[h] * distances(positions_q[t], positions_k[keys])
             top = np.max(np.real(x))
             e = gates * np.exp(x - top)
             out[t, h] = (e / e.sum()) @ v[keys, hk]
@@ -34,13 +45,13 @@ def attend(q, k, v, slot_gate, visible, scale=None):
     return out, lse
 
 
-def faces(q, k, v, slot_gate, visible, scale, *, cotangent, tangents):
+def faces(q, k, v, slot_gate, visible, scale, bias=None, *, cotangent, tangents):
     """out, its tangent, gradients and their tangents, row by row, in the inputs' precision."""
     group = q.shape[1] // k.shape[1]
     scale = q.dtype.type(1 / np.sqrt(q.shape[2]) if scale is None else scale)
-    out, lse = attend(q, k, v, slot_gate, visible, scale)
+    out, lse = attend(q, k, v, slot_gate, visible, scale, bias)
     out_tangent = np.zeros_like(out)
-    inputs = (q, k, v, slot_gate)
+    inputs = (q, k, v, *(bias or (slot_gate,)))
     gradients = [None if x is None else np.zeros_like(x) for x in inputs]
     seconds = [None if x is None else np.zeros_like(x) for x in inputs]
     for t, h in np.ndindex(q.shape[:2]):
@@ -53,11 +64,20 @@ def faces(q, k, v, slot_gate, visible, scale, *, cotangent, tangents):
         w, dw = q.dtype.type(1), q.dtype.type(0)
         if slot_gate is not None:
             w, dw = slot_gate[t, hk, slots], tangents[3][t, hk, slots]
-        E = np.exp(scale * (K @ row) - lse[t, h])
+        x, X = scale * (K @ row), scale * (K @ drow + dK @ row)
+        if bias is not None:
+            points, dpoints, slope, dslope = bias[1], tangents[4], bias[2][h], tangents[5][h]
+            r, dr = bias[0][t] - points[keys], tangents[3][t] - dpoints[keys]
+            length = distances(bias[0][t], points[keys])
+            inverse = np.where(length > 0, 1 / np.where(length > 0, length, 1), 0)
+            u = r * inverse[:, None]
+            dlength = np.sum(u * dr, axis=1)
+            du = (dr - u * dlength[:, None]) * inverse[:, None]
+            x, X = x + slope * length, X + (dslope * length + slope * dlength)
+        E = np.exp(x - lse[t, h])
         P = w * E
         D, dP = g @ out[t, h], V @ g
         dS = P * (dP - D)
-        X = scale * (K @ drow + dK @ row)
         rho = np.sum(P * X + E * dw)
         dotP = P * X + E * dw - P * rho
         out_tangent[t, h] = dotP @ V + P @ dV
@@ -69,6 +89,15 @@ def faces(q, k, v, slot_gate, visible, scale, *, cotangent, tangents):
         np.add.at(seconds[1], (keys, hk), scale * (np.outer(dotdS, row) + np.outer(dS, drow)))
         np.add.at(gradients[2], (keys, hk), np.outer(P, g))
         np.add.at(seconds[2], (keys, hk), np.outer(dotP, g))
+        if bias is not None:
+            pull = slope * dS[:, None] * u
+            second = (dslope * dS + slope * dotdS)[:, None] * u + slope * dS[:, None] * du
+            for found, y, s in (
+                (gradients, pull, dS * length), (seconds, second, dotdS * length + dS * dlength)
+            ):  # fmt: skip
+                found[3][t] += y.sum(axis=0)
+                np.add.at(found[4], keys, -y)
+                found[5][h] += s.sum()
         if slot_gate is not None:
             np.add.at(gradients[3], (t, hk, slots), E * (dP - D))
             dotE = E * (X - rho)
@@ -100,7 +129,7 @@ def selected_attention(
     return evaluate(q, k, v, slot_gate, visible, scale)
 
 
-def by_position(q, k, v, sees, scale, cu_q, cu_k, evaluate):
+def by_position(q, k, v, sees, scale, cu_q, cu_k, evaluate, bias=None):
     """Attention where position s sees the keys at the positions p with sees(s, p)."""
     bounds_q, bounds_k = sequences(cu_q, len(q)), sequences(cu_k, len(k))
 
@@ -110,7 +139,7 @@ def by_position(q, k, v, sees, scale, cu_q, cu_k, evaluate):
         keys = [key for key in range(first, end) if sees(t - bounds_q[s][0], key - first)]
         return np.array(keys, int), np.zeros(len(keys), int)
 
-    return evaluate(q, k, v, None, visible, scale)
+    return evaluate(q, k, v, None, visible, scale, bias)
 
 
 def compressed_attention(
@@ -124,15 +153,16 @@ def compressed_attention(
 
 
 def window_attention(
-    q, k, v, *, window=None, scale=None, causal=False, q_offset=0, cu_q=None, cu_k=None,
-    evaluate=attend,
+    q, k, v, positions_q=None, positions_k=None, slope=None, *, window=None, scale=None,
+    causal=False, q_offset=0, cu_q=None, cu_k=None, evaluate=attend,
 ):  # fmt: skip
     def sees(s, p):
         if causal:
             return p <= s + q_offset and (window is None or p > s + q_offset - window)
         return window is None or s // window == p // window
 
-    return by_position(q, k, v, sees, scale, cu_q, cu_k, evaluate)
+    bias = None if slope is None else (positions_q, positions_k, slope)
+    return by_position(q, k, v, sees, scale, cu_q, cu_k, evaluate, bias)
 
 
 def compressed_tokens(length, block, stride):

@@ -250,7 +250,8 @@ def _fit_input(op: Operator, k: int, array: Array, known: set[str]) -> list[str]
         own = dims[array.batched :]
         extents = [f"x({k})%node%shape({axis})" for axis in range(len(own), 0, -1)]
         needed = [expression(op, dim, "graph") for dim in reversed(own)]
-        rank, lines = str(len(own)), []
+        rank = str(len(own))
+        lines: list[str] = []
         if array.batched:
             lines = [f"call learn_batch(batch, x({k})%node, {rank}, {BATCH})"]
             rank += " + batch%rank"

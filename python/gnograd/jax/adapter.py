@@ -142,9 +142,16 @@ def _vary_alike(operands: list[Any]) -> list[Any]:
     own = [_axes(jax.typeof(x)) for x in operands]
     every = frozenset[Any]().union(*own)
     return [
-        x if mine == every else jax.lax.pcast(x, tuple(every - mine), to="varying")
+        x if mine == every else _vary(x, tuple(every - mine))
         for x, mine in zip(operands, own, strict=True)
     ]
+
+
+def _vary(x: Any, axes: tuple[Any, ...]) -> Any:
+    if hasattr(jax.lax, "pcast"):
+        return jax.lax.pcast(x, axes, to="varying")
+    pvary: Any = getattr(jax.lax, "pvary")  # noqa: B009 its name in older versions
+    return pvary(x, axes)
 
 
 def _axes(aval: Any) -> frozenset[Any]:

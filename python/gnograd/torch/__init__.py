@@ -6,11 +6,8 @@ Importing this package imports torch; nothing else in gnograd does.
 
 from gnograd.torch import functional
 from gnograd.torch.adapter import torch_operator
-from gnograd.torch.attention import (
-    BallSparseAttention,
-    NativeSparseAttention,
-    ball_tree_order,
-)
+from gnograd.torch.ball_sparse_attention import BallSparseAttention
+from gnograd.torch.ball_tree import ball_tree_order
 from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
 from gnograd.torch.dimenet_weights import dimenet_state_dict
 from gnograd.torch.dropout import dropout_factors
@@ -20,6 +17,7 @@ from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
 from gnograd.torch.gcn import GCNConv
 from gnograd.torch.graph import Graph, collate
 from gnograd.torch.layers import GNO, WeightedAggregation, gno_pack_layers
+from gnograd.torch.native_sparse_attention import KeyValueCache, NativeSparseAttention
 from gnograd.torch.neighbors import NeighborSearch, neighbor_search
 from gnograd.torch.neuralop import (
     GNOBlock,
@@ -41,6 +39,7 @@ __all__ = [
     "Graph",
     "IntegralTransform",
     "InteractionPPBlock",
+    "KeyValueCache",
     "LinearChannelMLP",
     "NativeSparseAttention",
     "NeighborSearch",

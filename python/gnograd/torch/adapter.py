@@ -551,7 +551,7 @@ def _tensors(op: Function[Any], operands: Tensors, graph: Any) -> list[Tensor | 
 
 
 def _no_gradients(static: Sequence[Any]) -> list[Any]:
-    """Gradients of static arguments: those of a list of tensors, unless one is absent, are a list."""
+    """Gradients of static arguments; a list of tensors, none of them absent, wants a list."""
     return [
         [None] * len(value)
         if isinstance(value, list | tuple) and all(isinstance(x, Tensor) for x in value)

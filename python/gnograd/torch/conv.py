@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
+import gnograd.graph
+from gnograd.graph_arrays import GraphArrays
 from gnograd.torch.adapter import not_compiled
-from gnograd.torch.edges import Edges, ends_of, graph_from_edge_index
-from gnograd.torch.graph import AnyGraph
+from gnograd.torch.edges import Edges, graph_from_edge_index
+from gnograd.torch.graph import AnyGraph, Graph, arrays_of
 
 __all__ = ["Convolution", "Given", "Pair"]
 
@@ -103,7 +105,7 @@ class Convolution(nn.Module):
             n_dst = x_dst.shape[self.node_dim]
         elif size is not None:
             n_dst = size[1]
-        elif not isinstance(edge_index, Tensor):
+        elif isinstance(edge_index, Graph | gnograd.graph.Graph):
             n_dst = edge_index.n_src if self.backwards else edge_index.n_dst
         else:
             n_dst = n_src if matrix is None else matrix.shape[0]
@@ -111,7 +113,7 @@ class Convolution(nn.Module):
             raise ValueError(
                 f"{name}: size is {tuple(size)}, but x has {n_src} sources and {n_dst} destinations"
             )
-        if not isinstance(edge_index, Tensor):
+        if isinstance(edge_index, Graph | gnograd.graph.Graph):
             return Given(x_src, x_dst, n_dst, edge_index)
         if matrix is None:
             ends = (n_dst, n_src) if self.backwards else (n_src, n_dst)
@@ -134,10 +136,7 @@ class Convolution(nn.Module):
 
     def along(self, graph: AnyGraph, device: torch.device) -> AnyGraph:
         """The graph whose edges messages follow."""
-        if not self.backwards:
-            return graph
-        src, dst = ends_of(graph, device)
-        return graph_from_edge_index(torch.stack([dst, src]), graph.n_dst, graph.n_src)
+        return _reversed(arrays_of(graph, device)) if self.backwards else graph
 
     def over_nodes(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply a function of (n_src, D) to x of any number of axes."""
@@ -146,6 +145,19 @@ class Convolution(nn.Module):
         x = x.movedim(self.node_dim, 0)
         out = function(x.flatten(1))
         return out.reshape(len(out), *x.shape[1:]).movedim(0, self.node_dim)
+
+
+def _reversed(given: GraphArrays) -> Graph:
+    """The graph with every edge the other way, and the same rows of edge arrays."""
+    places = torch.arange(given.indices.shape[0], device=given.indices.device)
+    rows = places if given.edge_ids is None else given.edge_ids
+    positions = given.src_edges if given.src_positions is None else given.src_positions
+    before = torch.empty_like(places).scatter(0, positions, places)
+    arrays = GraphArrays(
+        given.src_offsets, given.src_indices, given.src_edges,
+        given.offsets, given.indices, rows, before,
+    )  # fmt: skip
+    return Graph(arrays)
 
 
 @not_compiled

@@ -10,13 +10,7 @@ from torch import Tensor, nn
 
 from gnograd.torch import functional
 from gnograd.torch.conv import Convolution, Given
-from gnograd.torch.edges import (
-    Edges,
-    ends_of,
-    graph_from_edge_index,
-    used_rows,
-    with_self_loops,
-)
+from gnograd.torch.edges import Edges, ends_of, graph_from_edge_index, used_rows, with_self_loops
 from gnograd.torch.graph import AnyGraph
 from gnograd.torch.linear import Linear
 
@@ -187,8 +181,7 @@ class GCNConv(Convolution):
             weight = torch.cat([weight, weight.new_full((n,), fill)])
             return graph_from_edge_index(edges, n, n), weight
         # a self-loop there is keeps its weight; other edges write behind the last node
-        own = (src == dst) & used_rows(graph, weight.device)
-        node = torch.where(own, src, n)
+        node = torch.where((src == dst) & used_rows(graph, weight.device), src, n)
         loops = weight.new_full((n + 1,), fill).index_put((node,), weight)[:n]
         graph, rows = with_self_loops(graph, weight[:, None], loops[:, None])
         return graph, None if rows is None else rows[:, 0]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
-from gnograd.torch.conv import Convolution, Pair
+from gnograd.torch.conv import Convolution, Given, Pair
 from gnograd.torch.edges import Edges, ends_of, used_rows
 from gnograd.torch.graph import AnyGraph
 from gnograd.torch.linear import Linear
@@ -120,7 +120,7 @@ class SAGEConv(Convolution):
         if self.lin is not None:
             sources = self.lin(sources).relu()
         graph = self.along(given.graph, sources.device)
-        out: Tensor = self.lin_l(self._aggregate(sources, graph, given.values))
+        out: Tensor = self.lin_l(self._aggregate(sources, graph, given))
         if self.lin_r is not None and root is not None:
             out = out + self.lin_r(root)
         return nn.functional.normalize(out, dim=-1) if self.normalize else out
@@ -134,15 +134,17 @@ class SAGEConv(Convolution):
             return int(of_module(in_channels))
         return in_channels if isinstance(self.aggr, str) else len(self.aggr) * in_channels
 
-    def _aggregate(self, x: Tensor, graph: AnyGraph, values: Tensor | None) -> Tensor:
+    def _aggregate(self, x: Tensor, graph: AnyGraph, given: Given) -> Tensor:
         if self.aggr_module is not None:
-            used = used_rows(graph, x.device)
-            src, dst = (ends[used] for ends in ends_of(graph, x.device))
+            src, dst = ends_of(graph, x.device)
+            if given.edge_index is None and given.layout is None:  # a graph may have free rows
+                used = used_rows(graph, x.device)
+                src, dst = src[used], dst[used]
             messages = x.index_select(self.node_dim, src)
             out: Tensor = self.aggr_module(messages, dst, dim_size=graph.n_dst, dim=self.node_dim)
             return out
         if isinstance(self.aggr, str):
-            return self._simple(self.aggr, x, graph, values)
+            return self._simple(self.aggr, x, graph, given.values)
         return torch.cat([self._simple(name, x, graph, None) for name in self.aggr], dim=-1)
 
     def _simple(self, name: str, x: Tensor, graph: AnyGraph, values: Tensor | None) -> Tensor:

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""Points in the order of a ball tree, and clouds of them behind one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gnograd.torch.sparse_branches import borders_of
+
+__all__ = ["CloudLayout", "ball_tree_order", "clouds_of"]
+
+
+def ball_tree_order(positions: Tensor, batch: Tensor | None = None) -> Tensor:
+    """Order of points in which neighbours in the list are neighbours in space.
+
+    The leaves of a balanced k-d tree (`scipy.spatial.cKDTree`), whose every node is a stretch of
+    the list: so is a ball of points, and a ball of balls. Trees are built on the CPU.
+
+    Parameters
+    ----------
+    positions : Tensor, (N, d)
+        Coordinates.
+    batch : Tensor of int, (N,), optional
+        Number of the cloud of every point, in any order: a tree for each, one behind the other. One
+        cloud when left out.
+
+    Returns
+    -------
+    Tensor of int64, (N,)
+        Row of every point of the list.
+
+    Raises
+    ------
+    ValueError
+        Positions that are not finite, another shape, a number that is negative.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnograd.torch import ball_tree_order
+    >>> positions = torch.tensor([[3.0], [0.0], [2.0], [1.0]])
+    >>> ball_tree_order(positions)
+    tensor([1, 3, 2, 0])
+    >>> ball_tree_order(positions, torch.tensor([0, 0, 1, 1]))
+    tensor([1, 0, 3, 2])
+    """
+    if positions.ndim != 2 or (batch is not None and batch.shape != positions.shape[:1]):
+        raise ValueError(
+            f"ball_tree_order: positions has shape {tuple(positions.shape)}, needs (N, d)"
+            + ("" if batch is None else f"; batch has {tuple(batch.shape)}, needs (N,)")
+        )
+    return _ball_tree_order(positions.detach(), batch)
+
+
+@torch.library.custom_op("gnograd::ball_tree_order", mutates_args=())
+def _ball_tree_order(positions: Tensor, batch: Tensor | None) -> Tensor:
+    points = positions.double().cpu().numpy()
+    if not np.isfinite(points).all():
+        raise ValueError("ball_tree_order: positions has values that are not finite")
+    item = np.zeros(len(points), np.int64) if batch is None else batch.cpu().numpy()
+    if item.dtype.kind not in "iu" or item.min(initial=0) < 0:
+        raise ValueError("ball_tree_order: batch needs integers that are not negative")
+    grouped = np.argsort(item, kind="stable")
+    starts = np.flatnonzero(np.diff(item[grouped], prepend=-1))
+    order = np.empty(len(points), np.int64)
+    for first, end in pairwise([*starts, len(points)]):
+        rows = grouped[first:end]
+        order[first:end] = rows[_tree_order(points[rows])]
+    return torch.from_numpy(order).to(positions.device)
+
+
+@_ball_tree_order.register_fake
+def _(positions: Tensor, batch: Tensor | None) -> Tensor:
+    return positions.new_empty(len(positions), dtype=torch.int64)
+
+
+def _tree_order(points: NDArray[np.float64]) -> NDArray[Any]:
+    # takes longer to import than gnograd
+    from scipy.spatial import cKDTree
+
+    return cKDTree(points, leafsize=1, balanced_tree=True).indices
+
+
+@dataclass
+class CloudLayout:
+    """Borders of clouds, one behind the other, and of what is made of their points.
+
+    All sizes follow from the numbers of points and clouds, so that no number in a tensor has to be
+    known to the host: behind the clouds there is one more, for what remains.
+    """
+
+    cu: Tensor
+    """Of points: [n_clouds + 2]."""
+    ball: Tensor
+    """Number of every point's ball."""
+    members: Tensor
+    """Points of every ball [balls, ball_size], then any."""
+    ball_sizes: Tensor
+    whole: Tensor
+    """Points that are compressed: those of the stretches that are full, then any."""
+    cu_compressed: Tensor
+    """Of compressed points: [n_clouds + 2]."""
+    row: Tensor
+    """Where every point stands among the queries that share selections, of `n_rows`. They are
+    filled up so that clouds begin where selections do."""
+    n_rows: int
+    cu_rows: Tensor
+    """Of these: [n_clouds + 2]."""
+
+
+def clouds_of(cu: Tensor, n: int, ball: int, stretch: int, group: int) -> CloudLayout:
+    """Where n points lie whose clouds have borders cu (n_clouds + 1,).
+
+    Parameters
+    ----------
+    cu : Tensor of int64, (n_clouds + 1,)
+    n, ball, stretch, group : int
+        Points; those in a ball, behind a compressed one, and that share a selection.
+    """
+    sizes, n_clouds = cu.diff(), len(cu) - 1
+
+    def pieces(length: int, of: Tensor) -> Tensor:
+        return torch.div(of, length, rounding_mode="floor")
+
+    def cloud_of(place: Tensor, borders: Tensor) -> Tensor:
+        found = torch.bucketize(place, borders[1:], right=True)
+        return found.clamp(max=max(n_clouds - 1, 0))
+
+    def ending(borders: Tensor, end: int) -> Tensor:
+        return torch.cat([borders, borders.new_full((1,), end)])
+
+    point = torch.arange(n, device=cu.device)
+    cloud = cloud_of(point, cu)
+
+    balls = borders_of(pieces(ball, sizes + ball - 1))
+    number = torch.arange(n // ball + n_clouds, device=cu.device)
+    of_ball = cloud_of(number, balls)
+    first = cu[of_ball] + (number - balls[of_ball]) * ball
+    members = first[:, None] + torch.arange(ball, device=cu.device)
+
+    rows = borders_of(pieces(group, sizes + group - 1) * group)
+    n_rows = (n + n_clouds * (group - 1)) // group * group
+
+    compressed = borders_of(pieces(stretch, sizes))
+    # points of full stretches, counted one after the other
+    place = torch.arange(n // stretch * stretch, device=cu.device)
+    of_place = cloud_of(place, compressed * stretch)
+    whole = place + (cu[:-1] - compressed[:-1] * stretch)[of_place]
+
+    last = max(n - 1, 0)
+    return CloudLayout(
+        cu=ending(cu, n),
+        ball=balls[cloud] + pieces(ball, point - cu[cloud]),
+        members=members.clamp(max=last),
+        ball_sizes=(cu[of_ball + 1] - first).clamp(0, ball),
+        whole=whole.clamp(max=last),
+        cu_compressed=ending(compressed, n // stretch),
+        row=point + (rows[:-1] - cu[:-1])[cloud],
+        n_rows=n_rows,
+        cu_rows=ending(rows, n_rows),
+    )

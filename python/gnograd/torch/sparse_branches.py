@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""What sparse attention layers have in common: three branches under gates, and borders.
+
+The layers add three attentions, each weighted by a gate: to compressed tokens, which sees all
+coarsely; to the blocks whose compressed tokens got most attention, at full resolution; and to the
+neighbourhood. Their cost grows linearly with the number of tokens, apart from the compressed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gnograd.torch.adapter import not_compiled
+
+__all__ = ["SparseBranches", "borders_of", "checked_borders"]
+
+BRANCHES = 3  # compressed, selected, neighbourhood
+
+
+class SparseBranches(nn.Module):
+    """Projections, learned compression and gates."""
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        num_kv_heads: int | None,
+        head_dim: int | None,
+        compress_block: int,
+        bias: bool,
+    ) -> None:
+        super().__init__()
+        kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        if min(dim, num_heads, kv_heads) < 1 or num_heads % kv_heads:
+            raise ValueError(
+                f"dim {dim} and heads {num_heads}, {kv_heads} must be positive, and num_heads a "
+                "multiple of num_kv_heads"
+            )
+        if head_dim is None and dim % num_heads:
+            raise ValueError(f"num_heads {num_heads} does not divide dim {dim}: give head_dim")
+        self.dim, self.num_heads, self.num_kv_heads = dim, num_heads, kv_heads
+        self.head_dim = dim // num_heads if head_dim is None else head_dim
+        self.to_q = nn.Linear(dim, num_heads * self.head_dim, bias=bias)
+        # every branch has keys and values of its own, as in the paper
+        self.to_kv = nn.Linear(dim, BRANCHES * 2 * kv_heads * self.head_dim, bias=bias)
+        self.to_gate = nn.Linear(dim, BRANCHES * num_heads)
+        self.to_out = nn.Linear(num_heads * self.head_dim, dim, bias=bias)
+        self.compress_k = nn.Parameter(torch.full((compress_block, kv_heads), 1 / compress_block))
+        self.compress_v = nn.Parameter(torch.full((compress_block, kv_heads), 1 / compress_block))
+
+    def project(
+        self, x: Tensor, context: Tensor | None = None
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """Queries ``(T, heads, head_dim)`` of x; keys and values of the branches of the context."""
+        q = self.to_q(x).view(len(x), self.num_heads, self.head_dim)
+        context = x if context is None else context
+        kv = self.to_kv(context)
+        kv = kv.view(len(context), BRANCHES, 2, self.num_kv_heads, self.head_dim)
+        keys, values = kv.unbind(dim=2)
+        return q, list(keys.unbind(dim=1)), list(values.unbind(dim=1))
+
+    def combine(self, x: Tensor, branches: list[Tensor]) -> Tensor:
+        """Sum of the branches ``(T, heads, head_dim)`` under their gates."""
+        gates = torch.sigmoid(self.to_gate(x)).view(len(x), BRANCHES, self.num_heads, 1)
+        total = (gates * torch.stack(branches, dim=1)).sum(dim=1)
+        return self.to_out(total.reshape(len(x), self.num_heads * self.head_dim))
+
+
+def borders_of(sizes: Tensor) -> Tensor:
+    """First item of every sequence, and the end: running sums behind a 0."""
+    return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+
+
+@not_compiled
+def checked_borders(
+    cu_seqlens: Tensor | Sequence[int], n: int, multiple: int = 1, name: str = "cu_seqlens"
+) -> Tensor:
+    """First item of every sequence, and the end: checked, on the host."""
+    cu = torch.as_tensor(cu_seqlens).cpu()
+    if cu.is_floating_point() or cu.dim() != 1 or len(cu) < 1:
+        raise ValueError(
+            f"{name} is of {cu.dtype} and shape {tuple(cu.shape)}, "
+            "needs integers and (n_sequences + 1,)"
+        )
+    cu = cu.to(torch.int64)
+    if cu[0] != 0 or cu[-1] != n or (cu.diff() < 0).any():
+        raise ValueError(f"{name} is {cu.tolist()}, needs to ascend from 0 to {n}")
+    if (cu[:-1] % multiple).any():
+        raise ValueError(
+            f"{name}: sequences must begin at multiples of {multiple}, "
+            "the tokens that share a selection"
+        )
+    return cu

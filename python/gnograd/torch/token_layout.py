@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""Where the sequences of a batch lie in the packed tokens that sparse attention works on.
+
+A batch is packed row by row. Where its items are padded, the padding becomes a sequence of its own,
+whose queries see its keys alone: all sizes are then those of the batch, and no number in a tensor
+has to be known to the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gnograd.nsa import compressed_offsets
+from gnograd.torch.sparse_branches import borders_of
+
+__all__ = ["Compression", "TokenLayout", "equal_items", "packed_items", "padded_items"]
+
+
+@dataclass(frozen=True)
+class Compression:
+    """Tokens behind a compressed one, and from one to the next."""
+
+    block: int
+    stride: int
+
+    def count(self, n: int) -> int:
+        """Compressed tokens of n."""
+        return (n - self.block) // self.stride + 1 if n >= self.block else 0
+
+    def counts(self, n: Tensor) -> Tensor:
+        """Compressed tokens of each of several sequences."""
+        full = torch.div(n - self.block, self.stride, rounding_mode="floor") + 1
+        return torch.where(n >= self.block, full, 0)
+
+
+@dataclass
+class TokenLayout:
+    """Borders of sequences; None is one sequence.
+
+    Positions are those in the sequences, as a rotary embedding wants them.
+    """
+
+    q_positions: Tensor
+    k_positions: Tensor
+    c_positions: Tensor
+    """Of the last tokens of compressed ones."""
+    cu_q: Tensor | None = None
+    cu_k: Tensor | None = None
+    cu_compress: Tensor | None = None
+    """Borders by which keys are compressed."""
+    n_compressed: int | None = None
+    cu_c: Tensor | None = None
+    """Borders of compressed tokens."""
+    cu_select: Tensor | None = None
+    """Borders of keys by which blocks are selected."""
+    c_rows: Tensor | None = None
+    """Which compressed tokens those are that blocks are selected by; None: all, in order."""
+    idle: Tensor | None = None
+    """Queries that are padding, whose attention does not count."""
+
+
+def _within(cu: Tensor, n: int) -> Tensor:
+    """Position of every one of n items in its sequence."""
+    item = torch.arange(n, device=cu.device)
+    return item - cu[torch.bucketize(item, cu[1:], right=True)]
+
+
+def _ends(compression: Compression, positions: Tensor) -> Tensor:
+    """Position of the last token of every compressed one."""
+    return positions * compression.stride + compression.block - 1
+
+
+def equal_items(
+    batch: int, n_q: int, n_k: int, compression: Compression, device: torch.device
+) -> TokenLayout:
+    """Items of one length."""
+
+    def positions(n: int) -> Tensor:
+        return torch.arange(n, device=device).repeat(batch)
+
+    n_c = compression.count(n_k)
+    layout = TokenLayout(positions(n_q), positions(n_k), _ends(compression, positions(n_c)))
+    if batch == 1:
+        return layout
+    item = torch.arange(batch + 1, dtype=torch.int64, device=device)
+    layout.cu_q, layout.cu_k, layout.cu_c = item * n_q, item * n_k, item * n_c
+    layout.cu_compress = layout.cu_select = layout.cu_k
+    layout.n_compressed = batch * n_c
+    return layout
+
+
+def packed_items(
+    cu_q: Tensor, cu_k: Tensor, compression: Compression, device: torch.device
+) -> TokenLayout:
+    """Items of any lengths, whose borders are on the host."""
+    offsets = compressed_offsets(cu_k.numpy(), compression.block, compression.stride)
+    n_c = int(offsets[-1])
+    n_q, n_k = int(cu_q[-1]), int(cu_k[-1])
+    cu_q, cu_k, cu_c = (cu.to(device) for cu in (cu_q, cu_k, torch.from_numpy(offsets)))
+    return TokenLayout(
+        q_positions=_within(cu_q, n_q),
+        k_positions=_within(cu_k, n_k),
+        c_positions=_ends(compression, _within(cu_c, n_c)),
+        cu_q=cu_q,
+        cu_k=cu_k,
+        cu_compress=cu_k,
+        n_compressed=n_c,
+        cu_c=cu_c,
+        cu_select=cu_k,
+    )
+
+
+def padded_items(
+    lengths_q: Tensor, lengths_k: Tensor, n_q: int, n_k: int, shared: int, compression: Compression
+) -> TokenLayout:
+    """Items whose first tokens count, and whose others are padding.
+
+    Parameters
+    ----------
+    lengths_q, lengths_k : Tensor of int64, (batch,)
+        Tokens of every item that count.
+    n_q, n_k : int
+        Tokens of an item with its padding.
+    shared : int
+        Queries that share a selection. Padding fills up the last that do; it does not count.
+    compression : Compression
+    """
+    batch, device = len(lengths_k), lengths_k.device
+    item = torch.arange(batch, device=device)
+    n_c = compression.count(n_k)
+    counts = compression.counts(lengths_k)
+    layout = equal_items(batch, n_q, n_k, compression, device)
+    layout.cu_compress, layout.n_compressed = (
+        torch.arange(batch + 1, device=device) * n_k,
+        batch * n_c,
+    )
+
+    def borders(first: Tensor, n: int) -> Tensor:
+        """Of what counts and of what does not, item by item; then of nothing."""
+        inner = torch.stack([item * n + first, item * n + n], dim=1).flatten()
+        return torch.cat([inner.new_zeros(1), inner, inner[-1:]])
+
+    shared_q = torch.div(lengths_q + shared - 1, shared, rounding_mode="floor") * shared
+    layout.cu_q = borders(shared_q.clamp(max=n_q), n_q)
+    layout.cu_k = borders(lengths_k, n_k)
+    layout.cu_c = borders(counts, n_c)
+    # Blocks are selected by keys that lie behind one another, and padding has none. What remains of
+    # the batch's keys comes last, where there are no queries.
+    cu_select = borders_of(torch.stack([lengths_k, lengths_k * 0], dim=1).flatten())
+    layout.cu_select = torch.cat([cu_select, cu_select.new_full((1,), batch * n_k)])
+    first = borders_of(counts)
+    room = compression.count(batch * n_k) + batch + 1
+    place = torch.arange(room, device=device)
+    of = torch.bucketize(place, first[1:], right=True).clamp(max=batch - 1)
+    # the row behind all compressed tokens is one of zeros
+    layout.c_rows = torch.where(place < first[-1], of * n_c + place - first[of], batch * n_c)
+    layout.idle = (layout.q_positions.view(batch, n_q) >= lengths_q[:, None]).flatten()
+    return layout
