@@ -244,6 +244,21 @@ def as_taken(case, arrays, dtype):
     )
 
 
+@pytest.mark.parametrize("case", FEW + test_gat.DROPPED, ids=str)
+def test_padded_graphs(case, rng):
+    """Room for edges is never read, and gradients to it are 0."""
+    edges = power_law(20, 100)
+    padded = SimpleNamespace(n_src=20, n_dst=20, n_edges=160, graph=edges.graph.pad(160))
+    inputs, tangents, (cotangent,) = draw(case, padded, rng, "float64")
+    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(padded), "float64")
+    with_edges = [k for k, x in enumerate(inputs) if x is not None and len(x) == 160]
+    gradients = case.operator.vjp(
+        to_device(cotangent), to_device(inputs), graph=padded.graph,
+        **{k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in case.static.items()},
+    )  # fmt: skip
+    assert all(not np.any(gradients[k].get()[100:]) for k in with_edges)
+
+
 @pytest.mark.parametrize("dtype", EPS)
 @test_nsa.every_case
 def test_sparse_attention(case, dtype, rng):

@@ -121,9 +121,9 @@ def mha_gat(
     >>> gg.mha_gat(x, x, np.zeros(4), graph=graph)
     array([[ 2., -1.],
            [ 0.,  0.]])
-    >>> gg.mha_gat(x, x, np.zeros(4), graph=graph, dropout=0.5, seed=np.array([1]))
-    array([[1., 2.],
-           [0., 0.]])
+    >>> gg.mha_gat(x, x, np.zeros(4), graph=graph, dropout=0.5, seed=np.array([3]))
+    array([[ 3., -4.],
+           [ 0.,  0.]])
     """
 
 

@@ -31,10 +31,10 @@ def dropout_factors(seed: Tensor, n_edges: int, num_heads: int, dropout: float) 
     Examples
     --------
     >>> import gnograd.torch, torch
-    >>> gnograd.torch.dropout_factors(torch.tensor([1]), 3, 2, 0.5)
-    tensor([[2., 2.],
-            [0., 2.],
-            [2., 2.]], dtype=torch.float64)
+    >>> gnograd.torch.dropout_factors(torch.tensor([3]), 3, 2, 0.5)
+    tensor([[0., 2.],
+            [2., 0.],
+            [0., 2.]], dtype=torch.float64)
     """
     numbers = torch.arange(1, n_edges * num_heads + 1, device=seed.device)
     z = seed + numbers * _signed(0x9E3779B97F4A7C15)
