@@ -133,8 +133,21 @@ def oracle(call):
         static |= {"src": edges.src, "dst": edges.dst}
         static |= {} if name == "agg_edge_to_edge" else {"n_dst": edges.n_dst}
         absent = given.get("weight_derivatives") is not None and given["edge_weight"] is None
-        return None if absent else partial(ON_GRAPHS[name], **static)
+        batch = np.shape(given.get("h"))[:-2]
+        if absent or 0 in batch:
+            return None
+        formula = partial(ON_GRAPHS[name], **static)
+        return partial(item_by_item, formula, batch) if batch else formula
     return partial(ORACLES[name], **static) if name in ORACLES else None
+
+
+def item_by_item(formula, batch, h, *others):
+    """The formula for each function of a batch."""
+    found = [tupled(formula(h[item], *others)) for item in np.ndindex(batch)]
+    outputs = tuple(
+        np.stack(each).reshape(*batch, *each[0].shape) for each in zip(*found, strict=True)
+    )
+    return outputs if len(outputs) > 1 else outputs[0]
 
 
 def consistent(trial, call, results):

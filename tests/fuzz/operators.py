@@ -93,6 +93,7 @@ def make(trial, name, style="normal", forced=(), dense=False):
         static["graph"] = edges.graph
         sizes.update(n_src=edges.n_src, n_dst=edges.n_dst, n_edges=edges.n_edges)
     small = (1, 2, 3) if dense else (0, 1, 1, 2, 3, 5, 16)
+    sizes["*"] = () if dense else trial.pick((), (), (3, 2), (1,), (0,))
     sizes["Hk"] = trial.pick(*small)
     sizes["Hq"] = sizes["Hk"] * trial.pick(1, 1, 2, 3)
     tokens(trial, operator, static, sizes, dense)

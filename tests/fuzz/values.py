@@ -113,8 +113,8 @@ def no_such_array(trial, array):
         return trial.pick(*NO_ARRAYS)
     if kind == "masked":
         return np.ma.masked_array(array, np.ones(array.shape, bool))
-    if kind == "axis":
-        return array[None]
+    if kind == "axis":  # one more in front may be a batch
+        return array.reshape(-1) if array.ndim > 1 else array[None]
     if kind == "0-d":
         return np.array(1, array.dtype)
     if kind == "object":
