@@ -569,6 +569,28 @@ def test_nan_in_sparse_attention(case, of, dtype, rng):
                 assert_same_where_finite(a.get().astype(float), e, dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+@pytest.mark.parametrize("which", [3, 4])
+def test_nan_in_positions(which, dtype, rng):
+    """It reaches the rows that see the point; a coinciding point has no gradient."""
+    case = test_nsa.Case("", gg.window_attention, {"window": 5}, (20, 20, 4, 2, 3, 2), dimensions=2)
+    inputs = as_taken(case, case.inputs(rng), dtype)
+    inputs[3][7] = inputs[4][8] = 0.5
+    tangents = as_taken(case, like(inputs, rng), dtype)
+    cotangent = rng.normal(size=(20, 4, 2)).astype(inputs[0].dtype)
+    check_faces(case.operator, inputs, tangents, cotangent, {"window": 5}, dtype, slack=4)
+    inputs[which][12] = np.nan
+    on_device = to_device(inputs)
+    out = case.operator(*on_device, window=5).get().astype(float)
+    rows = np.isnan(out).any(axis=(1, 2))
+    seen = range(12, 13) if which == 3 else range(10, 15)
+    assert_array_equal(np.flatnonzero(rows), seen)
+    gradients = case.operator.vjp(to_device(cotangent), on_device, window=5)
+    for gradient in gradients[3:5]:
+        spoilt = np.isnan(gradient.get().astype(float)).any(axis=1)
+        assert set(np.flatnonzero(spoilt)) <= set(range(10, 15)) and spoilt.any()
+
+
 @pytest.mark.parametrize("input", range(4))
 @pytest.mark.parametrize("case", test_gat.FEW, ids=str)
 def test_nan_in_graph_attention(case, input, rng):

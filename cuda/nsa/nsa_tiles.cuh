@@ -2,9 +2,10 @@
 // Native sparse attention: selected blocks, compressed tokens, windows and balls. For a query row r
 // (a token and one of its heads) and the keys c of its key/value head that the pattern shows it,
 //
-//     x = scale q . k (+ a bias of distances, nsa_distance.cuh)    E = exp(x - lse)    P = gate E    out = P V    lse = ln sum gate exp(x)
+//     x = scale q . k    E = exp(x - lse)    P = gate E    out = P V    lse = ln sum gate exp(x)
 //
-// with a gate for every slot, 1 where there are none. With G the cotangent of out, g that of lse:
+// with a gate for every slot, 1 where there are none; x may have a bias (nsa_distance.cuh). With G
+// the cotangent of out, g that of lse:
 //
 //     D = rowsum(G o out) - g      dS = P o (G V^T - D)
 //     grad q = scale dS K          grad k = scale dS^T Q         grad v = P^T G

@@ -243,7 +243,7 @@ contains
     loss = sum(sin(selected_attention(q, k, v, blocks, 2, slot_gate=gate)))
     loss = loss + norm(selected_attention(q, k, v, blocks(:, :, :3), 2, causal=.true., &
       & q_offset=2, query_block=2, duplicates="count"))
-    loss = loss + sum(cos(window_attention(q, k, v, 3, scale=0.7_dp, causal=.true.)))
+    loss = loss + sum(cos(window_attention(q, k, v, window=3, scale=0.7_dp, causal=.true.)))
     w = tape%constant(draw([2, 3], 5))
     call compressed_attention(q, compress(k, w, 2), compress(v, w*w, 2), 3, &
       & 2, out, lse, causal=.true., q_offset=2)

@@ -499,8 +499,8 @@ contains
         & self%causal, int(self%q_offset), cu_q, cu_k)
       y = concatenate([reshape(out, [size_of(out)]), reshape(lse, [size_of(lse)])], 1)
     case default
-      y = window_attention(x(1), x(2), x(3), int(window), scale, self%causal, &
-        & int(self%q_offset), cu_q, cu_k)
+      y = window_attention(x(1), x(2), x(3), window=int(window), scale=scale, &
+        & causal=self%causal, q_offset=int(self%q_offset), cu_q=cu_q, cu_k=cu_k)
     end select
     y = reshape(y, [self%n_out])
 

@@ -101,11 +101,17 @@ def make(trial, name, style="normal", forced=(), dense=False):
     sizes.update(signature.sizes)
     known, specs = set(sizes), signature.inputs | signature.arrays
     present = {}
+    if "positions_q" in specs:
+        sizes["d"] = trial.pick(1, 2, 3, 8)
+    together = trial.chance(0.5)
     for label, spec in specs.items():
         if not shapes.parse(spec).optional or static.get(label) is not None:
             present[label] = spec
         elif label == "weight_derivatives" and "edge_weight" not in present:
             continue  # they go together
+        elif label in signature.together:
+            if together:
+                present[label] = spec
         elif label in signature.inputs and trial.chance(0.7):
             present[label] = spec
     told = {
