@@ -103,11 +103,11 @@ def gno_deep(  # type: ignore[empty-body]
     The first layer is linear in what comes from either end, so that its products are made once a
     node; an edge adds two rows. All other layers are products of BLAS over tiles of edges that
     stay in the cache. The way back computes them again: nothing of a hidden width is kept for an
-    edge. It takes the edges in the order of their sources, in slabs of 128 tiles: the gradients to
+    edge. It takes the edges in the order of their sources, in slabs of 256 tiles: the gradients to
     the first layer are added to the nodes at both ends when a slab is done, in the order of its
     edges, so that the bits do not depend on the number of threads.
 
-    Peak temporary memory, in numbers, with H the first width, S the edges of a slab (32,768 at
+    Peak temporary memory, in numbers, with H the first width, S the edges of a slab (65,536 at
     most, or all), n the nodes for which `y` or `x` are given: ``n H + S F`` in forward,
     ``2 n H + S (F + H)`` in vjp, twice that with tangents; 1.5 MiB a thread or the panels of 32
     edges; and in vjp and hvp the layers without the rows of y and x, in float64, 64 times within 64
