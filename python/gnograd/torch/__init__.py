@@ -23,6 +23,7 @@ from gnograd.torch.neuralop import (
     LinearChannelMLP,
     SinusoidalEmbedding,
 )
+from gnograd.torch.patching import patch_neuraloperator
 from gnograd.torch.weighting import dispatch_weighting_fn
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "gno_pack_layers",
     "graph_from_edge_index",
     "neighbor_search",
+    "patch_neuraloperator",
     "torch_operator",
     "with_self_loops",
     *functional.__all__,
