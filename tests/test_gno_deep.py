@@ -123,7 +123,8 @@ def test_several_slabs(rng):
             *gg.gno_deep.hvp(cotangent, inputs, moved, graph=graph, **static),
         ]
         join = [np.add] * 2 + [np.add, np.add, np.add, append, np.add, append] * 2
-        totals = found if totals is None else [f(*ab) for f, *ab in zip(join, totals, found)]
+        pairs = zip(join, totals or found, found, strict=True)
+        totals = [f(a, b) for f, a, b in pairs] if totals else found
     inputs, static = (h, y, x, c, layers, weight), {"graph": edges.graph, **static}
     actual = [
         gg.gno_deep(*inputs, **static),
@@ -278,7 +279,7 @@ def _training_step(n_edges):
 
 @needs_linux
 def test_memory_does_not_grow_with_the_edges():
-    """A slab, the sums for the layers, panels; 256 numbers of a hidden width an edge are 256 MiB."""
-    slab = 4 * 128 * 256 * (64 + 8) + 16 * 128 * 256
+    """A slab, the sums for the layers, panels; the hidden widths of all edges are 256 MiB."""
+    slab = 4 * 256 * 256 * (64 + 8) + 16 * 256 * 256
     sums = 64 * 8 * (64 * 128 + 128 * 64 + 64 * 8 + 500)
     assert temporary_bytes(_training_step, 262_144) < slab + sums + 2**23

@@ -6,8 +6,8 @@ the same names and shapes, so that a ``state_dict`` loads as it is. ``docs/neura
 what differs.
 
 A kernel network of linear layers with an activation between them is carried by `gnograd.gno` (one
-hidden layer behind a narrow input) or `gnograd.gno_deep` (any other, on the CPU), which keep nothing
-of a hidden width an edge. Modules of the user's own, and deeper networks on a GPU, are evaluated by
+hidden layer behind a narrow input) or `gnograd.gno_deep` (any other, on the CPU), which keep
+nothing of a hidden width an edge. Modules of the user's own, and deeper networks on a GPU, are evaluated by
 PyTorch, some edges at a time: those of the backward pass are computed again, and what is kept is
 the kernel's value on every edge.
 """
@@ -189,11 +189,12 @@ class IntegralTransform(nn.Module):
     Derivatives are exact to second order, and a third is refused. A `LinearChannelMLP`, or a
     ``Sequential`` of ``Linear`` layers and an activation that `gnograd.gno` has, is evaluated by
     gnograd: with one hidden layer and an input no wider than that by `gnograd.gno`, which keeps the
-    input of the network for an edge; any other on the CPU by `gnograd.gno_deep`, which keeps nothing
-    for an edge, and makes the first layer once a point. Otherwise what is kept an edge is the
-    kernel's value, and PyTorch's temporaries for a part of the edges beside: some 20 MiB in float32.
+    input of the network for an edge; any other on the CPU by `gnograd.gno_deep`, which keeps
+    nothing for an edge, and makes the first layer once a point. Otherwise what is kept an edge is
+    the kernel's value, and PyTorch's temporaries for a part of the edges beside: some 20 MiB in
+    float32.
 
-    With "linear_kernelonly" a function `f_y` is left out, with a warning: neuraloperator says so too,
+    With "linear_kernelonly" a function `f_y` is left out, with a warning: neuraloperator says so,
     but multiplies by it. What it computes then is "linear".
 
     References

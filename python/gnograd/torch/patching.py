@@ -20,7 +20,7 @@ _LAYERS: dict[str, tuple[str, type]] = {
 }
 
 
-class patch_neuraloperator:  # noqa: N801  (called as a function)
+class patch_neuraloperator:
     """Make neuraloperator's models use the layers of gnograd.
 
     Wherever a module of neuraloperator knows its own ``GNOBlock``, ``IntegralTransform`` or
