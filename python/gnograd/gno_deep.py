@@ -41,7 +41,7 @@ def _sizes(static: Mapping[str, Any]) -> dict[str, int]:
     choices={"activation": ACTIVATIONS, "reduction": REDUCTIONS},
     limits={"widths": AT_LEAST_1},
 )
-def gno_deep(  # type: ignore[empty-body]
+def gno_deep(
     h: Array | None,
     y: Array | None,
     x: Array | None,
