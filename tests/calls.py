@@ -55,6 +55,10 @@ def calls():
         ),
         "gno_with_gradient": (jets_inputs()[:6], dict(widths=[4, 3], activation="silu")),
         "gno_with_hessian": (jets_inputs()[:6], dict(widths=[4, 3], activation="sin")),
+        "gno_deep": (
+            normal((5, 6), (5, 2), (5, 1), (8, 1), (5 * 4 + 5 * 3,), (8,)),
+            dict(widths=[4, 3], activation="tanh", reduction="mean"),
+        ),
         "agg_weighted": (normal(h, (8,)), dict(aggregation="mean")),
         "agg_concat": (normal(h, (8,), (8, 2), (5, 2)), dict(aggregation="mean")),
         "agg_simple": (normal(h, (8, 2)), dict(aggregation="max")),

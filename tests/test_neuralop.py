@@ -65,6 +65,7 @@ def expected(layer, y, x, found, f=None, weight=None, activation="gelu"):
 # ---- forward ----
 
 
+@pytest.mark.filterwarnings("ignore:IntegralTransform. transform_type='linear_kernelonly'")
 @pytest.mark.parametrize("hidden", LAYERS.values(), ids=LAYERS)
 @pytest.mark.parametrize("transform_type", TRANSFORM_TYPES)
 @pytest.mark.parametrize("weighted", [False, True])
@@ -90,6 +91,14 @@ def test_without_a_function(hidden, transform_type, parts):
     mlp = network(hidden, transform_type, f=False)
     layer = gt.IntegralTransform(mlp, transform_type=transform_type)
     torch.testing.assert_close(layer(y, found, x), expected(layer, y, x, found))
+
+
+def test_what_neuraloperator_does_with_kernelonly_is_said():
+    y, x = points()
+    found = gt.neighbor_search(y, x, 0.4)
+    layer = gt.IntegralTransform(network([8], "linear"), transform_type="linear_kernelonly")
+    with pytest.warns(UserWarning, match="'linear_kernelonly' leaves f_y out, by which neuralop"):
+        layer(y, found, x, normal(N, CHANNELS))
 
 
 @pytest.mark.parametrize("batched", [False, True])
@@ -124,7 +133,7 @@ def test_activations_of_the_operator(name, activation):
     y, x = points()
     found = gt.neighbor_search(y, x, 0.4)
     layer = gt.IntegralTransform(network([8], "linear", activation=activation))
-    assert neuralop._one_hidden_layer(layer.channel_mlp) is not None
+    assert neuralop._network(layer.channel_mlp) is not None
     f = normal(N, CHANNELS)
     want = expected(layer, y, x, found, f, activation=name)
     torch.testing.assert_close(layer(y, found, x, f), want)
@@ -157,7 +166,7 @@ def test_other_networks(module, parts):
     found = gt.neighbor_search(y, x, 0.4)
     torch.manual_seed(0)
     mlp = module().double()
-    assert neuralop._one_hidden_layer(mlp) is None
+    assert neuralop._network(mlp) is None
     f = normal(N, CHANNELS)
     splits, index = found["neighbors_row_splits"], found["neighbors_index"]
     on_edges = mlp(torch.cat([y[index], x.repeat_interleave(splits.diff(), dim=0)], 1)) * f[index]
@@ -177,7 +186,7 @@ def test_sequential_without_biases_is_a_kernel_network():
             layer.weight.copy_(source.weight)
             layer.bias.copy_(torch.zeros(8) if source.bias is None else source.bias)
     f = normal(N, CHANNELS)
-    assert neuralop._one_hidden_layer(mlp) is not None
+    assert neuralop._network(mlp) is not None
     out, want = (gt.IntegralTransform(m)(y, found, x, f) for m in (mlp, same))
     torch.testing.assert_close(out, want)
 
@@ -325,6 +334,38 @@ def test_second_order_behind_a_nonlinear_readout():
     difference = (loss(step) - loss(-step)) / (2 * step)
     along = sum((g * d).sum() for g, d in zip(gradients, direction, strict=True))
     torch.testing.assert_close(along, difference.detach(), rtol=1e-6, atol=0)
+
+
+class Plain(torch.nn.Module):
+    """neuraloperator's default block, of PyTorch's operations alone."""
+
+    def __init__(self, block):
+        super().__init__()
+        self.block = block
+
+    def forward(self, y, x, f, found):
+        index, degree = found["neighbors_index"], found["neighbors_row_splits"].diff()
+        y, x = self.block.pos_embedding(y), self.block.pos_embedding(x)
+        on_edges = torch.cat([y[index], x.repeat_interleave(degree, dim=0)], dim=1)
+        on_edges = self.block.integral_transform.channel_mlp(on_edges) * f[index]
+        rows = torch.arange(len(x)).repeat_interleave(degree)
+        return on_edges.new_zeros(len(x), on_edges.shape[1]).index_add(0, rows, on_edges)
+
+
+def test_default_block_is_the_plain_formula_to_second_order():
+    torch.manual_seed(0)
+    block = gt.GNOBlock(3, 3, coord_dim=3, radius=0.5).double()
+    y, x = torch.rand(40, 3, dtype=torch.float64), torch.rand(30, 3, dtype=torch.float64)
+    f = normal(40, 3)
+    found = gt.neighbor_search(y, x, 0.5)
+    leaves = [t.requires_grad_() for t in (y, x, f)] + list(block.parameters())
+    results = []
+    for out in (block(y, x, f, neighbors=found), Plain(block)(y, x, f, found)):
+        first = torch.autograd.grad(out.tanh().sum(), leaves, create_graph=True)
+        loss = sum(g.square().sum() for g in first)
+        results.append([out, *first, *torch.autograd.grad(loss, leaves)])
+    for ours, plain in zip(*results, strict=True):
+        assert torch.linalg.norm(ours - plain) < 1e-10 * torch.linalg.norm(plain)
 
 
 def test_gradient_of_the_squared_distances():

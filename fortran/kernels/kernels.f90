@@ -11,6 +11,7 @@ module gnograd_kernels
     & gno_contract_vjp, gno_contract_jvp, gno_contract_hvp
   use gnograd_kernels_gno_aggregate, only: gno_aggregate_forward, gno_aggregate_vjp, &
     & gno_aggregate_jvp, gno_aggregate_hvp
+  use gnograd_kernels_gno_deep, only: gno_deep_forward, gno_deep_vjp, gno_deep_jvp, gno_deep_hvp
   use gnograd_kernels_gno_jets, only: gno_with_gradient_forward, gno_with_gradient_vjp, &
     & gno_with_gradient_jvp, gno_with_gradient_hvp, gno_with_laplacian_forward, &
     & gno_with_laplacian_vjp, gno_with_laplacian_jvp, gno_with_laplacian_hvp, &

@@ -14,6 +14,7 @@ from gnograd.gno import (
     gno_pack,
     gno_unpack,
 )
+from gnograd.gno_deep import gno_deep
 from gnograd.gno_jets import (
     gno_pack_layers,
     gno_unpack_layers,
@@ -64,6 +65,7 @@ __all__ = [
     "gno",
     "gno_aggregate",
     "gno_contract",
+    "gno_deep",
     "gno_kernel",
     "gno_pack",
     "gno_pack_layers",

@@ -374,7 +374,7 @@ def _parse(spec: str) -> tuple[tuple[str, ...], str, bool]:
 
 def names_in(expression: str) -> list[str]:
     """Names of the sizes in an expression."""
-    return re.findall(r"[A-Za-z_]\w*", expression)
+    return [name for name in re.findall(r"[A-Za-z_]\w*", expression) if name != "max"]
 
 
 def c_name(size: str) -> str:

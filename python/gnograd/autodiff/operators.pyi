@@ -17,6 +17,7 @@ __all__ = [
     "gno",
     "gno_aggregate",
     "gno_contract",
+    "gno_deep",
     "gno_kernel",
     "gno_with_gradient",
     "gno_with_hessian",
@@ -102,6 +103,19 @@ def gno_contract(
     graph: Graph,
     reduction: str = "sum",
     kernel: str = "full",
+) -> Array: ...
+def gno_deep(
+    h: Operand | None,
+    y: Operand | None,
+    x: Operand | None,
+    c: Operand | None,
+    layers: Operand,
+    edge_weight: Operand | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    activation: str = "gelu",
+    reduction: str = "sum",
 ) -> Array: ...
 def gno_kernel(
     coords: Operand, U: Operand, b_u: Operand, V: Operand, b_v: Operand, *, activation: str = "relu"

@@ -16,6 +16,7 @@ __all__ = [
     "gno",
     "gno_aggregate",
     "gno_contract",
+    "gno_deep",
     "gno_kernel",
     "gno_with_gradient",
     "gno_with_hessian",
@@ -102,6 +103,19 @@ def gno_contract(
     graph: AnyGraph,
     reduction: str = "sum",
     kernel: str = "full",
+) -> Array: ...
+def gno_deep(
+    h: Array | None,
+    y: Array | None,
+    x: Array | None,
+    c: Array | None,
+    layers: Array,
+    edge_weight: Array | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    activation: str = "gelu",
+    reduction: str = "sum",
 ) -> Array: ...
 def gno_kernel(
     coords: Array, U: Array, b_u: Array, V: Array, b_v: Array, *, activation: str = "relu"

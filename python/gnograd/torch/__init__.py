@@ -25,6 +25,7 @@ from gnograd.torch.neuralop import (
     LinearChannelMLP,
     SinusoidalEmbedding,
 )
+from gnograd.torch.patching import patch_neuraloperator
 from gnograd.torch.sage import SAGEConv
 from gnograd.torch.weighting import dispatch_weighting_fn
 
@@ -55,6 +56,7 @@ __all__ = [
     "gno_pack_layers",
     "graph_from_edge_index",
     "neighbor_search",
+    "patch_neuraloperator",
     "torch_operator",
     "with_self_loops",
     *functional.__all__,

@@ -16,6 +16,7 @@ __all__ = [
     "gno",
     "gno_aggregate",
     "gno_contract",
+    "gno_deep",
     "gno_kernel",
     "gno_with_gradient",
     "gno_with_hessian",
@@ -104,6 +105,19 @@ def gno_contract(
     graph: AnyGraph,
     reduction: str = "sum",
     kernel: str = "full",
+) -> Tensor: ...
+def gno_deep(
+    h: Tensor | None,
+    y: Tensor | None,
+    x: Tensor | None,
+    c: Tensor | None,
+    layers: Tensor,
+    edge_weight: Tensor | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    activation: str = "gelu",
+    reduction: str = "sum",
 ) -> Tensor: ...
 def gno_kernel(
     coords: Tensor, U: Tensor, b_u: Tensor, V: Tensor, b_v: Tensor, *, activation: str = "relu"

@@ -5,16 +5,18 @@ The layers take the arguments of neuraloperator's layers of the same names, and 
 the same names and shapes, so that a ``state_dict`` loads as it is. ``docs/neuraloperator.md`` says
 what differs.
 
-A kernel network with one hidden layer is carried by `gnograd.gno`, which keeps nothing of the
-hidden width an edge. Deeper networks and modules of the user's own are evaluated by PyTorch, some
-edges at a time: those of the backward pass are computed again, and what is kept is the kernel's
-value on every edge.
+A kernel network of linear layers with an activation between them is carried by `gnograd.gno` (one
+hidden layer behind a narrow input) or `gnograd.gno_deep` (any other, on the CPU), which keep
+nothing of a hidden width an edge. Modules of the user's own, and deeper networks on a GPU, are
+evaluated by PyTorch, some edges at a time: those of the backward pass are computed again, and what
+is kept is the kernel's value on every edge.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -22,15 +24,14 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, relu, silu
 from torch.utils.checkpoint import checkpoint
 
-from gnograd.graph import Graph
 from gnograd.torch import functional
-from gnograd.torch.adapter import not_compiled
+from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.neighbors import NeighborSearch, Pointer
 
 __all__ = ["GNOBlock", "IntegralTransform", "LinearChannelMLP", "SinusoidalEmbedding"]
 
 Activation: TypeAlias = Callable[[Tensor], Tensor]
-Neighbors: TypeAlias = "Graph | Mapping[str, Tensor]"
+Neighbors: TypeAlias = "AnyGraph | Mapping[str, Tensor]"
 
 TRANSFORM_TYPES = ("linear_kernelonly", "linear", "nonlinear_kernelonly", "nonlinear")
 
@@ -185,10 +186,15 @@ class IntegralTransform(nn.Module):
     Notes
     -----
     Derivatives are exact to second order, and a third is refused. A `LinearChannelMLP`, or a
-    ``Sequential`` of ``Linear`` layers and activations, with one hidden layer, an activation that
-    `gnograd.gno` has, and an input no wider than that layer goes through `gnograd.gno`: what is
-    kept an edge is the input of the network. Otherwise what is kept an edge is the kernel's value,
-    and PyTorch's temporaries for a part of the edges beside: some 20 MiB in float32.
+    ``Sequential`` of ``Linear`` layers and an activation that `gnograd.gno` has, is evaluated by
+    gnograd: with one hidden layer and an input no wider than that by `gnograd.gno`, which keeps the
+    input of the network for an edge; any other on the CPU by `gnograd.gno_deep`, which keeps
+    nothing for an edge, and makes the first layer once a point. Otherwise what is kept an edge is
+    the kernel's value, and PyTorch's temporaries for a part of the edges beside: some 20 MiB in
+    float32.
+
+    With "linear_kernelonly" a function `f_y` is left out, with a warning: neuraloperator says so,
+    but multiplies by it. What it computes then is "linear".
 
     References
     ----------
@@ -273,22 +279,25 @@ class IntegralTransform(nn.Module):
             Sizes that do not fit each other.
         """
         x = y if x is None else x
-        graph = _as_graph(neighbors, len(y), len(x))
-        index = (
-            torch.tensor(graph.indices, device=y.device)
-            if isinstance(neighbors, Graph)
-            else neighbors["neighbors_index"]
-        )
-        weight = self._edge_weight(neighbors, weights, index, len(y))
+        n = y.shape[0]
+        graph = _as_graph(neighbors, n, x.shape[0], y.device)
+        index = graph.arrays.indices.long()
+        weight = self._edge_weight(neighbors, weights, index, n)
         if f_y is None:
             return self._integrate(graph, index, y, x, None, None, weight)
-        if f_y.shape[-2] != len(y):
+        if f_y.shape[-2] != n:
             raise ValueError(
                 f"IntegralTransform: f_y has shape {tuple(f_y.shape)}, "
-                f"needs one row for each of the {len(y)} points of y"
+                f"needs one row for each of the {n} points of y"
             )
         enters = self.transform_type in ("nonlinear", "nonlinear_kernelonly")
         multiplies = self.transform_type in ("linear", "nonlinear")
+        if self.transform_type == "linear_kernelonly" and not torch.compiler.is_compiling():
+            warnings.warn(
+                "IntegralTransform: transform_type='linear_kernelonly' leaves f_y out, by which "
+                "neuraloperator multiplies; a network trained there wants 'linear'",
+                stacklevel=2,
+            )
         if f_y.ndim == 2:
             item = (f_y if enters else None, f_y if multiplies else None)
             return self._integrate(graph, index, y, x, *item, weight)
@@ -304,7 +313,7 @@ class IntegralTransform(nn.Module):
         self, neighbors: Neighbors, weights: Tensor | None, index: Tensor, n: int
     ) -> Tensor | None:
         """Product of the weights of edges and points, or None."""
-        weight = None if isinstance(neighbors, Graph) else neighbors.get("weights")
+        weight = neighbors.get("weights") if isinstance(neighbors, Mapping) else None
         if self.weighting_fn is not None:
             if weight is None:
                 raise KeyError(
@@ -333,21 +342,31 @@ class IntegralTransform(nn.Module):
         weight: Tensor | None,
     ) -> Tensor:
         """The sum over neighbours, for one function or a batch of them in `factor`."""
-        common: dict[str, Any] = dict(
-            graph=graph,
-            reduction=self.reduction if weight is None else "sum",
-            kernel="diagonal",
-        )
-        degree = torch.from_numpy(graph.in_degree).to(y.device)
-        network = _one_hidden_layer(self.channel_mlp)
+        reduction = self.reduction if weight is None else "sum"
+        common: dict[str, Any] = dict(graph=graph, reduction=reduction, kernel="diagonal")
+        network = _network(self.channel_mlp)
         if network is not None:
-            first, last, activation = network
-            coords = _edge_input(y, x, kernel_input, index, degree)
-            _check_width(coords.shape[1], first.in_features)
-            _check_factor(factor, last.out_features, self.transform_type)
+            channels = y.shape[1] + x.shape[1]
+            channels += 0 if kernel_input is None else kernel_input.shape[1]
+            _check_width(channels, network.linears[0].in_features)
+            _check_factor(factor, network.linears[-1].out_features, self.transform_type)
+            if not network.is_narrow and y.device.type == "cpu":
+                from_sources = y if kernel_input is None else torch.cat([y, kernel_input], dim=1)
+                return _of_batch(
+                    factor,
+                    lambda h: functional.gno_deep(
+                        h, from_sources, x, None, network.packed(y.shape[1], x.shape[1]), weight,
+                        graph=graph, reduction=reduction, activation=network.activation,
+                        widths=[layer.out_features for layer in network.linears],
+                    ),
+                )  # fmt: skip
+        degree = graph.in_degree
+        if network is not None and network.is_narrow:
+            first, last = network.linears
             return functional.gno(
-                factor, coords, first.weight.t(), _bias(first),
-                last.weight.t(), _bias(last), weight, activation=activation, **common,
+                factor, _edge_input(y, x, kernel_input, index, degree),
+                first.weight.t(), _bias(first), last.weight.t(), _bias(last), weight,
+                activation=network.activation, **common,
             )  # fmt: skip
         kernel = self._kernel_on_edges(graph, index, degree, y, x, kernel_input)
         _check_factor(factor, kernel.shape[1], self.transform_type)
@@ -383,10 +402,11 @@ class IntegralTransform(nn.Module):
         at_a_time = max(1, _EDGE_NUMBERS // numbers)
         if graph.n_edges <= at_a_time:
             return values(x, index, degree)
+        offsets = graph.arrays.offsets.cpu().numpy()
         steps = np.arange(at_a_time, graph.n_edges, at_a_time)
-        inner = np.unique(np.searchsorted(graph.offsets, steps, side="right") - 1)
+        inner = np.unique(np.searchsorted(offsets, steps, side="right") - 1)
         rows = np.concatenate([[0], inner[inner > 0], [graph.n_dst]])
-        n_rows, n_edges = np.diff(rows).tolist(), np.diff(graph.offsets[rows]).tolist()
+        n_rows, n_edges = np.diff(rows).tolist(), np.diff(offsets[rows]).tolist()
         parts = zip(x.split(n_rows), index.split(n_edges), degree.split(n_rows), strict=True)
         return torch.cat([checkpoint(values, *part, use_reentrant=False) for part in parts])
 
@@ -519,16 +539,17 @@ class GNOBlock(nn.Module):
         return self.integral_transform(y, neighbors, x, f_y)
 
 
-def _as_graph(neighbors: Neighbors, n: int, m: int) -> Graph:
+def _as_graph(neighbors: Neighbors, n: int, m: int, device: torch.device) -> Graph:
     """Graph from n points to m points."""
-    if isinstance(neighbors, Graph):
-        if neighbors.edge_ids is not None:
+    if isinstance(neighbors, Mapping):
+        splits, index = neighbors["neighbors_row_splits"], neighbors["neighbors_index"]
+        graph = Graph.from_csc(splits, index, n)
+    else:
+        graph = Graph.of(neighbors, device)
+        if graph.arrays.edge_ids is not None:
             raise ValueError(
                 "IntegralTransform: neighbors is a graph with edge_ids, needs one without"
             )
-        graph = neighbors
-    else:
-        graph = _graph(neighbors["neighbors_row_splits"], neighbors["neighbors_index"], n)
     if (graph.n_src, graph.n_dst) != (n, m):
         raise ValueError(
             f"IntegralTransform: neighbors is for {graph.n_src} and {graph.n_dst} points, "
@@ -537,37 +558,54 @@ def _as_graph(neighbors: Neighbors, n: int, m: int) -> Graph:
     return graph
 
 
-@not_compiled
-def _graph(splits: Tensor, index: Tensor, n: int) -> Graph:
-    return Graph(splits.cpu().numpy(), index.cpu().numpy(), n)
-
-
 def _edge_input(
     y: Tensor, x: Tensor, kernel_input: Tensor | None, index: Tensor, degree: Tensor
 ) -> Tensor:
     """Input of the kernel network: ``[y_j, x_i]`` or ``[y_j, x_i, f_j]`` for every edge."""
-    columns = [y.index_select(0, index), x.repeat_interleave(degree, dim=0, output_size=len(index))]
+    columns = [y.index_select(0, index), x.repeat_interleave(degree, dim=0, output_size=index.shape[0])]
     if kernel_input is not None:
         columns.append(kernel_input.index_select(0, index))
     return torch.cat(columns, dim=1)
 
 
-def _one_hidden_layer(module: nn.Module) -> tuple[nn.Linear, nn.Linear, str] | None:
-    """The two layers and the activation of a kernel network that `gnograd.gno` can carry."""
+class _Network(NamedTuple):
+    """Linear layers with one activation between them."""
+
+    linears: Sequence[nn.Linear]
+    activation: str
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it has one hidden layer, which is at least as wide as its input."""
+        first = self.linears[0]
+        return len(self.linears) == 2 and first.in_features <= first.out_features
+
+    def packed(self, n_y: int, n_x: int) -> Tensor:
+        """The layers as `gnograd.gno_deep` takes them, for an input ``[y, x, f]``.
+
+        There `f` follows `y`: both belong to the source.
+        """
+        of_y, of_x, of_f = self.linears[0].weight.t().tensor_split([n_y, n_y + n_x])
+        parts = [of_y, of_f, of_x, _bias(self.linears[0])]
+        for layer in self.linears[1:]:
+            parts += [layer.weight.t(), _bias(layer)]
+        return torch.cat([part.reshape(-1) for part in parts])
+
+
+def _network(module: nn.Module) -> _Network | None:
+    """The layers and the activation of a kernel network that gnograd can carry."""
     parts: list[Any] = []
     if type(module) is nn.Sequential:
         parts = list(module)
     elif isinstance(module, LinearChannelMLP) or _is_theirs(module):
         plain: Any = module
         if plain.dropout is None or not plain.training:
-            parts = [plain.fcs[0], plain.non_linearity, *plain.fcs[1:]]
-    if len(parts) != 3 or any(type(part) is not nn.Linear for part in parts[::2]):
+            parts = [part for layer in plain.fcs for part in (layer, plain.non_linearity)][:-1]
+    if len(parts) % 2 == 0 or any(type(part) is not nn.Linear for part in parts[::2]):
         return None
-    first, activation, last = parts
-    name = _activation_name(activation)
-    if name is None or first.in_features > first.out_features:
-        return None
-    return first, last, name
+    names = {_activation_name(activation) for activation in parts[1::2]} or {"identity"}
+    name = names.pop()
+    return None if names or name is None else _Network(parts[::2], name)
 
 
 def _is_theirs(module: nn.Module) -> bool:
@@ -602,3 +640,11 @@ def _check_factor(factor: Tensor | None, width: int, transform_type: str) -> Non
             f"IntegralTransform: f_y has not as many channels as the kernel network gives, which "
             f"transform_type={transform_type!r} needs"
         )
+
+
+def _of_batch(factor: Tensor | None, apply: Callable[[Tensor | None], Tensor]) -> Tensor:
+    """A function that takes several functions side by side, of a batch of them."""
+    if factor is None or factor.dim() == 2:
+        return apply(factor)
+    out = apply(factor.transpose(0, 1).flatten(1))
+    return out.unflatten(1, (factor.shape[0], -1)).transpose(0, 1)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""neuraloperator's GNOBlock with its default arguments, and GINO, beside those of gnograd.
+
+GNOBlock: training (value, gradients to the function and the parameters) and value on random points
+in space with 262,144 edges, transformer embedding of 32 channels, kernel network [128, 256, 128],
+gelu. The neighbours are found once, for both, and not timed. neuraloperator sums over them with
+torch_scatter, or else by a Python loop over the queries; its own block stands here with
+`torch.segment_reduce` in that place, as fast as torch_scatter, and differentiable once. The same
+parameters go through both, and values and gradients are compared.
+
+GINO: a training step of the same checkpoint before and after `patch_neuraloperator`, search
+included, with neuraloperator's own segment sum.
+
+Contestants take turns; times are medians, of the wall clock, and of the processor where other
+programs run. Rates are of the multiplications that gnograd does, as a share of sgemm's. Memory is
+the peak of a step beside what was there, in a process of its own.
+
+usage: python benchmarks/neuraloperator.py [--threads N ...] [--repeats N] [--edges N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import re
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import gnograd as gg
+import gnograd.torch as gt
+
+CHANNELS, NEIGHBOURS = 32, 16
+
+
+def segment_sum(values: torch.Tensor, splits: torch.Tensor, reduction: str, **_: Any) -> Any:
+    """In the place of torch_scatter's segment_csr."""
+    return torch.segment_reduce(values, reduction, offsets=splits.flatten())
+
+
+def blocks(n_edges: int) -> dict[str, Callable[[bool], list[torch.Tensor]]]:
+    """Steps of both, which agree."""
+    import neuralop.layers.integral_transform as transform
+    from neuralop.layers.gno_block import GNOBlock
+
+    transform.segment_csr = segment_sum
+    torch.manual_seed(0)
+    n = n_edges // NEIGHBOURS
+    y, x = torch.rand(n, 3), torch.rand(n, 3)
+    f, cotangent = torch.randn(n, CHANNELS).requires_grad_(), torch.randn(n, CHANNELS)
+    found = {
+        "neighbors_index": torch.randint(0, n, (n, NEIGHBOURS)).sort(1).values.flatten(),
+        "neighbors_row_splits": torch.arange(0, n_edges + 1, NEIGHBOURS),
+    }
+    theirs = GNOBlock(CHANNELS, CHANNELS, coord_dim=3, radius=0.1)
+    theirs.neighbor_search.forward = lambda **_: found
+    ours = gt.GNOBlock(CHANNELS, CHANNELS, coord_dim=3, radius=0.1)
+    ours.load_state_dict(theirs.state_dict())
+    graph = gg.Graph(found["neighbors_row_splits"].numpy(), found["neighbors_index"].numpy(), n)
+
+    def step(block: Any, training: bool, **given: Any) -> list[torch.Tensor]:
+        with torch.set_grad_enabled(training):
+            out = block(y, x, f, **given)
+        if not training:
+            return [out]
+        return [out, *torch.autograd.grad(out, [f, *block.parameters()], cotangent)]
+
+    return {
+        "neuraloperator": lambda training: step(theirs, training),
+        "gnograd": lambda training: step(ours, training, neighbors=graph),
+    }
+
+
+def models() -> dict[str, Callable[[bool], list[torch.Tensor]]]:
+    """GINO with its default kernel networks, before and after."""
+    from neuralop.models import gino
+
+    arguments: dict[str, Any] = dict(
+        in_channels=1, out_channels=1, in_gno_radius=0.15, out_gno_radius=0.15, fno_in_channels=16,
+        fno_n_modes=(8, 8, 8), fno_hidden_channels=32, fno_n_layers=2,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    theirs = gino.GINO(**arguments)
+    with gt.patch_neuraloperator():
+        ours = gino.GINO(**arguments)
+    ours.load_state_dict(theirs.state_dict())
+    axes = torch.meshgrid(*3 * [torch.linspace(0, 1, 12)], indexing="ij")
+    inputs = {
+        "input_geom": torch.rand(1, 2000, 3),
+        "latent_queries": torch.stack(axes, dim=-1)[None],
+        "output_queries": torch.rand(1, 2000, 3),
+        "x": torch.randn(1, 2000, 1),
+    }
+
+    def step(model: torch.nn.Module) -> list[torch.Tensor]:
+        out = model(**inputs)
+        leaves = [p for p in model.parameters() if p.requires_grad]
+        return [out, *torch.autograd.grad(out.square().sum(), leaves, allow_unused=True)]
+
+    return {"before": lambda _: step(theirs), "after": lambda _: step(ours)}
+
+
+def compare(steps: dict[str, Callable[[bool], list[torch.Tensor]]], limit: float) -> None:
+    """Refuse contestants that do not agree."""
+    for a, b in zip(*(step(True) for step in steps.values()), strict=True):
+        if a is not None:
+            error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(a))
+            assert error < limit, error
+
+
+def times(steps: dict[str, Any], training: bool, repeats: int) -> dict[str, tuple[float, float]]:
+    """Medians of wall clock and processor, in turns."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
+    for _ in range(repeats):
+        for name, step in steps.items():
+            wall, processor = time.perf_counter(), time.process_time()
+            step(training)
+            found[name].append((time.perf_counter() - wall, time.process_time() - processor))
+    return {
+        name: (statistics.median(w for w, _ in taken), statistics.median(p for _, p in taken))
+        for name, taken in found.items()
+    }
+
+
+def sgemm_rate(repeats: int = 20) -> float:
+    """Operations a second of PyTorch's own product."""
+    a, b = torch.rand(2, 1024, 1024)
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        a @ b
+        taken.append(time.perf_counter() - start)
+    return 2 * 1024**3 / statistics.median(taken)
+
+
+def peak(name: str, n_edges: int, threads: int) -> int:
+    """Memory of a training step, results included."""
+    torch.set_num_threads(threads)
+    gg.set_num_threads(threads)
+    step = blocks(n_edges)[name]
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _status("VmRSS")
+    step(True)
+    return _status("VmHWM") - before
+
+
+def _status(name: str) -> int:
+    text = Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])  # type: ignore[index]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--edges", type=int, default=262_144)
+    arguments = parser.parse_args()
+    layers = [128 * 256, 256 * 128, 128 * CHANNELS]
+    work = {"value": 2 * arguments.edges * sum(layers)}
+    work["training"] = 4 * work["value"]  # forth, again, and back twice
+    for threads in arguments.threads:
+        torch.set_num_threads(threads)
+        gg.set_num_threads(threads)
+        steps = blocks(arguments.edges)
+        compare(steps, 1e-4)
+        rate = sgemm_rate()
+        print(f"{threads} threads, sgemm {rate / 1e9:.0f} GFLOP/s")
+        for training in (False, True):
+            face = "training" if training else "value"
+            taken = times(steps, training, arguments.repeats)
+            (theirs, their_cpu), (ours, our_cpu) = taken.values()
+            print(
+                f"GNOBlock {face:9} neuraloperator {theirs:6.3f} s, gnograd {ours:6.3f} s: "
+                f"{theirs / ours:.2f} times; of the processor {their_cpu / our_cpu:.2f} times; "
+                f"{work[face] / ours / rate:.0%} of sgemm"
+            )
+        memory = {}
+        for name in steps:
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                memory[name] = pool.submit(peak, name, arguments.edges, threads).result()
+        print("peak memory of training:", {n: f"{m / 2**20:.0f} MiB" for n, m in memory.items()})
+    try:
+        gino = models()
+        compare(gino, 1e-2)
+        taken = times(gino, True, arguments.repeats)
+        (before, before_cpu), (after, after_cpu) = taken.values()
+        print(
+            f"GINO training: before {before:.3f} s, after {after:.3f} s: "
+            f"{before / after:.2f} times; "
+            f"of the processor {before_cpu / after_cpu:.2f} times"
+        )
+    except ImportError as error:
+        print("GINO:", error)
+
+
+if __name__ == "__main__":
+    main()

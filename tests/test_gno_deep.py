@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: MIT
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import faces
+import gnograd as gg
+from conftest import GRAPHS, Edges, power_law
+from faces import Case
+from memory import needs_linux, temporary_bytes
+from reference import gno as reference_gno
+from reference import gno_deep as reference
+
+
+def deep(widths, *, h=1, d=(2, 1, 0), weight=False, **static):
+    """A case with h functions; d: what the network sees of sources, destinations, edges."""
+    label = "-".join([f"h{h}", *map(str, d), *(["weight"] * weight)])
+
+    def make(edges: Edges, rng: np.random.Generator) -> tuple:
+        n_in = sum(d)
+        layers = [
+            (rng.normal(size=(before, width)) / np.sqrt(before), rng.normal(size=width))
+            for before, width in zip([n_in, *widths[:-1]], widths, strict=True)
+        ]
+        rows = (edges.n_src, edges.n_dst, edges.n_edges)
+        return (
+            rng.normal(size=(edges.n_src, h * widths[-1])) if h else None,
+            *(rng.normal(size=(n, m)) if m else None for n, m in zip(rows, d, strict=True)),
+            gg.gno_pack_layers(layers),
+            rng.normal(size=edges.n_edges) if weight else None,
+        )
+
+    return Case(gg.gno_deep, reference.gno_deep, make, {"widths": widths, **static}, label)
+
+
+EVERYTHING = deep([5, 4, 3], d=(2, 2, 1), weight=True, h=2, reduction="mean", activation="tanh")
+FEW = [
+    EVERYTHING,
+    deep([6, 3], d=(3, 2, 0)),
+    deep([4, 3, 2], h=0, d=(0, 2, 2), weight=True, activation="silu"),
+]
+MANY = [
+    *FEW,
+    *(deep([4, 3, 2], activation=name) for name in sorted(reference_gno.ACTIVATIONS)),
+    deep([3, 4, 5, 2], d=(1, 1, 0), weight=True, activation="sin"),
+    deep([3], d=(1, 2, 2), weight=True),
+    deep([3, 1], h=0, d=(2, 0, 0), reduction="mean"),
+    deep([3, 2], h=3, d=(0, 0, 3), reduction="mean"),
+    deep([3, 2], d=(0, 2, 0), activation="tanh"),
+]
+every_case = pytest.mark.parametrize("case", MANY, ids=str)
+few_cases = pytest.mark.parametrize("case", FEW, ids=str)
+WIDE = deep([130, 250, 97, 33], d=(5, 4, 3), weight=True, reduction="mean")
+"""Tiles shorter than their longest, on a graph of several slabs."""
+
+
+# ---- forward ----
+
+
+@every_case
+def test_forward(case, any_graph, rng):
+    faces.check_forward(case, any_graph, rng)
+
+
+@pytest.mark.parametrize("widths", [[1, 1], [16, 1], [17, 33, 2], [300, 300, 20]])
+@pytest.mark.parametrize("d", [(1, 0, 0), (0, 17, 0), (3, 40, 9)])
+def test_sizes_of_every_kind(widths, d, rng):
+    faces.check_forward(deep(widths, d=d, weight=True), power_law(30, 700), rng)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_one_hidden_layer_is_gno(reduction, rng):
+    edges = power_law(10, 50)
+    case = deep([6, 3], d=(2, 2, 0), weight=True)
+    h, y, x, _, layers, weight = case.inputs(edges, rng)
+    (U, b_u), (V, b_v) = gg.gno_unpack_layers(layers, 4, [6, 3])
+    coords = np.concatenate([y[edges.src], x[edges.dst]], axis=1)
+    static = {"graph": edges.graph, "reduction": reduction, "activation": "gelu"}
+    value = gg.gno(h, coords, U, b_u, V, b_v, weight, kernel="diagonal", **static)
+    deep_value = gg.gno_deep(h, y, x, None, layers, weight, widths=[6, 3], **static)
+    assert_allclose(deep_value, value, atol=1e-13)
+
+
+def test_functions_side_by_side(rng):
+    edges = power_law(10, 50)
+    case = deep([6, 4], h=3)
+    h, *rest = case.inputs(edges, rng)
+    static = case.arguments(edges)
+    alone = [gg.gno_deep(part.copy(), *rest, **static) for part in np.split(h, 3, axis=1)]
+    assert_array_equal(gg.gno_deep(h, *rest, **static), np.concatenate(alone, axis=1))
+
+
+# ---- vjp ----
+
+
+@every_case
+def test_vjp(case, any_graph, rng):
+    faces.check_vjp(case, any_graph, rng)
+
+
+@few_cases
+def test_gradients_do_not_depend_on_which_are_wanted(case, rng):
+    faces.check_wrt(case, power_law(10, 50), rng)
+
+
+def test_several_slabs(rng):
+    """Sums over many slabs and pieces, against the same edges in graphs of their own."""
+    edges = power_law(2000, 70_000)
+    case = deep([8, 16, 3], d=(2, 2, 1), weight=True, h=2)
+    h, y, x, c, layers, weight = case.inputs(edges, rng)
+    static = {"widths": [8, 16, 3]}
+    cotangent = rng.normal(size=(edges.n_dst, 6))
+    tangents = faces.like((h, y, x, c, layers, weight), rng)
+    totals = None
+    for part in np.array_split(np.arange(edges.n_edges), 7):
+        graph = Edges(edges.src[part], edges.dst[part], edges.n_src, edges.n_dst).graph
+        inputs = (h, y, x, c[part], layers, weight[part])
+        moved = (*tangents[:3], tangents[3][part], tangents[4], tangents[5][part])
+        found = [
+            gg.gno_deep(*inputs, graph=graph, **static),
+            gg.gno_deep.jvp(inputs, moved, graph=graph, **static),
+            *gg.gno_deep.vjp(cotangent, inputs, graph=graph, **static),
+            *gg.gno_deep.hvp(cotangent, inputs, moved, graph=graph, **static),
+        ]
+        join = [np.add] * 2 + [np.add, np.add, np.add, append, np.add, append] * 2
+        pairs = zip(join, totals or found, found, strict=True)
+        totals = [f(a, b) for f, a, b in pairs] if totals else found
+    inputs, static = (h, y, x, c, layers, weight), {"graph": edges.graph, **static}
+    actual = [
+        gg.gno_deep(*inputs, **static),
+        gg.gno_deep.jvp(inputs, tangents, **static),
+        *gg.gno_deep.vjp(cotangent, inputs, **static),
+        *gg.gno_deep.hvp(cotangent, inputs, tangents, **static),
+    ]
+    assert np.all(faces.error(actual, totals) < 1e-13)
+
+
+def append(a, b):
+    return np.concatenate([a, b])
+
+
+# ---- jvp ----
+
+
+@every_case
+def test_jvp(case, any_graph, rng):
+    faces.check_jvp(case, any_graph, rng)
+
+
+@every_case
+def test_absent_tangent_is_zero(case, rng):
+    faces.check_absent_tangents(case, power_law(10, 50), rng)
+
+
+@few_cases
+def test_vjp_and_jvp_are_adjoint(case, any_graph, rng):
+    faces.check_adjoint(case, any_graph, rng)
+
+
+# ---- hvp ----
+
+
+@every_case
+def test_hvp(case, any_graph, rng):
+    faces.check_hvp(case, any_graph, rng)
+
+
+@pytest.mark.parametrize("case", [*FEW, WIDE], ids=str)
+def test_hvp_is_the_derivative_of_vjp(case, rng):
+    faces.check_hvp_differences(case, power_law(60, 500), rng)
+
+
+@few_cases
+def test_hvp_is_symmetric(case, any_graph, rng):
+    faces.check_symmetric(case, any_graph, rng)
+
+
+# ---- float32 ----
+
+
+@few_cases
+def test_float32_is_as_good_as_the_plain_formula(case, rng):
+    faces.check_float32(case, power_law(20, 100), rng)
+
+
+def test_float32_sums_over_many_edges(rng):
+    """The error of gradients to the layers does not grow with the number of edges."""
+    case = deep([8, 8, 3], d=(2, 2, 1))
+    for n_edges in (2000, 100_000):
+        edges = power_law(100, n_edges)
+        inputs, static = case.inputs(edges, rng), case.arguments(edges)
+        cotangent = 1 + rng.normal(size=(edges.n_dst, 3))
+        single = faces.convert(inputs, np.float32)
+        exact = gg.gno_deep.vjp(cotangent, faces.convert(single, float), **static)
+        actual = gg.gno_deep.vjp(cotangent.astype(np.float32), single, **static)
+        assert faces.error(actual, exact)[4] < 3e-6
+
+
+# ---- degenerate graphs (all faces run on every graph above) ----
+
+
+@few_cases
+def test_nodes_without_edges(case, rng):
+    faces.check_isolated_nodes(case, GRAPHS["isolated nodes"], rng)
+
+
+def test_inputs_are_left_alone(rng):
+    edges = power_law(10, 50)
+    inputs, static = EVERYTHING.inputs(edges, rng), EVERYTHING.arguments(edges)
+    before = [x.copy() for x in inputs]
+    out = gg.gno_deep(*inputs, **static)
+    gg.gno_deep.hvp(out, inputs, inputs, **static)
+    for x, y in zip(inputs, before, strict=True):
+        assert_array_equal(x, y)
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"widths": []}, ValueError, "gno_deep: widths is empty"),
+        ({"widths": [5, 0]}, ValueError, r"gno_deep: widths\[1\] is 0, needs at least 1"),
+        ({"widths": [5, 4, 2]}, ValueError, "gno_deep: layers has 69 entries"),
+        ({"activation": "swish"}, ValueError, "gno_deep: activation is 'swish'"),
+        ({"reduction": "max"}, ValueError, "gno_deep: reduction is 'max'"),
+        ({"y": np.ones((3, 2))}, ValueError, r"gno_deep: y has shape \(3, 2\), needs \(n_src=10"),
+        (
+            {"y": np.ones((10, 3))},
+            ValueError,
+            "gno_deep: layers has 69 entries, but with the 6 columns of y, x and c it needs 74",
+        ),
+        ({"c": None}, ValueError, "with the 4 columns of y, x and c it needs 64"),
+        ({"y": None, "x": None, "c": None}, ValueError, "needs a column of y, x or c"),
+        ({"h": np.ones((10, 7))}, ValueError, r"gno_deep: h has shape \(10, 7\), needs"),
+        ({"layers": np.ones(10)}, ValueError, r"gno_deep: layers has shape \(10,\)"),
+        ({"layers": None}, TypeError, "gno_deep: layers"),
+        ({"x": np.ones((10, 2), np.float32)}, TypeError, "gno_deep: h is float64 but x is float32"),
+        ({"edge_weight": np.ones(3)}, ValueError, r"gno_deep: edge_weight has shape \(3,\)"),
+    ],
+)
+def test_errors(changes, error, message, rng):
+    edges = power_law(10, 50)
+    names = gg.gno_deep.inputs
+    given = dict(zip(names, EVERYTHING.inputs(edges, rng), strict=True))
+    given |= EVERYTHING.arguments(edges) | changes
+    with pytest.raises(error, match=message):
+        gg.gno_deep(*[given.pop(name) for name in names], **given)
+
+
+# ---- determinism, memory ----
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", [EVERYTHING, WIDE], ids=str)
+def test_same_bits_for_any_number_of_threads(case, dtype, rng, threads):
+    faces.check_threads(case, power_law(300, 9000), rng, dtype, threads)
+
+
+def _training_step(n_edges):
+    gg.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    widths = [64, 128, 64, 8]
+    case = deep(widths, d=(16, 16, 0))
+    src, dst = rng.integers(0, 1000, (2, n_edges))
+    edges = Edges(src, dst, 1000, 1000)
+    inputs = faces.convert(case.inputs(edges, rng), np.float32)
+    static = case.arguments(edges)
+    _ = static["graph"]
+
+    def work():
+        out = gg.gno_deep(*inputs, **static)
+        return [out, *(g for g in gg.gno_deep.vjp(out, inputs, **static) if g is not None)]
+
+    work()
+    return work
+
+
+@needs_linux
+def test_memory_does_not_grow_with_the_edges():
+    """A slab, the sums for the layers, panels; the hidden widths of all edges are 256 MiB."""
+    slab = 4 * 256 * 256 * (64 + 8) + 16 * 256 * 256
+    sums = 64 * 8 * (64 * 128 + 128 * 64 + 64 * 8 + 500)
+    assert temporary_bytes(_training_step, 262_144) < slab + sums + 2**23
