@@ -59,7 +59,7 @@ class Graph:
     >>> import gnograd.jax as gj
     >>> @jax.jit
     ... def sums(x, graph):
-    ...     return gj.agg_weighted(x, None, graph=graph)
+    ...     return gj.agg_weighted(x, jnp.ones(3), graph=graph)
     >>> one, other = gg.Graph([0, 2, 3], [0, 1, 0]), gg.Graph([0, 1, 3], [1, 0, 1])
     >>> sums(jnp.array([[1.0], [2.0]]), one).ravel().tolist()
     [3.0, 1.0]
