@@ -41,7 +41,9 @@ typedef struct {
 } gnograd_cuda_csc;
 
 typedef struct {
-  int64_t n_src, n_dst, n_edges;
+  int64_t n_src, n_dst;
+  int64_t n_edges; /* or the room for them: behind the last offset, which is the same for both
+                      orders, arrays are not read, and results of rows that no edge has are 0 */
   gnograd_cuda_csc by_dst; /* rows are destinations */
   gnograd_cuda_csc by_src; /* rows are sources; used by vjp and hvp only */
 } gnograd_cuda_graph;
@@ -518,10 +520,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_hvp_bf16(
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
+    int concat_heads, int activation, double negative_slope, double dropout,
+    const int64_t *seed,  /* [1] or null */
     const void *x_src,    /* [n_src, n_heads*n_channels] */
     const void *x_dst,    /* [n_dst, n_heads*n_channels] */
     const void *a,        /* [n_heads*(2*n_channels+n_edge_channels)] */
@@ -532,10 +535,10 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
     const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
     const void *lse, const void *softmax_scores,
@@ -546,11 +549,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e,
     const void *t_x_src, /* [n_src, n_heads*n_channels] or null */
     const void *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
     const void *t_a,     /* [n_heads*(2*n_channels+n_edge_channels)] or null */
@@ -559,122 +562,133 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, void *out, void *lse,
+    void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
-    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
-    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, void *out, void *lse,
+    void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
-    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
-    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_forward_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, void *out, void *lse,
+    void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_vjp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_vjp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
-    const void *lse, const void *softmax_scores, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_jvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_jvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *x_src, const void *x_dst,
-    const void *a, const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a,
-    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
+    const void *t_x_dst, const void *t_a, const void *t_e, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_hvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const void *cotangent,
-    const void *x_src, const void *x_dst, const void *a, const void *e, const void *t_x_src,
-    const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope,
+    int activation, double negative_slope, double dropout,
+    const int64_t *seed,     /* [1] or null */
     const void *x_src,       /* [n_src, n_heads*n_channels] */
     const void *x_dst,       /* [n_dst, n_heads*n_channels] */
     const void *a,           /* [n_heads*n_channels] */
@@ -686,10 +700,10 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope,
+    int activation, double negative_slope, double dropout, const int64_t *seed,
     const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const void *x_src, const void *x_dst, const void *a, const void *e, const void *out,
     const void *lse, const void *softmax_scores, const void *activation_scores,
@@ -700,11 +714,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e,
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e,
     const void *t_x_src, /* [n_src, n_heads*n_channels] or null */
     const void *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
     const void *t_a,     /* [n_heads*n_channels] or null */
@@ -713,122 +727,133 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, void *out, void *lse, void *softmax_scores,
+    void *activation_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
-    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, const void *activation_scores,
+    void *grad_x_src, void *grad_x_dst, void *grad_a, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
-    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, void *out, void *lse, void *softmax_scores,
+    void *activation_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
-    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, const void *activation_scores,
+    void *grad_x_src, void *grad_x_dst, void *grad_a, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
-    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_forward_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, void *out, void *lse, void *softmax_scores, void *activation_scores,
-    void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, void *out, void *lse, void *softmax_scores,
+    void *activation_scores, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_vjp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_vjp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *out, const void *lse,
-    const void *softmax_scores, const void *activation_scores, void *grad_x_src, void *grad_x_dst,
-    void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *out, const void *lse, const void *softmax_scores, const void *activation_scores,
+    void *grad_x_src, void *grad_x_dst, void *grad_a, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_jvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_jvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *x_src, const void *x_dst, const void *a,
-    const void *e, const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e,
-    void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const void *x_src,
+    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
+    const void *t_a, const void *t_e, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_hvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope);
+    int activation, double negative_slope, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const void *cotangent, const void *x_src,
-    const void *x_dst, const void *a, const void *e, const void *t_x_src, const void *t_x_dst,
-    const void *t_a, const void *t_e, void *grad_x_src, void *grad_x_dst, void *grad_a,
-    void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const void *cotangent, const void *x_src, const void *x_dst, const void *a, const void *e,
+    const void *t_x_src, const void *t_x_dst, const void *t_a, const void *t_e, void *grad_x_src,
+    void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
+    void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim,
+    int norm_by_dim, double dropout,
+    const int64_t *seed,  /* [1] or null */
     const void *q,        /* [n_dst, n_heads*n_channels] */
     const void *k,        /* [n_src, n_heads*n_channels] */
     const void *v,        /* [n_src, n_heads*n_channels] */
@@ -839,10 +864,10 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim,
+    int norm_by_dim, double dropout, const int64_t *seed,
     const void *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const void *q, const void *k, const void *v, const void *e, const void *out, const void *lse,
     const void *softmax_scores,
@@ -853,10 +878,11 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e,
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e,
     const void *t_q, /* [n_dst, n_heads*n_channels] or null */
     const void *t_k, /* [n_src, n_heads*n_channels] or null */
     const void *t_v, /* [n_src, n_heads*n_channels] or null */
@@ -865,112 +891,115 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
-    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, void *grad_q, void *grad_k, void *grad_v, void *grad_e,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
-    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f64(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
-    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, void *grad_q, void *grad_k, void *grad_v, void *grad_e,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
-    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_f16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_forward_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, void *out,
-    void *lse, void *softmax_scores, void *workspace, size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, void *out, void *lse, void *softmax_scores, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_vjp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_vjp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *out, const void *lse, const void *softmax_scores, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *out, const void *lse,
+    const void *softmax_scores, void *grad_q, void *grad_k, void *grad_v, void *grad_e,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_jvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_jvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *q, const void *k, const void *v, const void *e, const void *t_q,
-    const void *t_k, const void *t_v, const void *t_e, void *t_out, void *workspace,
-    size_t workspace_bytes, void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *q, const void *k,
+    const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_hvp_workspace_bytes_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim);
+    int norm_by_dim, double dropout, const int64_t *seed);
 GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_bf16(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const void *cotangent, const void *q, const void *k, const void *v,
-    const void *e, const void *t_q, const void *t_k, const void *t_v, const void *t_e, void *grad_q,
-    void *grad_k, void *grad_v, void *grad_e, void *workspace, size_t workspace_bytes,
-    void *stream);
+    int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
+    const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
+    const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
 
 /* ---- native sparse attention ----
  *
@@ -2222,30 +2251,30 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_hvp_bf16(
  */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel,
-    const void *h,           /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel,
+    const void *h,           /* [n_batch, n_src, f_in] or null */
     const void *coords,      /* [n_edges, d] */
     const void *u,           /* [d, n_hidden] */
     const void *b_u,         /* [n_hidden] */
     const void *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
     const void *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight, /* [n_edges] or null */
-    void *out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel,
-    const void *cotangent,  /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel,
+    const void *cotangent,  /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     const void *h, const void *coords, const void *u, const void *b_u, const void *v,
     const void *b_v, const void *edge_weight,
-    void *grad_h,           /* [n_src, f_in] or null */
+    void *grad_h,           /* [n_batch, n_src, f_in] or null */
     void *grad_coords,      /* [n_edges, d] or null */
     void *grad_u,           /* [d, n_hidden] or null */
     void *grad_b_u,         /* [n_hidden] or null */
@@ -2254,65 +2283,66 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f32(
     void *grad_edge_weight, /* [n_edges] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
-    const void *b_u, const void *v, const void *b_v, const void *edge_weight,
-    const void *t_h,           /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
+    const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    const void *t_h,           /* [n_batch, n_src, f_in] or null */
     const void *t_coords,      /* [n_edges, d] or null */
     const void *t_u,           /* [d, n_hidden] or null */
     const void *t_b_u,         /* [n_hidden] or null */
     const void *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     const void *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight, /* [n_edges] or null */
-    void *t_out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *cotangent, const void *h,
     const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
     const void *edge_weight, const void *t_h, const void *t_coords, const void *t_u,
     const void *t_b_u, const void *t_v, const void *t_b_v, const void *t_edge_weight, void *grad_h,
     void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v,
     void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
-    const void *b_u, const void *v, const void *b_v, const void *edge_weight, void *out,
-    void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
+    const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *cotangent, const void *h,
     const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
     const void *edge_weight, void *grad_h, void *grad_coords, void *grad_u, void *grad_b_u,
     void *grad_v, void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes,
     void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *h, const void *coords, const void *u,
-    const void *b_u, const void *v, const void *b_v, const void *edge_weight, const void *t_h,
-    const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v, const void *t_b_v,
-    const void *t_edge_weight, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
+    const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    const void *t_h, const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v,
+    const void *t_b_v, const void *t_edge_weight, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *cotangent, const void *h,
     const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
     const void *edge_weight, const void *t_h, const void *t_coords, const void *t_u,
     const void *t_b_u, const void *t_v, const void *t_b_v, const void *t_edge_weight, void *grad_h,
@@ -2320,84 +2350,84 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f64(
     void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel,
-    const void *h,           /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel,
+    const void *h,           /* [n_batch, n_src, f_in] or null */
     const void *hid,         /* [n_edges, n_hidden] */
     const void *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
     const void *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight, /* [n_edges] or null */
-    void *out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel,
-    const void *cotangent,  /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel,
+    const void *cotangent,  /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     const void *h, const void *hid, const void *v, const void *b_v, const void *edge_weight,
-    void *grad_h,           /* [n_src, f_in] or null */
+    void *grad_h,           /* [n_batch, n_src, f_in] or null */
     void *grad_hid,         /* [n_edges, n_hidden] or null */
     void *grad_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     void *grad_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     void *grad_edge_weight, /* [n_edges] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *h, const void *hid, const void *v, const void *b_v,
     const void *edge_weight,
-    const void *t_h,           /* [n_src, f_in] or null */
+    const void *t_h,           /* [n_batch, n_src, f_in] or null */
     const void *t_hid,         /* [n_edges, n_hidden] or null */
     const void *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     const void *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight, /* [n_edges] or null */
-    void *t_out,               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
     const void *b_v, const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v,
     const void *t_b_v, const void *t_edge_weight, void *grad_h, void *grad_hid, void *grad_v,
     void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *h, const void *hid, const void *v, const void *b_v,
     const void *edge_weight, void *out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
     const void *b_v, const void *edge_weight, void *grad_h, void *grad_hid, void *grad_v,
     void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *h, const void *hid, const void *v, const void *b_v,
     const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
     const void *b_v, const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v,
     const void *t_b_v, const void *t_edge_weight, void *grad_h, void *grad_hid, void *grad_v,
     void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
@@ -2542,13 +2572,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_hvp_f64(
  */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,          /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const void *h,                  /* [n_src, f_in] or null */
+    const void *h,                  /* [n_batch, n_src, f_in] or null */
     const void *x,                  /* [n_dst, d] */
     const void *y,                  /* [n_src, d] */
     const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -2556,20 +2588,22 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_forward_f32(
     const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight,        /* [n_edges] or null */
     const void *weight_derivatives, /* [n_edges, d] or null */
-    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const void *c_out,             /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
     const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives,
-    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_h,                  /* [n_batch, n_src, f_in] or null */
     void *grad_x,                  /* [n_dst, d] or null */
     void *grad_y,                  /* [n_src, d] or null */
     void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2579,14 +2613,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_vjp_f32(
     void *grad_weight_derivatives, /* [n_edges, d] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives,
-    const void *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_batch, n_src, f_in] or null */
     const void *t_x,                  /* [n_dst, d] or null */
     const void *t_y,                  /* [n_src, d] or null */
     const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2594,61 +2629,66 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_jvp_f32(
     const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight,        /* [n_edges] or null */
     const void *t_weight_derivatives, /* [n_edges, d] or null */
-    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    void *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *t_gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
-    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
     const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
     const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
     const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
     void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
-    void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, void *out,
+    void *gradient, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
-    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
     const void *weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
     void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
-    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, const void *t_h,
+    const void *t_x, const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_gradient_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *h, const void *x, const void *y,
-    const void *layers, const void *v, const void *b_v, const void *edge_weight,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *h, const void *x,
+    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
     const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
     const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
     const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
@@ -2656,13 +2696,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_gradient_hvp_f64(
     void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,          /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const void *h,                  /* [n_src, f_in] or null */
+    const void *h,                  /* [n_batch, n_src, f_in] or null */
     const void *x,                  /* [n_dst, d] */
     const void *y,                  /* [n_src, d] */
     const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -2670,22 +2712,24 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_forward_f32(
     const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight,        /* [n_edges] or null */
     const void *weight_derivatives, /* [n_edges, d+1] or null */
-    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *laplacian,                /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *laplacian,                /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
-    const void *c_laplacian,       /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const void *c_out,             /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
+    const void *c_laplacian,       /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
     const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives,
-    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_h,                  /* [n_batch, n_src, f_in] or null */
     void *grad_x,                  /* [n_dst, d] or null */
     void *grad_y,                  /* [n_src, d] or null */
     void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2695,14 +2739,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_vjp_f32(
     void *grad_weight_derivatives, /* [n_edges, d+1] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives,
-    const void *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_batch, n_src, f_in] or null */
     const void *t_x,                  /* [n_dst, d] or null */
     const void *t_y,                  /* [n_src, d] or null */
     const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2710,17 +2755,18 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_jvp_f32(
     const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight,        /* [n_edges] or null */
     const void *t_weight_derivatives, /* [n_edges, d+1] or null */
-    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *t_laplacian,                /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    void *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *t_gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *t_laplacian,                /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
     const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
@@ -2728,43 +2774,47 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f32(
     void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
-    void *laplacian, void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, void *out,
+    void *gradient, void *laplacian, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, void *grad_h, void *grad_x,
     void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
-    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, const void *t_h,
+    const void *t_x, const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
     void *t_laplacian, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_laplacian_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_laplacian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
     const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
@@ -2773,13 +2823,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_laplacian_hvp_f64(
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_forward_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,          /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const void *h,                  /* [n_src, f_in] or null */
+    const void *h,                  /* [n_batch, n_src, f_in] or null */
     const void *x,                  /* [n_dst, d] */
     const void *y,                  /* [n_src, d] */
     const void *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -2787,22 +2839,24 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f32(
     const void *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const void *edge_weight,        /* [n_edges] or null */
     const void *weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
-    void *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *hessian,                  /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
+    void *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *hessian,                  /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_vjp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out,             /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const void *c_gradient,        /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
-    const void *c_hessian,         /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const void *c_out,             /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const void *c_gradient,        /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
+    const void *c_hessian,         /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] or null */
     const void *h, const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives,
-    void *grad_h,                  /* [n_src, f_in] or null */
+    void *grad_h,                  /* [n_batch, n_src, f_in] or null */
     void *grad_x,                  /* [n_dst, d] or null */
     void *grad_y,                  /* [n_src, d] or null */
     void *grad_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2812,14 +2866,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f32(
     void *grad_weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_jvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives,
-    const void *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives,
+    const void *t_h,                  /* [n_batch, n_src, f_in] or null */
     const void *t_x,                  /* [n_dst, d] or null */
     const void *t_y,                  /* [n_src, d] or null */
     const void *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -2827,67 +2882,72 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f32(
     const void *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const void *t_edge_weight,        /* [n_edges] or null */
     const void *t_weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
-    void *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    void *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    void *t_hessian,                  /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
+    void *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    void *t_gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    void *t_hessian,                  /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_hvp_workspace_bytes_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f32(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
-    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
-    const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
-    const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
-    const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
-    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
-    void *workspace, size_t workspace_bytes, void *stream);
-GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_forward_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
-GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
-    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
-    const void *edge_weight, const void *weight_derivatives, void *out, void *gradient,
-    void *hessian, void *workspace, size_t workspace_bytes, void *stream);
-GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_vjp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
-GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
-    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
-    const void *weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
-    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
-    void *workspace, size_t workspace_bytes, void *stream);
-GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_jvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
-GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const void *h,
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_hessian, const void *h,
     const void *x, const void *y, const void *layers, const void *v, const void *b_v,
     const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
     const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, const void *t_weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, void *out,
+    void *gradient, void *hessian, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_hessian, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *h, const void *x, const void *y, const void *layers, const void *v,
+    const void *b_v, const void *edge_weight, const void *weight_derivatives, const void *t_h,
+    const void *t_x, const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
     const void *t_edge_weight, const void *t_weight_derivatives, void *t_out, void *t_gradient,
     void *t_hessian, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_with_hessian_hvp_workspace_bytes_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
-    const gnograd_cuda_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const void *c_out, const void *c_gradient, const void *c_hessian, const void *h, const void *x,
-    const void *y, const void *layers, const void *v, const void *b_v, const void *edge_weight,
-    const void *weight_derivatives, const void *t_h, const void *t_x, const void *t_y,
-    const void *t_layers, const void *t_v, const void *t_b_v, const void *t_edge_weight,
-    const void *t_weight_derivatives, void *grad_h, void *grad_x, void *grad_y, void *grad_layers,
-    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *grad_weight_derivatives,
-    void *workspace, size_t workspace_bytes, void *stream);
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const void *c_out, const void *c_gradient, const void *c_hessian, const void *h,
+    const void *x, const void *y, const void *layers, const void *v, const void *b_v,
+    const void *edge_weight, const void *weight_derivatives, const void *t_h, const void *t_x,
+    const void *t_y, const void *t_layers, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, const void *t_weight_derivatives, void *grad_h, void *grad_x,
+    void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
+    void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 
 /* ---- neighbours within a radius, for coordinates in f32 and f64 ----
  *

@@ -43,6 +43,7 @@ def calls():
     """
     h, hid = (5, 3), (8, 4)
     gat = dict(num_heads=2, activation="Tanh")
+    dropped = dict(dropout=0.4, seed=np.array([7]))
     return {
         "gno": (gno_inputs(), dict(activation="gelu", reduction="mean")),
         "gno_contract": (normal(h, hid, (4, 3, 2), (3, 2)), dict(reduction="mean")),
@@ -58,8 +59,8 @@ def calls():
         "agg_concat": (normal(h, (8,), (8, 2), (5, 2)), dict(aggregation="mean")),
         "agg_simple": (normal(h, (8, 2)), dict(aggregation="max")),
         "mha_gat": (normal((5, 6), (5, 6), (16,), (8, 4)), gat),
-        "mha_gat_v2": (normal((5, 6), (5, 6), (6,), (8, 6)), gat),
-        "mha_simple": (normal((5, 6), (5, 6), (5, 6), (8, 6)), dict(num_heads=2)),
+        "mha_gat_v2": (normal((5, 6), (5, 6), (6,), (8, 6)), gat | dropped),
+        "mha_simple": (normal((5, 6), (5, 6), (5, 6), (8, 6)), dict(num_heads=2) | dropped),
         "radial_basis": (basis_inputs(), dict(n_spherical=3)),
         "agg_edge_to_edge": (
             normal((8, 3), (8, 6), (8, 4), (10, 2)),

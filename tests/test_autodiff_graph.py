@@ -33,6 +33,11 @@ CASES = {
         qkv_with_edges,
         {"num_heads": 2, "concat_heads": False, "norm_by_dim": False},
     ),
+    "mha_gat dropped": (
+        "mha_gat",
+        gat_with_edges,
+        {"num_heads": 2, "activation": "Tanh", "dropout": 0.4, "seed": np.array([5])},
+    ),
 }
 
 

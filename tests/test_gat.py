@@ -75,9 +75,22 @@ MANY = FEW + [
     )
     for name in ACTIVATIONS
 ]
+SEED = np.array([2**62 + 3])
+DROPPED = [
+    Case(case.operator, case.formula, case.make, {**case.static, "dropout": p, "seed": SEED}, label)
+    for case, p, label in (
+        (FEW[0], 0.3, "dropped"),
+        (FEW[1], 0.6, "dropped mean"),
+        (FEW[3], 0.5, "dropped"),
+        (FEW[5], 0.25, "dropped"),
+    )
+]
+MANY += DROPPED
 every_case = pytest.mark.parametrize("case", MANY, ids=str)
-few_cases = pytest.mark.parametrize("case", FEW, ids=str)
-smooth_cases = pytest.mark.parametrize("case", FEW[1:], ids=str)
+few_cases = pytest.mark.parametrize("case", FEW + DROPPED, ids=str)
+smooth_cases = pytest.mark.parametrize("case", FEW[1:] + DROPPED[1:], ids=str)
+plain_cases = pytest.mark.parametrize("case", FEW, ids=str)
+dropped_cases = pytest.mark.parametrize("case", DROPPED, ids=str)
 
 # one destination and one source with more edges than a piece of work takes
 HEAVY = Edges(
@@ -144,6 +157,7 @@ def saved_scores(operator, static, inputs, graph, d):
     E, H = graph.n_edges, static["num_heads"]
     sizes = [H, d // H] + ([0] if operator is gg.mha_gat else [])
     codes = [1, 1] if operator is gg.mha_simple else [1, 0, 0.2]
+    codes += [0.0, 0]
     extra = [np.empty((E, d))] if operator is gg.mha_gat_v2 else []
     out, scores = np.empty((graph.n_dst, d)), np.empty((2, H, E))
     gradients = [None if x is None else np.empty_like(x) for x in inputs]
@@ -262,7 +276,7 @@ def test_rows_and_lists(case, rng):
 
 
 @pytest.mark.parametrize(("num_heads", "channels"), [(8, 16), (4, 32), (3, 16), (1, 512), (8, 8)])
-@few_cases
+@plain_cases
 def test_whole_vectors(case, num_heads, channels, rng):
     """Derivatives are adjoint and symmetric, and float32 is what float64 is."""
     inputs, u, v = (case.inputs(LISTS, rng, num_heads=num_heads, channels=channels) for _ in "xuv")
@@ -288,10 +302,144 @@ def test_whole_vectors(case, num_heads, channels, rng):
                 assert np.linalg.norm(a - b) < 1e-4 * np.linalg.norm(b), face
 
 
+# ---- dropout (all faces run with it above) ----
+
+
+def weights_of(operator, edges, **static):
+    """The weights of all edges after dropout, (n_edges, num_heads); each edge has a channel."""
+    n, heads = edges.n_edges, static["num_heads"]
+    own = Edges(src=np.arange(n), dst=edges.dst, n_src=n, n_dst=edges.n_dst)
+    values = np.repeat(np.eye(n)[:, None], heads, axis=1).reshape(n, heads * n)
+    zeros = np.zeros((edges.n_dst, heads * n))
+    if operator is gg.mha_simple:
+        inputs = zeros, np.zeros_like(values), values
+    else:
+        inputs = values, zeros, np.zeros(heads * n * (2 if operator is gg.mha_gat else 1))
+    out = operator(*inputs, graph=own.graph, **static).reshape(edges.n_dst, heads, n)
+    return out[edges.dst, :, np.arange(n)]
+
+
+every_operator = pytest.mark.parametrize("operator", [gg.mha_gat, gg.mha_gat_v2, gg.mha_simple])
+
+
+@every_operator
+@pytest.mark.parametrize("seed", [0, -1, 2**63 - 1, -(2**63)])
+def test_weights_are_dropped_by_row_and_head(operator, seed):
+    edges = power_law(20, 100)
+    plain = weights_of(operator, edges, num_heads=3)
+    dropped = weights_of(operator, edges, num_heads=3, dropout=0.4, seed=np.array([seed]))
+    factors = reference.dropout_factors(100, 3, 0.4, [seed])
+    assert_array_equal(dropped == 0, factors == 0)
+    assert_allclose(dropped, factors * plain, rtol=1e-15)
+
+
+def test_share_of_dropped_weights():
+    """It is binomial, and that of one head tells nothing of another's, or of another seed's."""
+    n = 200_000
+    for p in (0.01, 0.5, 0.9):
+        a, b = (reference.dropout_factors(n, 2, p, [seed]) == 0 for seed in (0, 1))
+        for share, expected in (
+            (a.mean(axis=0), p),
+            ((a & b).mean(axis=0), p * p),
+            ((a[:, 0] & a[:, 1]).mean(), p * p),
+            ((a[1:] & a[:-1]).mean(axis=0), p * p),
+        ):
+            assert np.all(np.abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / n))
+
+
+@plain_cases
+def test_dropout_changes_nothing_in_the_mean(case, rng):
+    edges = power_law(10, 60)
+    inputs, static = case.inputs(edges, rng), case.arguments(edges)
+    n = 4000
+    sample = np.array(
+        [case.operator(*inputs, **static, dropout=0.4, seed=np.array([k])) for k in range(n)]
+    )
+    error = np.abs(sample.mean(axis=0) - case.operator(*inputs, **static))
+    assert np.all(error <= 5 * sample.std(axis=0) / np.sqrt(n) + 1e-12)
+
+
+@dropped_cases
+def test_dropout_goes_by_the_row_of_the_edge_table(case, rng):
+    """The order in which a graph has its edges does not matter."""
+    edges = power_law(10, 60)
+    inputs, tangents, cotangent, static = faces.set_up(case, edges, rng)
+    by_destination = rng.permutation(60)
+    by_destination = by_destination[np.argsort(edges.dst[by_destination], kind="stable")]
+    shuffled = gg.Graph(
+        edges.graph.offsets, edges.src[by_destination].astype(np.int32), edges.n_src, by_destination
+    )
+    assert not np.array_equal(shuffled.edge_ids, edges.graph.edge_ids)
+    other = {**static, "graph": shuffled}
+    for face, *arguments in (
+        ("vjp", cotangent, inputs),
+        ("hvp", cotangent, inputs, tangents),
+    ):
+        call = getattr(case.operator, face)
+        faces.assert_all_close(
+            call(*arguments, **other), call(*arguments, **static), rtol=1e-11, atol=1e-12
+        )
+    assert_allclose(case.operator(*inputs, **other), case.operator(*inputs, **static), rtol=1e-11)
+
+
+@plain_cases
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_dropout_and_nothing_else(case, dtype, rng):
+    edges = power_law(10, 60)
+    inputs, tangents, c, static = faces.set_up(case, edges, rng)
+    inputs, tangents, (c,) = (faces.convert(x, dtype) for x in (inputs, tangents, [c]))
+
+    def everything(**dropout):
+        given = static | dropout
+        out, (_, lse, *_) = case.operator.forward(*inputs, return_saved=True, **given)
+        return [
+            out,
+            lse,
+            case.operator.jvp(inputs, tangents, **given),
+            *case.operator.vjp(c, inputs, **given),
+            *case.operator.hvp(c, inputs, tangents, **given),
+        ]
+
+    plain, none, all_ = (
+        everything(),
+        everything(dropout=0.0, seed=SEED),
+        everything(dropout=1.0, seed=SEED),
+    )
+    for a, b in zip(plain, none, strict=True):
+        assert_array_equal(a, b)
+    assert_array_equal(plain[1], all_[1])  # the softmax is that of all edges
+    assert all(not np.any(x) for x in (all_[0], *all_[2:]) if x is not None)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"dropout": -0.1}, ValueError, "dropout is -0.1, needs a number from 0 to 1"),
+        ({"dropout": 1.01}, ValueError, "dropout is 1.01, needs a number from 0 to 1"),
+        ({"dropout": np.nan}, ValueError, "dropout is nan, needs a number from 0 to 1"),
+        ({"dropout": "0.5"}, TypeError, "dropout is '0.5', needs a number"),
+        ({"seed": None}, TypeError, r"seed is missing, needs an array of shape \(1,\)"),
+        ({"seed": 3}, TypeError, "seed is of type int, needs an array"),
+        ({"seed": np.array([3], np.int32)}, TypeError, "seed is int32, needs int64"),
+        ({"seed": np.array([1, 2])}, ValueError, r"seed has shape \(2,\), needs \(1,\)"),
+    ],
+)
+@every_operator
+def test_wrong_dropout_is_refused(operator, change, error, message, rng):
+    edges = power_law(6, 20)
+    make = {gg.mha_gat: gat, gg.mha_gat_v2: gat_v2, gg.mha_simple: qkv}[operator]
+    static = {"graph": edges.graph, "dropout": 0.5, "seed": SEED} | change
+    inputs = make(edges, rng)
+    with pytest.raises(error, match=f"^{operator.name}: {message}"):
+        operator(*inputs, **static)
+    with pytest.raises(error, match=f"^{operator.name}: {message}"):
+        operator.vjp(np.ones((6, 2)), inputs, **static)
+
+
 # ---- degenerate graphs (all faces run on every graph above) ----
 
 
-@few_cases
+@plain_cases
 def test_nodes_without_edges(case, rng):
     faces.check_isolated_nodes(case, GRAPHS["isolated nodes"], rng)
 
@@ -358,7 +506,7 @@ def test_error_of_the_library_leaves_the_output(rng):
     for sizes, activation in (((0, 2, 0), 0), ((2, 2, 0), 7), ((2, 2, 1), 0)):
         arrays = map(address, (x, y, a, None, out, None, None))
         status = _core.gnograd_mha_gat_forward_r64(
-            graph.handle, *sizes, 1, activation, 0.2, *arrays
+            graph.handle, *sizes, 1, activation, 0.2, 0.0, 0, *arrays
         )
         assert status == 1
         assert np.all(out == 7)

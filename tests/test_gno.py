@@ -426,7 +426,7 @@ def test_error_of_the_library_leaves_the_output(rng):
     graph, out = edges.graph, np.full((5, 4), 7.0)
     arrays = [address(x) for x in (h, coords, U, b_u, V, b_v, None, out)]
     for codes in ((9, 0, 0), (-1, 0, 0), (0, 2, 0), (0, 0, 2)):
-        assert _core.gnograd_gno_forward_r64(graph.handle, 2, 5, 3, 4, *codes, *arrays) == 1
+        assert _core.gnograd_gno_forward_r64(graph.handle, 1, 2, 5, 3, 4, *codes, *arrays) == 1
         assert np.all(out == 7)
 
 

@@ -9,7 +9,6 @@ import inspect
 import pickle
 import subprocess
 import sys
-import types
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import calls
 import gnograd as gg
+from gnograd.recent import Recent
 
 jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
@@ -62,7 +62,7 @@ def assert_same(actual, expected):
 
 
 def test_every_operator_is_there():
-    assert set(gj.__all__) == {*calls.FUNCTIONS, "jax_operator"}
+    assert set(gj.__all__) == {*calls.FUNCTIONS, "Graph", "jax_operator"}
 
 
 @every_operator
@@ -106,6 +106,33 @@ def test_central_differences(name, graph):
     function = jax.jit(function)
     check_grads(function, inputs, order=1, modes=["fwd"], eps=1e-5)
     check_grads(function, inputs, order=2, modes=["rev"], eps=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_seeds_are_data_of_programs(graph, dtype):
+    """One program drops other weights with another seed, in training too."""
+    inputs, static = calls.call_of("mha_gat", graph)
+    compiled = []
+
+    @jax.jit
+    def loss(inputs, seed):
+        compiled.append(1)
+        out = gj.mha_gat(*inputs, **static, dropout=0.5, seed=seed)
+        return jnp.sum(out * jnp.arange(1, 31).reshape(out.shape))
+
+    gradients = jax.jit(jax.grad(loss))
+    for seed in (1, 2, -3):
+        seeds = np.array([seed])
+        given = static | {"dropout": 0.5, "seed": seeds}
+        weights = np.arange(1.0, 31.0).reshape(gg.mha_gat(*inputs, **given).shape)
+        expected = np.sum(weights * gg.mha_gat(*inputs, **given))
+        assert_allclose(loss(inputs, jnp.asarray(seeds, dtype)), expected, rtol=1e-13)
+        by_hand = gg.mha_gat.vjp(weights, tuple(inputs), **given)
+        for a, b in zip(gradients(inputs, jnp.asarray(seeds, dtype)), by_hand, strict=True):
+            assert_allclose(a, b, rtol=1e-12)
+    assert len(compiled) == 1
+    with pytest.raises(TypeError, match="mha_gat: seed is missing, needs an array of shape"):
+        gj.mha_gat(*inputs, **static, dropout=0.5)
 
 
 def test_selection_has_no_derivative():
@@ -229,6 +256,7 @@ def spy_on_kernels(patch):
         run(operator, face, dtype, arguments)
 
     patch.setattr(gg.backends.cpu, "run", spy)
+    patch.setattr("gnograd.jax.task._known", Recent(8))  # as if it were the first call
     return seen
 
 
@@ -238,6 +266,22 @@ def test_buffers_are_not_copied(graph, monkeypatch):
     out = jax.block_until_ready(gj.gno_aggregate(h, kappa, graph=graph))
     pointers = [x.unsafe_buffer_pointer() for x in (h, kappa, out)]
     assert seen == [("gno_aggregate", "forward", pointers)]
+
+
+def test_repeated_calls(graph, monkeypatch):
+    """The second call of a kind goes to the kernel at once, with other buffers."""
+    seen = spy_on_kernels(monkeypatch)
+    gradient = jax.jit(
+        jax.grad(lambda h, kappa: jnp.sin(gj.gno_aggregate(h, kappa, graph=graph)).sum())
+    )
+    for seed in range(3):
+        h, kappa = calls.normal((5, 3), (8, 3, 2), seed=seed)
+        cotangent = np.cos(gg.gno_aggregate(h, kappa, graph=graph))
+        seen.clear()
+        got = gradient(h, kappa)
+        assert [face for _, face, _ in seen] == ([] if seed else ["forward", "vjp"])
+        (expected, _) = gg.gno_aggregate.vjp(cotangent, (h, kappa), graph=graph)
+        assert_allclose(got, expected, rtol=1e-13)
 
 
 def test_unwanted_gradients_are_not_computed(graph, monkeypatch):
@@ -402,11 +446,15 @@ def test_derivatives_that_there_are_not(graph):
             jax.jit(third)(coords)
 
 
-def test_program_of_another_process():
-    from gnograd.jax import task
+def test_programs_of_other_versions():
+    from gnograd.jax import task, xla
 
-    with pytest.raises(RuntimeError, match="compiled in another process"):
-        task._task_of(types.SimpleNamespace(attribute=-1))
+    text = task.Task(gg.agg_weighted, (("aggregation", "sum"),)).text
+    assert task.Task.read(text.encode()).op is gg.agg_weighted
+    with pytest.raises(RuntimeError, match="needs the operator agg_heavy, which there is not"):
+        task.Task.read(text.replace("agg_weighted", "agg_heavy").encode())
+    with pytest.raises(RuntimeError, match="made for another version"):
+        xla.Call(xla._CallFrame())
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ import pytest
 import calls
 import gnograd as gg
 from calls import DST, SRC
+from reference.gat import dropout_factors
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
+from gnograd.torch.graph import arrays_of  # noqa: E402
 
 # static arguments that are arrays may be tensors of any integer type
 SELECTED, OFFSETS = (torch.from_numpy(a).long() for a in (calls.SELECTED, calls.OFFSETS))
@@ -121,8 +123,8 @@ def test_gradgradcheck(name, graph):
 def test_opcheck(name, graph):
     inputs, function, static = bind(name, graph)
     given = {**getattr(gg, name).static, **static}
-    arrays = [given.pop(v) for v in ("block_index", "cu_q", "cu_k", "cu") if v in given]
-    plain = [v.number if isinstance(v, gg.Graph) else v for v in given.values()]
+    arrays = [given.pop(v) for v in getattr(gg, name).arrays]
+    plain = [list(arrays_of(v)) if isinstance(v, gg.Graph) else v for v in given.values()]
     padded = [*inputs, *[None] * (len(getattr(gg, name).inputs) - len(inputs))]
     forward = getattr(torch.ops.gnograd, f"{name}_forward").default
     torch.library.opcheck(forward, (*padded, *arrays, *plain))
@@ -627,53 +629,6 @@ def test_modules_in_bfloat16(name):
 # ---- programs ----
 
 
-class Convolution(torch.nn.Module):
-    def __init__(self, graph):
-        super().__init__()
-        self.graph = graph
-
-    def forward(self, h, kappa):
-        return gt.gno_aggregate(h, kappa, graph=self.graph)
-
-
-def test_program_of_another_process(tmp_path):
-    """An exported program has but the number of a graph: no other graph is taken for it."""
-    inputs = tuple(x.detach() for x in tensors((3, 2), (3, 2, 2)))
-    ring = gg.Graph.from_edges([0, 1, 2], [1, 2, 0])
-    torch.export.save(torch.export.export(Convolution(ring), inputs), tmp_path / "ring.pt2")
-    torch.save(inputs, tmp_path / "inputs.pt")
-    code = """
-import sys, torch, gnograd as gg, gnograd.torch
-stars = [gg.Graph.from_edges([1, 2, 0], [0, 0, 0], 3, 3) for _ in range(1000)]
-program = torch.export.load(sys.argv[1] + "/ring.pt2").module()
-try:
-    print(program(*torch.load(sys.argv[1] + "/inputs.pt")))
-except LookupError as error:
-    assert "was given in another process" in str(error), error
-    assert "in this process, with its own Graph" in str(error), error
-else:
-    raise SystemExit("a star was taken for a ring")
-"""
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-
-
-def test_numbers_of_graphs_after_a_fork():
-    code = """
-import os, gnograd as gg
-def number():
-    return gg.Graph([0, 1], [0]).number
-before = number()
-reading, writing = os.pipe()
-if os.fork() == 0:
-    os.write(writing, str(number()).encode())
-    os._exit(0)
-os.wait()
-of_child = int(os.read(reading, 100))
-assert number() == before + 1 != of_child, (before, of_child)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 @pytest.mark.parametrize("name", [*MODULES, "NSA of packed sequences", "BSA of clouds"])
 def test_compile_breaks_where_numbers_are_looked_at(name):
     """Without fullgraph, what makes a graph of tensors is left to Python."""
@@ -897,10 +852,11 @@ def test_sparse_matrices_of_edges(name, layout):
     out, (weights, alpha) = ours(x, matrix, return_attention_weights=True)
     expected, (edges, expected_alpha) = ours(x, edges, return_attention_weights=True)
     assert torch.equal(out, expected)
-    assert torch.equal(alpha, expected_alpha)
     dense = torch.zeros(5, 5, 2, dtype=torch.float64)
-    dense[edges[1], edges[0]] = alpha
+    dense[edges[1], edges[0]] = expected_alpha
     assert torch.equal(weights.to_dense(), dense)
+    assert weights.layout == matrix.layout
+    assert torch.equal((weights.coalesce() if layout == "coo" else weights).values(), alpha)
     with pytest.raises(ValueError, match="needs a row for each of the 4 destinations"):
         ours(x[:4], matrix)
 
@@ -912,8 +868,79 @@ def test_checkpoint_of_training_with_dropout_predicts(name):
     assert repr(ours) == repr(theirs) == f"{name}(6, 4, heads=2)"
     assert (ours.dropout, ours.edge_dim) == (0.6, None)
     torch.testing.assert_close(ours.eval()(x, edge_index()), theirs.eval()(x, edge_index()))
-    with pytest.raises(NotImplementedError, match=f"{name}: there is no dropout of attention"):
-        ours.train()(x, edge_index())
+
+
+def trained(layer, x, edges, seed):
+    """Result and gradients of a step with this seed."""
+    torch.manual_seed(seed)
+    layer.zero_grad()
+    out = layer(x, edges)
+    out.square().sum().backward()
+    return [out.detach(), *(p.grad.clone() for p in layer.parameters())]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_training_with_dropout(name):
+    """Its seed is of PyTorch's generator, in eager mode and in compiled programs."""
+    _, layer = pyg_pair(name, 6, 4, heads=2, dropout=0.5)
+    (x,) = tensors((5, 6))
+    graph = gt.with_self_loops(gt.graph_from_edge_index(edge_index(), 5, 5))[0]
+    layer.train().add_self_loops = False
+    first, again, other = (trained(layer, x, graph, seed) for seed in (1, 1, 2))
+    assert all(map(torch.equal, first, again))
+    assert not torch.equal(first[0], other[0])
+
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    for expected, seed in (first, 1), (other, 2):
+        torch.manual_seed(seed)
+        layer.zero_grad()
+        out = compiled(x, graph)
+        out.square().sum().backward()
+        assert torch.equal(out, expected[0])
+        for p, gradient in zip(layer.parameters(), expected[1:], strict=True):
+            assert torch.equal(p.grad, gradient)
+    assert torch.equal(layer.eval()(x, graph), layer(x, graph))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_mean_of_training_with_dropout_is_the_prediction(name):
+    _, layer = pyg_pair(name, 6, 4, heads=2, dropout=0.3)
+    (x,) = tensors((5, 6))
+    torch.manual_seed(0)
+    with torch.no_grad():
+        sample = torch.stack([layer.train()(x, edge_index()) for _ in range(2000)])
+        error = (sample.mean(0) - layer.eval()(x, edge_index())).abs()
+    assert (error <= 5 * sample.std(0) / 2000**0.5 + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_attention_weights_in_training_with_dropout(name):
+    """As PyG returns them: dropped by GATConv and GATv2Conv, not yet by TransformerConv."""
+    _, layer = pyg_pair(name, 6, 4, heads=2, dropout=0.4, bias=False)
+    (x,) = tensors((5, 6))
+    if name == "TransformerConv":
+        layer.root_weight = False
+    _, (_, alpha) = layer.eval()(x, edge_index(), return_attention_weights=True)
+    torch.manual_seed(3)
+    out, (edges, dropped) = layer.train()(x, edge_index(), return_attention_weights=True)
+    torch.manual_seed(3)
+    seed = layer.draw(x)["seed"]
+    factors = gt.dropout_factors(seed, *alpha.shape, 0.4)
+    assert torch.equal(factors, torch.from_numpy(dropout_factors(*alpha.shape, 0.4, seed.numpy())))
+    weights = dropped if name != "TransformerConv" else factors * dropped
+    torch.testing.assert_close(weights, factors * alpha)
+    project = {"GATConv": "lin", "GATv2Conv": "lin_l", "TransformerConv": "lin_value"}[name]
+    values = getattr(layer, project)(x).view(5, 2, 4)[edges[0]]
+    expected = torch.zeros(5, 2, 4, dtype=torch.float64)
+    expected = expected.index_add(0, edges[1], weights[..., None] * values).flatten(1)
+    torch.testing.assert_close(out, expected)
+
+
+def test_dropout_factors_are_those_of_the_kernels():
+    for p in (0.0, 0.01, 0.5, 1.0):
+        for seed in (0, -1, 2**63 - 1):
+            expected = torch.from_numpy(dropout_factors(50, 3, p, [seed]))
+            assert torch.equal(gt.dropout_factors(torch.tensor([seed]), 50, 3, p), expected)
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -239,6 +241,93 @@ def test_call_of_pyg():
         model(z, pos, batch, batch)
     with pytest.raises(ValueError, match=r"act is 'swoosh', which torch\.nn"):
         gt.DimeNetPlusPlus(**MODEL, act="swoosh")
+
+
+@pytest.mark.parametrize("act", ["SiLU", "leaky_relu", "LeakyReLU", "relu", "ELU", "swish"])
+def test_activations_by_pygs_names(act):
+    resolver = pytest.importorskip("torch_geometric.nn.resolver")
+    block = gt.InteractionPPBlock(8, 4, 4, 2, 3, 1, 1, act)
+    x = torch.linspace(-3, 3, 9)
+    torch.testing.assert_close(block.act(x), resolver.activation_resolver(act)(x))
+
+
+# ---- published weights ----
+
+PUBLISHED = dict(
+    hidden_channels=128, out_channels=1, num_blocks=4, int_emb_size=64, basis_emb_size=8,
+    out_emb_channels=256, num_spherical=7, num_radial=6,
+)  # fmt: skip
+
+
+def checkpoint():
+    """Variables of the authors' network, by shapes (inputs, outputs)."""
+    rng = np.random.default_rng(0)
+    shapes = {"rbf_layer/frequencies": (6,), "emb_block/embeddings": (95, 128)}
+
+    def dense(name, inputs, outputs, bias=True):
+        shapes[f"{name}/kernel"] = inputs, outputs
+        if bias:
+            shapes[f"{name}/bias"] = (outputs,)
+
+    dense("emb_block/dense_rbf", 6, 128)
+    dense("emb_block/dense", 384, 128)
+    for i in range(5):
+        at = f"output_blocks/{i}"
+        dense(f"{at}/dense_rbf", 6, 128, bias=False)
+        dense(f"{at}/up_projection", 128, 256, bias=False)
+        for j in range(3):
+            dense(f"{at}/dense_layers/{j}", 256, 256)
+        dense(f"{at}/dense_final", 256, 1, bias=False)
+    for i in range(4):
+        at = f"int_blocks/{i}"
+        for name, sizes in {
+            "dense_rbf1": (6, 8), "dense_rbf2": (8, 128), "dense_sbf1": (42, 8),
+            "dense_sbf2": (8, 64), "down_projection": (128, 64), "up_projection": (64, 128),
+        }.items():  # fmt: skip
+            dense(f"{at}/{name}", *sizes, bias=False)
+        for name in ("dense_ji", "dense_kj", "final_before_skip"):
+            dense(f"{at}/{name}", 128, 128)
+        for skip, number in ("before", 1), ("after", 2):
+            for j in range(number):
+                for k in (1, 2):
+                    dense(f"{at}/layers_{skip}_skip/{j}/dense_{k}", 128, 128)
+    return {name: rng.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
+
+
+def test_published_weights_as_pyg_takes_them(tmp_path, monkeypatch):
+    pyg = pytest.importorskip("torch_geometric.nn.models.dimenet")
+    pytest.importorskip("sympy")
+    variables = {f"{k}/.ATTRIBUTES/VARIABLE_VALUE": v for k, v in checkpoint().items()}
+    others = {
+        "save_counter/.ATTRIBUTES/VARIABLE_VALUE": np.array(3),
+        "int_blocks/0/dense_ji/kernel/.OPTIMIZER_SLOT/optimizer/m/.ATTRIBUTES/VARIABLE_VALUE":
+            np.zeros((128, 128), np.float32),
+        "_CHECKPOINTABLE_OBJECT_GRAPH": np.array(b"graph"),
+    }  # fmt: skip
+
+    # PyG reads through TensorFlow what it finds under its root
+    reader = types.SimpleNamespace(get_tensor=variables.__getitem__)
+    tensorflow = types.ModuleType("tensorflow")
+    tensorflow.train = types.SimpleNamespace(load_checkpoint=lambda path: reader)
+    monkeypatch.setitem(sys.modules, "tensorflow", tensorflow)
+    found = tmp_path / "pretrained_dimenet_pp" / pyg.qm9_target_dict[7]
+    found.mkdir(parents=True)
+    (found / "checkpoint").touch()
+    theirs, _ = pyg.DimeNetPlusPlus.from_qm9_pretrained(str(tmp_path), torch.arange(130831), 7)
+
+    state = gt.dimenet_state_dict(variables | others)
+    expected = theirs.state_dict()
+    assert state.keys() == expected.keys()
+    assert all(torch.equal(state[name], expected[name]) for name in expected)
+    gt.DimeNetPlusPlus(**PUBLISHED).load_state_dict(state, strict=True)
+    assert gt.dimenet_state_dict(checkpoint()).keys() == state.keys()
+
+
+def test_variables_that_are_no_weights():
+    with pytest.raises(ValueError, match="none of the variables is a parameter of DimeNet"):
+        gt.dimenet_state_dict({"save_counter": np.array(1)})
+    with pytest.raises(ValueError, match=r"int_blocks/0/dense_ji/kernel has shape \(3,\), needs"):
+        gt.dimenet_state_dict({"int_blocks/0/dense_ji/kernel": np.zeros(3)})
 
 
 # ---- forces ----

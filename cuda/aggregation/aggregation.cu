@@ -161,6 +161,8 @@ struct Aggregation {
                                    nullptr,
                                    graph.by_dst.offsets};
     };
+    if (sizes.node) clear_room(graph, grad.w, 1, stream);
+    if (!ScalarTraits<S>::dual) clear_room(graph, grad.e, sizes.edge, stream);
     if (!sizes.node) {  // no block has weights
       zero(grad.w, graph.n_edges);
     } else if (grad.x || grad.w) {

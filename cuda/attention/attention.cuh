@@ -11,7 +11,9 @@
 //     AttentionByDestination  gradients of what belongs to destinations, edges and weights
 //     AttentionBySource       gradients of what belongs to sources, on the transposed graph
 //
-// With gs_p = alpha_p (ga_p - delta_i), the gradient of score_p.
+// With gs_p = alpha_p (ga_p - delta_i), the gradient of score_p. Dropout gives every weight a factor
+// m_p, 0 or 1 / (1 - p): m_p alpha_p stands in place of alpha_p before values, ga_p is m_p g_i .
+// value_p, and the softmax and gs_p are as they were.
 //
 // An operator is a model M of formulas (gat.cu, gat_v2.cu, mha_simple.cu):
 //   T, S                       what it stores and computes with (device/numbers.cuh)
@@ -21,11 +23,13 @@
 //   finish_row(sums, softmax, i, at)    and what it makes of that
 //   edge_heads()               heads as its edges have them
 //   DestinationSum, UnitSum    sums over the edges of a destination, of a unit of work; or Nothing
-//   to_destination(sum, unit, p, at, score, alpha, gs, g), finish_destination(sum, i, at)
+//   to_destination(sum, unit, p, at, score, alpha, gs, g), finish_destination(sum, i, at); here and
+//                      in to_source, alpha is m_p alpha_p
 //   unit_sums                  [n_units, heads, size] where UnitSum goes, or null
 //   SourceSum                  sum over the edges of a source
 //   to_source(sum, p, at, score, alpha, gs, g), finish_source(sum, j, at)
 #pragma once
+#include "device/dropout.cuh"
 #include "device/rows.cuh"
 
 namespace gnograd {
@@ -155,6 +159,7 @@ struct AttentionForward {
   Csc graph;
   Heads heads;
   M model;
+  Dropout dropout;
   T* out;                  // [n_dst, heads, size], or null
   real<T>* head_out;       // the same, if out is to be the mean over heads
   real<T>* lse;            // [n_dst, heads] log of the sum of exp(score), or null
@@ -164,7 +169,8 @@ struct AttentionForward {
 
   __device__ void edge(Partial& partial, Total&, const Place& at, int64_t i, int64_t k) const {
     const Edge p = edge_to(graph, i, k);
-    const S weight = partial.take(model.score(p, at).s);
+    S weight = partial.take(model.score(p, at).s);
+    weight *= dropout.factor<real<T>>(p.row, at.head, heads.heads);
     if (const int c = at.column(); c < heads.size) partial.more.add(weight, model.value(p, at, c));
   }
   __device__ void merge(Partial& partial, const Partial& more) const { partial.merge(more); }
@@ -207,6 +213,7 @@ struct AttentionStatistics {
   Csc graph;
   Heads heads;
   M model;
+  Dropout dropout;
   HeadCotangent<T> g;
   SoftmaxRow<S>* softmax;  // [n_dst, heads]
 
@@ -215,7 +222,8 @@ struct AttentionStatistics {
   __device__ void edge(Partial& partial, Total&, const Place& at, int64_t i, int64_t k) const {
     const Edge p = edge_to(graph, i, k);
     const auto score = model.score(p, at);
-    const S ga = dot_with_value(model, heads, g, p, at);
+    S ga = dot_with_value(model, heads, g, p, at);
+    ga *= dropout.factor<real<T>>(p.row, at.head, heads.heads);
     const S weight = partial.take(score.s);
     partial.more.ga += weight * ga;
     partial.more.row.add(weight, ga, score);
@@ -235,19 +243,24 @@ template <class M>
 struct ScoreGradients {
   using S = typename M::S;
   Heads heads;
+  Dropout dropout;
   HeadCotangent<typename M::T> g;
   const SoftmaxRow<S>* softmax;  // [n_dst, heads]
 
   struct OfEdge {
     typename M::Score score;
-    S alpha, gs;
+    S alpha, gs;  // alpha with its factor of dropout
   };
   __device__ OfEdge operator()(const M& model, const Edge& p, const Place& at) const {
     const auto score = model.score(p, at);
-    const S ga = dot_with_value(model, heads, g, p, at);
+    const auto factor = dropout.factor<real<typename M::T>>(p.row, at.head, heads.heads);
+    S ga = dot_with_value(model, heads, g, p, at);
+    ga *= factor;
     const SoftmaxRow<S> row = softmax[p.dst * heads.heads + at.head];
-    const S alpha = row.weight(score.s);
-    return {score, alpha, alpha * (ga - row.delta)};
+    S alpha = row.weight(score.s);
+    const S gs = alpha * (ga - row.delta);
+    alpha *= factor;
+    return {score, alpha, gs};
   }
 };
 

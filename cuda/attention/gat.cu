@@ -211,7 +211,8 @@ struct MhaGat {
   const gnograd_cuda_graph* graph;
   int64_t n_heads, n_channels, n_edge_channels;
   int concat_heads, activation;
-  double negative_slope;
+  double negative_slope, dropout;
+  const int64_t* seed;  // [1], or null without dropout
 
   using General = GraphAttention<GatSetup, T>;
   using Outputs = GraphAttentionOutputs<T>;
@@ -231,7 +232,8 @@ struct MhaGat {
 
   General general() const {
     return {graph,
-            {n_heads, n_channels, n_edge_channels, concat_heads != 0, activation, negative_slope}};
+            {n_heads, n_channels, n_edge_channels, concat_heads != 0, activation, negative_slope,
+             dropout, seed}};
   }
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {

@@ -165,7 +165,8 @@ struct MhaGatV2 {
   const gnograd_cuda_graph* graph;
   int64_t n_heads, n_channels;
   int concat_heads, activation;
-  double negative_slope;
+  double negative_slope, dropout;
+  const int64_t* seed;  // [1], or null without dropout
 
   using General = GraphAttention<GatV2Setup, T>;
   using Outputs = GraphAttentionOutputs<T>;
@@ -184,7 +185,9 @@ struct MhaGatV2 {
   };
 
   General general() const {
-    return {graph, {n_heads, n_channels, 0, concat_heads != 0, activation, negative_slope}};
+    return {graph,
+            {n_heads, n_channels, 0, concat_heads != 0, activation, negative_slope, dropout,
+             seed}};
   }
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {

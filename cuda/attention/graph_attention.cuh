@@ -14,10 +14,12 @@ struct GraphAttentionSizes {
   bool concat;
   int activation;
   double parameter;  // of the activation; of mha_simple the factor of the scores
+  double p;          // of dropout
+  const int64_t* seed;
 
   bool valid() const {
     return heads > 0 && size >= 0 && edge_size >= 0 && activation >= 0 &&
-           activation < n_score_activations;
+           activation < n_score_activations && p >= 0 && p <= 1 && (p == 0 || seed);
   }
 };
 
@@ -45,6 +47,7 @@ struct GraphAttentionProblem {
     return all;
   }
   Heads heads() const { return make_heads<T>(sizes.heads, sizes.size, arrays_aligned(sizes.size)); }
+  Dropout dropout() const { return make_dropout(sizes.p, sizes.seed); }
   ScoreActivation<real<T>> activation() const {
     return make_score_activation(sizes.activation, real<T>(sizes.parameter));
   }
@@ -92,7 +95,7 @@ int attention_forward(const GraphAttentionProblem<T, S>& problem) {
 
   cut_rows(rows, cut, problem.stream);
   setup.prepare(problem);
-  for_rows(AttentionForward<M>{rows, heads, setup.model, problem.out,
+  for_rows(AttentionForward<M>{rows, heads, setup.model, problem.dropout(), problem.out,
                                problem.sizes.concat ? nullptr : head_out, problem.lse,
                                problem.softmax_scores ? softmax : nullptr},
            cut, split, problem.stream);
@@ -100,6 +103,8 @@ int attention_forward(const GraphAttentionProblem<T, S>& problem) {
     launch_threads(rows.n_rows * heads.size, problem.stream, attention_mean_over_heads<T>, head_out,
                    rows.n_rows, heads.heads, heads.size, problem.out);
   if constexpr (!ScalarTraits<S>::dual) {  // a jvp saves nothing
+    clear_room(problem.graph, problem.softmax_scores, 2 * heads.heads, problem.stream);
+    clear_room(problem.graph, problem.activated, heads.row(), problem.stream);
     if (problem.softmax_scores)
       for_rows(AttentionWriteSoftmax<M>{rows, heads, setup.model, softmax, problem.softmax_scores},
                cut, nullptr, problem.stream);
@@ -128,10 +133,12 @@ int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
   cut_rows(rows, cut, problem.stream);
   cut_rows(columns, transposed, problem.stream);
   setup.prepare(problem);
+  const Heads& edge_heads = setup.model.edge_heads();
+  clear_room(problem.graph, problem.grad[3], edge_heads.row(), problem.stream);
   const HeadCotangent<T> g{problem.g, heads, problem.sizes.concat};
-  const ScoreGradients<M> gradients{heads, g, softmax};
-  for_rows(AttentionStatistics<M>{rows, heads, setup.model, g, softmax}, cut, split,
-           problem.stream);
+  const ScoreGradients<M> gradients{heads, problem.dropout(), g, softmax};
+  for_rows(AttentionStatistics<M>{rows, heads, setup.model, problem.dropout(), g, softmax}, cut,
+           split, problem.stream);
   if (setup.by_destination())
     for_rows(AttentionByDestination<M>{rows, heads, setup.model, gradients}, cut, split,
              problem.stream);

@@ -104,6 +104,8 @@ struct MhaSimple {
   const gnograd_cuda_graph* graph;
   int64_t n_heads, n_channels;
   int concat_heads, norm_by_dim;
+  double dropout;
+  const int64_t* seed;  // [1], or null without dropout
 
   using General = GraphAttention<SimpleSetup, T>;
   using Outputs = GraphAttentionOutputs<T>;
@@ -124,7 +126,7 @@ struct MhaSimple {
   General general() const {
     return {graph,
             {n_heads, n_channels, 0, concat_heads != 0, score_linear,
-             norm_by_dim ? 1 / sqrt(double(n_channels)) : 1}};
+             norm_by_dim ? 1 / sqrt(double(n_channels)) : 1, dropout, seed}};
   }
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {

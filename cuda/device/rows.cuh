@@ -15,12 +15,13 @@ namespace gnograd {
 
 // Edges grouped by the node at one end: a row per node.
 struct Csc {
-  int64_t n_rows, n_edges;
-  const int64_t* offsets;   // [n_rows+1]
+  int64_t n_rows, n_edges;  // edges: as there is room for
+  const int64_t* offsets;   // [n_rows+1]; the last one tells how many there are
   const int32_t* indices;   // [n_edges] node at the other end
   const int64_t* edge;      // [n_edges] row of the edge table, or null: k itself
   const int64_t* position;  // [n_edges] place in the destination-major order, or null: as edge
 
+  __device__ int64_t end() const { return offsets[n_rows]; }
   __device__ int64_t edge_of(int64_t k) const { return edge ? edge[k] : k; }
   __device__ int64_t position_of(int64_t k) const { return position ? position[k] : edge_of(k); }
 };
@@ -47,19 +48,20 @@ __device__ inline Edge edge_from(const Csc& by_src, int64_t j, int64_t k) {
 
 struct Cut {
   int n_units;
-  int64_t unit_length, total;
-  int32_t* rows;  // [n_units+1] row ends before each unit
+  int64_t unit_length, n_rows;
+  const int64_t* n_edges;  // on the device, where there may be fewer than there is room for
+  int32_t* rows;           // [n_units+1] row ends before each unit
 
-  __device__ int64_t first_edge(int unit) const {
-    return min(unit * unit_length, total) - rows[unit];
-  }
+  __device__ int64_t begin(int unit) const { return min(unit * unit_length, n_rows + *n_edges); }
+  __device__ int64_t first_edge(int unit) const { return begin(unit) - rows[unit]; }
 };
 
 // Enough units to fill any GPU, none of them too short to pay for its start.
 inline Cut cut_shape(const Csc& graph) {
   const int64_t total = graph.n_rows + graph.n_edges;
   const int64_t length = std::max<int64_t>(128, ceil_div(total, 1 << 15));
-  return {int(ceil_div(total, length)), length, total, nullptr};
+  return {int(ceil_div(total, length)), length, graph.n_rows, graph.offsets + graph.n_rows,
+          nullptr};
 }
 
 // The end of row r is number offsets[r + 1] + r of the merged order. Thread: a unit, by bisection
@@ -67,7 +69,7 @@ inline Cut cut_shape(const Csc& graph) {
 static __global__ void __launch_bounds__(block_threads) walk_find_cut(Csc graph, Cut cut) {
   const int unit = int(thread_number());
   if (unit > cut.n_units) return;
-  const int64_t target = min(unit * cut.unit_length, cut.total);
+  const int64_t target = cut.begin(unit);
   int64_t low = 0, high = graph.n_rows;
   while (low < high) {
     const int64_t r = (low + high) / 2;
@@ -85,6 +87,24 @@ inline Cut take_cut(const Csc& graph, Workspace& workspace) {
   Cut cut = cut_shape(graph);
   cut.rows = workspace.take<int32_t>(cut.n_units + 1);
   return cut;
+}
+
+// x [n_edges, width] = 0 where no edge has some of its rows, that is, where there is room for more
+// edges; the host does not know it. Thread: every gridDim-th number; else all end at once.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    clear_if_room(Csc graph, T* __restrict__ x, int64_t width) {
+  if (graph.end() == graph.n_edges) return;
+  const int64_t n = graph.n_edges * width, step = int64_t(gridDim.x) * block_threads;
+  for (int64_t i = thread_number(); i < n; i += step) x[i] = T(0);
+}
+
+// For results by edge, before the kernels that write those of edges. x may be null.
+template <class T>
+void clear_room(const gnograd_cuda_graph& graph, T* x, int64_t width, cudaStream_t stream) {
+  const int64_t n = x ? graph.n_edges * width : 0;
+  launch_threads(std::min<int64_t>(n, 512 * block_threads), stream, clear_if_room<T>,
+                 by_dst(graph), x, width);
 }
 
 // An operation `Op` on the rows of op.graph, done by groups of op.heads.lanes lanes, each of them

@@ -70,6 +70,7 @@ struct AggEdgeToEdge {
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     const int slots = slots_that_fit<TripletTile, T, S>(sizes());
     const int64_t units = first_unit(graph->n_edges, graph->n_src);
+    clear_room(*graph, out, n_emb, call.stream);
     if (graph->n_edges)
       launch(agg_edge_to_edge_forward<T, S>, grid_of(units, ceil_div(n_emb, tile_features<S>)),
              dim3(block_threads), TripletTile<T, S>::bytes(sizes(), slots), call.stream,
@@ -95,6 +96,9 @@ struct AggEdgeToEdge {
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const auto p = problem<S>(in, tangents, slots);
+    clear_room(*graph, grad.vector, 3, call.stream);
+    clear_room(*graph, grad.rbf, s.n_first(), call.stream);
+    clear_room(*graph, grad.x, n_emb, call.stream);
     if (graph->n_edges) {
       if (grad.vector) set_zero(grad.turn_out, n_turns, call.stream);
       launch(agg_edge_to_edge_gradients<T, S>, grid_of(pieces), dim3(block_threads),

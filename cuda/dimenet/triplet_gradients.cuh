@@ -288,8 +288,8 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
     agg_edge_to_edge_vector_gradient(TripletProblem<T, S> p, TripletGradients<T, S> grad) {
-  const int64_t e = thread_number();
-  if (e >= p.incoming.n_edges) return;
+  if (thread_number() >= p.incoming.end()) return;
+  const int64_t e = p.incoming.edge_of(thread_number());
   S v[3], unit[3], turn[3], length, along = S(0);
   for (int c = 0; c < 3; ++c) {
     v[c] = p.vector[3 * e + c];

@@ -4,6 +4,7 @@
 //
 //     out_i = s_i sum over e = (j -> i) of w_e h_j . kappa_e,     kappa_e = hid_e . V + b_v
 #include "device/call.cuh"
+#include "gno_batch.cuh"
 #include "gno_diagonal.cuh"
 #include "gno_full.cuh"
 
@@ -19,24 +20,60 @@ int with_gno_sum(const GnoProblem<T, S>& problem, Call& call, F f) {
   return f(GnoFullSum<T, S>{problem, call.workspace, call.stream});
 }
 template <class T, class S>
-int gno_forward(const GnoProblem<T, S>& problem, T* out, Call& call) {
-  return with_gno_sum(problem, call, [&](const auto& sum) { return sum.forward(out); });
+int gno_forward(GnoProblem<T, S> problem, T* out, Call& call) {
+  if (problem.n_batch == 0) return cudaGetLastError();
+  const Batch batch{problem.n_batch, call.workspace, call.stream};
+  problem.h = batch.beside(problem.h, problem.graph.n_src, problem.f_in);
+  T* beside = batch.room(out, problem.graph.n_dst, problem.f_out);
+  const int status =
+      with_gno_sum(problem, call, [&](const auto& sum) { return sum.forward(beside); });
+  if (status) return status;
+  batch.take_apart(beside, out, problem.graph.n_dst, problem.f_out);
+  return cudaGetLastError();
+}
+
+// Of no function the gradients that a batch shares are zero.
+template <class T, class S>
+int clear_gradients(const GnoProblem<T, S>& problem, const GnoGradients<T>& grad,
+                    cudaStream_t stream) {
+  const int64_t n_edges = problem.graph.n_edges, d = problem.network.d;
+  const int64_t n_hidden = problem.network.n_hidden;
+  const int64_t kappa = problem.f_out * (problem.kernel == kernel_full ? problem.f_in : 1);
+  const auto clear = [&](T* x, int64_t n) {
+    if (x) set_zero(x, n, stream);
+  };
+  clear(grad.coords, n_edges * d);
+  clear(grad.u, d * n_hidden);
+  clear(grad.b_u, n_hidden);
+  clear(grad.v, n_hidden * kappa);
+  clear(grad.b_v, kappa);
+  clear(grad.edge_weight, n_edges);
+  clear(grad.hid, n_edges * n_hidden);
+  return cudaGetLastError();
 }
 template <class T, class S>
-int gno_gradients(const GnoProblem<T, S>& problem, const T* cotangent, const GnoGradients<T>& grad,
-                  Call& call) {
-  return with_gno_sum(problem, call,
-                      [&](const auto& sum) { return sum.gradients(cotangent, grad); });
+int gno_gradients(GnoProblem<T, S> problem, const T* cotangent, GnoGradients<T> grad, Call& call) {
+  if (problem.n_batch == 0) return clear_gradients(problem, grad, call.stream);
+  const Batch batch{problem.n_batch, call.workspace, call.stream};
+  T* const to_h = grad.h;
+  problem.h = batch.beside(problem.h, problem.graph.n_src, problem.f_in);
+  cotangent = batch.beside(cotangent, problem.graph.n_dst, problem.f_out);
+  grad.h = batch.room(to_h, problem.graph.n_src, problem.f_in);
+  const int status =
+      with_gno_sum(problem, call, [&](const auto& sum) { return sum.gradients(cotangent, grad); });
+  if (status) return status;
+  batch.take_apart(grad.h, to_h, problem.graph.n_src, problem.f_in);
+  return cudaGetLastError();
 }
 
 template <class T>
 struct Gno {
   const gnograd_cuda_graph* graph;
-  int64_t d, n_hidden, f_in, f_out;
+  int64_t n_batch, d, n_hidden, f_in, f_out;
   int activation, reduction, kernel;
 
   struct Inputs {
-    const T* h;            // [n_src, f_in], or null: ones, diagonal only
+    const T* h;            // [n_batch, n_src, f_in], or null: ones, diagonal only
     const T* coords;       // [n_edges, d]
     const T* u;            // [d, n_hidden]
     const T* b_u;          // [n_hidden]
@@ -45,7 +82,7 @@ struct Gno {
     const T* edge_weight;  // [n_edges], or null: 1
   };
   struct Outputs {
-    T* out;  // [n_dst, f_out]
+    T* out;  // [n_batch, n_dst, f_out]
   };
   struct Cotangents {
     const T* out;
@@ -58,6 +95,7 @@ struct Gno {
   template <class S>
   GnoProblem<T, S> problem(const Inputs& in, const Inputs& tangents) const {
     return {*graph,
+            n_batch,
             f_in,
             f_out,
             reduction,
@@ -94,11 +132,11 @@ struct Gno {
 template <class T>
 struct GnoContract {
   const gnograd_cuda_graph* graph;
-  int64_t n_hidden, f_in, f_out;
+  int64_t n_batch, n_hidden, f_in, f_out;
   int reduction, kernel;
 
   struct Inputs {
-    const T* h;            // [n_src, f_in], or null: ones, diagonal only
+    const T* h;            // [n_batch, n_src, f_in], or null: ones, diagonal only
     const T* hid;          // [n_edges, n_hidden]
     const T* v;            // [n_hidden, f_in, f_out]; diagonal: [n_hidden, f_out]
     const T* b_v;          // [f_in, f_out]; diagonal: [f_out]
@@ -116,6 +154,7 @@ struct GnoContract {
   template <class S>
   GnoProblem<T, S> problem(const Inputs& in, const Inputs& tangents) const {
     return {*graph,
+            n_batch,
             f_in,
             f_out,
             reduction,

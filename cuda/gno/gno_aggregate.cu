@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(block_threads)
                                  R* __restrict__ grad_kappa) {
   const Group warp = this_group(warp_lanes);
   const int64_t p = warp.number;
-  if (p >= rows.n_edges) return;
+  if (p >= rows.end()) return;
   const int64_t i = row_of(rows, p), j = rows.indices[p], e = rows.edge_of(p);
   const R s = scale_of<R>(mean ? rows.offsets : nullptr, i);
   for (int64_t c = warp.lane; c < f_in * f_out; c += warp_lanes)
@@ -107,6 +107,7 @@ struct GnoAggregate {
                      gno_aggregate_source_gradient<T, S>, by_src(*graph),
                      mean() ? graph->by_dst.offsets : nullptr, f_in, f_out, g,
                      Input<T, S>{in.kappa, tangents.kappa}, grad.h);
+    clear_room(*graph, grad.kappa, f_in * f_out, call.stream);
     if (grad.kappa)
       launch_threads(graph->n_edges * warp_lanes, call.stream, gno_aggregate_kappa_gradient<T, S>,
                      by_dst(*graph), f_in, f_out, mean(), g, Input<T, S>{in.h, tangents.h},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The GNO sum with a diagonal kernel, out_i = s_i sum over e = (j -> i) of w_e h_j o kappa_e, in
-// tiles of edges. A row whose edges lie in several tiles is added up tile by tile.
+// tiles of edges. A row whose edges lie in several tiles is added up tile by tile. The functions of
+// a batch have one kappa.
 #pragma once
 #include "gno_network.cuh"
 #include "gno_sum.cuh"
@@ -12,44 +13,49 @@ namespace gnograd {
 // memory, in a tile with one long row by its length.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_add_messages(GnoWalk<R, S> walk, int64_t first, int64_t n, const int32_t* __restrict__ rows,
-                     Planes<S> kappa, R* __restrict__ sums) {
+    gno_add_messages(GnoWalk<R, S> walk, int64_t width, int64_t first, int64_t n,
+                     const int32_t* __restrict__ rows, Planes<S> kappa, R* __restrict__ sums) {
   const int64_t q = thread_number() / walk.width, f = thread_number() % walk.width;
-  if (q >= n || (q > 0 && rows[q - 1] == rows[q])) return;
+  if (q >= n || rows[q] == walk.graph.n_rows || (q > 0 && rows[q - 1] == rows[q])) return;
   S sum = 0;
   for (int64_t p = q; p < n && rows[p] == rows[q]; ++p)
     sum += walk.coefficient(rows[q], first + p) * walk.feature(first + p, f) *
-           kappa[p * walk.width + f];
+           kappa[p * width + f % width];
   sums[rows[q] * walk.width + f] += result(sum);
 }
 
-// Gradients to kappa, for edges by source. Thread: a feature of an edge; reads two numbers, writes
-// one; bound by memory.
+// Gradients to kappa, for edges by source. Thread: a feature of an edge; reads two numbers a
+// function, writes one; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_kappa_gradient(GnoWalk<R, S> walk, Input<R, S> h, int64_t first, int64_t n,
+    gno_kappa_gradient(GnoWalk<R, S> walk, int64_t width, Input<R, S> h, int64_t first, int64_t n,
                        const int32_t* __restrict__ rows, Planes<S> grad) {
-  const int64_t q = thread_number() / walk.width, f = thread_number() % walk.width;
+  const int64_t q = thread_number() / width;
   if (q >= n) return;
   const int64_t j = rows[q];
-  const S x = h ? h[j * walk.width + f] : S(R(1));
-  grad.set(thread_number(), walk.coefficient(j, first + q) * walk.feature(first + q, f) * x);
+  S sum = 0;
+  if (j < walk.graph.n_rows)  // else there is no edge
+    for (int64_t f = thread_number() % width; f < walk.width; f += width) {
+      const S x = h ? h[j * walk.width + f] : S(R(1));
+      sum += walk.coefficient(j, first + q) * walk.feature(first + q, f) * x;
+    }
+  grad.set(thread_number(), sum);
 }
 
 // Gradients to the weights. Warp: an edge, lanes over features. Reads three numbers a feature, two
 // through indices; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_weight_gradient(GnoWalk<R, S> walk, Input<R, S> h, int64_t first, int64_t n,
+    gno_weight_gradient(GnoWalk<R, S> walk, int64_t width, Input<R, S> h, int64_t first, int64_t n,
                         const int32_t* __restrict__ rows, Planes<S> kappa,
                         R* __restrict__ grad_weight) {
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number, k = first + q;
-  if (q >= n) return;
+  if (q >= n || rows[q] == walk.graph.n_rows) return;
   const int64_t j = rows[q];
   S sum = 0;
   for (int64_t f = warp.lane; f < walk.width; f += warp_lanes)
-    sum += walk.feature(k, f) * (h ? h[j * walk.width + f] : S(R(1))) * kappa[q * walk.width + f];
+    sum += walk.feature(k, f) * (h ? h[j * walk.width + f] : S(R(1))) * kappa[q * width + f % width];
   sum = group_sum(sum, warp);
   if (warp.lane == 0) grad_weight[walk.graph.edge_of(k)] = result(walk.scale(j, k) * sum);
 }
@@ -85,13 +91,14 @@ struct GnoDiagonalSum {
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(layer);
-    set_zero(out, problem.graph.n_dst * width(), stream);
     const auto walk = problem.by_destination();
+    set_zero(out, problem.graph.n_dst * walk.width, stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       find_rows(walk.graph, first, n, rows, stream);
-      tile.load(walk.graph.edge, first, n);
+      tile.load({walk.graph, first}, n);
       matrices(tile, to_kappa, layer, n, kappa);
-      launch_threads(n * width(), stream, gno_add_messages<R, S>, walk, first, n, rows, kappa, out);
+      launch_threads(n * walk.width, stream, gno_add_messages<R, S>, walk, width(), first, n, rows,
+                     kappa, out);
     });
     return cudaGetLastError();
   }
@@ -108,26 +115,26 @@ struct GnoDiagonalSum {
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     const bool want_hidden = want_first || grad.coords || grad.hid;
+    grad.clear(problem.graph, problem.network.d, problem.network.n_hidden, stream);
     pack(layer);
-    if (grad.h) set_zero(grad.h, problem.graph.n_src * width(), stream);
-    if (want_last) set_zero(grad_layer, features() * width(), stream);
     const auto walk = problem.by_source(cotangent);
-    const int64_t* edge = walk.graph.edge;
+    if (grad.h) set_zero(grad.h, problem.graph.n_src * walk.width, stream);
+    if (want_last) set_zero(grad_layer, features() * width(), stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       find_rows(walk.graph, first, n, rows, stream);
-      tile.load(edge, first, n);
+      tile.load({walk.graph, first}, n);
       if (grad.h || grad.edge_weight) {
         matrices(tile, to_kappa, layer, n, kappa);
         if (grad.h)
-          launch_threads(n * width(), stream, gno_add_messages<R, S>, walk, first, n, rows, kappa,
-                         grad.h);
+          launch_threads(n * walk.width, stream, gno_add_messages<R, S>, walk, width(), first, n,
+                         rows, kappa, grad.h);
         if (grad.edge_weight)
-          launch_threads(n * warp_lanes, stream, gno_weight_gradient<R, S>, walk, problem.h, first,
-                         n, rows, kappa, grad.edge_weight);
+          launch_threads(n * warp_lanes, stream, gno_weight_gradient<R, S>, walk, width(),
+                         problem.h, first, n, rows, kappa, grad.edge_weight);
       }
       if (!want_last && !want_hidden) return;
-      launch_threads(n * width(), stream, gno_kappa_gradient<R, S>, walk, problem.h, first, n, rows,
-                     kappa);
+      launch_threads(n * width(), stream, gno_kappa_gradient<R, S>, walk, width(), problem.h, first,
+                     n, rows, kappa);
       if (want_last)
         to_layer(dual, {features(), width(), n}, tile.hidden.rows(features()).transposed(),
                  kappa.rows(width()), grad_layer, true, stream);
@@ -135,7 +142,7 @@ struct GnoDiagonalSum {
       const GemmShape shape{n, features(), width()};
       const auto to = layer.rows(width()).transposed();
       gemm_planes(to_hidden, shape, kappa.rows(width()), to, tile.grad, stream);
-      tile.reverse(edge, first, n, grad.coords, grad.hid, want_first);
+      tile.reverse({walk.graph, first}, n, grad.coords, grad.hid, want_first);
     });
     if (want_last)
       unpack_layer(order(), problem.network.n_hidden, grad_layer, grad.v, grad.b_v, stream);

@@ -7,7 +7,8 @@
 //     d_[V; b_v] = sum_j h_j (x) P_j
 //     Q_j = h_j . [V; b_v],                     d_[hid_e; 1] = s_i w_e g_i . Q_j
 //
-// Rows go in tiles whose panels [F, K] of sums or products stay in a GPU's cache. K = H + 1.
+// Rows go in tiles whose panels [F, K] of sums or products stay in a GPU's cache. K = H + 1. Of a
+// batch a row has the panels of all functions, one behind the other.
 #pragma once
 #include "gno_network.cuh"
 #include "gno_sum.cuh"
@@ -180,10 +181,11 @@ struct GnoFullSum {
   LayerOrder forward_order() const { return {problem.f_in, problem.f_out, problem.f_out, 1}; }
   LayerOrder reverse_order() const { return {problem.f_out, problem.f_in, 1, problem.f_out}; }
 
-  // 64 MiB of panels, but enough rows for a product
+  // 64 MiB of panels, but enough of them for a product
   int64_t tile_length(int64_t n_rows, int64_t width) const {
-    const int64_t fit = (int64_t(64) << 20) / int64_t(sizeof(S) * width * hidden());
-    return std::max<int64_t>(1, std::min(n_rows, std::clamp<int64_t>(fit, 64, 16384)));
+    const int64_t n_batch = problem.n_batch, least = ceil_div(64, n_batch);
+    const int64_t fit = (int64_t(64) << 20) / int64_t(sizeof(S) * width * hidden()) / n_batch;
+    return std::max<int64_t>(1, std::min(n_rows, std::clamp<int64_t>(fit, least, 16384)));
   }
   void pack(const LayerOrder& order, const Planes<S>& layer) const {
     pack_layer(order, problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
@@ -197,17 +199,18 @@ struct GnoFullSum {
 
   int forward(R* out) const {
     const int64_t n_rows = problem.graph.n_dst, inner = problem.f_in * hidden();
-    const int64_t length = tile_length(n_rows, problem.f_in);
-    const Planes<S> layer(inner * problem.f_out, workspace), panels(length * inner, workspace);
-    const Gemm<R> to_out({length, problem.f_out, inner}, workspace);
+    const int64_t length = tile_length(n_rows, problem.f_in), most = length * problem.n_batch;
+    const Planes<S> layer(inner * problem.f_out, workspace), panels(most * inner, workspace);
+    const Gemm<R> to_out({most, problem.f_out, inner}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(forward_order(), layer);
     for (int64_t first = 0; first < n_rows; first += length) {
       const int64_t n = std::min(length, n_rows - first);
       sum(problem.by_destination(), first, n, panels);
-      to_out(dual, {n, problem.f_out, inner}, panels.rows(inner), layer.rows(problem.f_out),
-             out + first * problem.f_out, false, stream);
+      to_out(dual, {n * problem.n_batch, problem.f_out, inner}, panels.rows(inner),
+             layer.rows(problem.f_out), out + first * problem.n_batch * problem.f_out, false,
+             stream);
     }
     return cudaGetLastError();
   }
@@ -216,35 +219,37 @@ struct GnoFullSum {
     if (edge_gradient_bytes<R, S>(problem.network.d) > most_shared) return GNOGRAD_CUDA_VALUE;
     const int64_t n_rows = problem.graph.n_src, f_in = problem.f_in;
     const int64_t inner = problem.f_out * hidden();
-    const int64_t length = tile_length(n_rows, problem.f_out);
-    const Planes<S> layer(inner * f_in, workspace), panels(length * inner, workspace);
+    const int64_t length = tile_length(n_rows, problem.f_out), most = length * problem.n_batch;
+    const Planes<S> layer(inner * f_in, workspace), panels(most * inner, workspace);
     R* grad_layer = workspace.take<R>(inner * f_in);
     FirstLayer<R, S> first_layer(problem.network, length, workspace);
-    const Gemm<R> to_h({length, f_in, inner}, workspace);
-    const Gemm<R> to_layer({inner, f_in, length}, workspace);
-    const Gemm<R> to_edges({length, inner, f_in}, workspace);
+    const Gemm<R> to_h({most, f_in, inner}, workspace);
+    const Gemm<R> to_layer({inner, f_in, most}, workspace);
+    const Gemm<R> to_edges({most, inner, f_in}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     const bool want_edges = want_first || grad.coords || grad.hid || grad.edge_weight;
+    grad.clear(problem.graph, problem.network.d, problem.network.n_hidden, stream);
     if (grad.h || want_edges) pack(reverse_order(), layer);
     if (want_last) set_zero(grad_layer, inner * f_in, stream);
     if (want_first) set_zero(first_layer.sums, length * problem.network.layer(), stream);
     const auto walk = problem.by_source(cotangent);
     for (int64_t first = 0; first < n_rows; first += length) {
       const int64_t n = std::min(length, n_rows - first);
-      const Operand<R> h = rows(problem.h + first * f_in, f_in);
+      const int64_t n_panels = n * problem.n_batch, start = first * problem.n_batch * f_in;
+      const Operand<R> h = rows(problem.h + start, f_in);
       if (grad.h || want_last) {
         sum(walk, first, n, panels);
         if (grad.h)
-          to_h(dual, {n, f_in, inner}, panels.rows(inner), layer.rows(f_in), grad.h + first * f_in,
+          to_h(dual, {n_panels, f_in, inner}, panels.rows(inner), layer.rows(f_in), grad.h + start,
                false, stream);
         if (want_last)
-          to_layer(dual, {inner, f_in, n}, panels.rows(inner).transposed(), h, grad_layer, true,
+          to_layer(dual, {inner, f_in, n_panels}, panels.rows(inner).transposed(), h, grad_layer, true,
                    stream);
       }
       if (!want_edges) continue;
-      const GemmShape shape{n, inner, f_in};
+      const GemmShape shape{n_panels, inner, f_in};
       const auto b = layer.rows(f_in).transposed();
       gemm_planes(to_edges, shape, h, b, panels, stream);
       launch(gno_edge_gradients<R, S>, grid_of(n), dim3(block_threads),

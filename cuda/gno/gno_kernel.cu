@@ -38,7 +38,7 @@ struct GnoKernelMatrices {
 
     pack_layer(order(), network.n_hidden, v, b_v, layer, stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
-      tile.load(nullptr, first, n);
+      tile.load(TilePositions(first), n);
       to_kappa(dual, {n, size, features()}, tile.hidden.rows(features()), layer.rows(size),
                kappa + first * size, false, stream);
     });
@@ -60,14 +60,14 @@ struct GnoKernelMatrices {
     tile.for_tiles([&](int64_t first, int64_t n) {
       const Operand<R> g{cotangent + first * size, nullptr, size, 1};
       if (want_last) {
-        tile.load(nullptr, first, n);
+        tile.load(TilePositions(first), n);
         to_layer(dual, {features(), size, n}, tile.hidden.rows(features()).transposed(), g,
                  grad_layer, true, stream);
       }
       if (!want_first && !grad.coords) return;
       const Operand<R> to = layer.rows(size).transposed();
       gemm_planes(to_hidden, {n, features(), size}, g, to, tile.grad, stream);
-      tile.reverse(nullptr, first, n, grad.coords, nullptr, want_first);
+      tile.reverse(TilePositions(first), n, grad.coords, nullptr, want_first);
     });
     if (want_last) unpack_layer(order(), network.n_hidden, grad_layer, grad.v, grad.b_v, stream);
     tile.finish(grad.u, grad.b_u);

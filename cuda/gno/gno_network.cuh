@@ -4,7 +4,7 @@
 //     hid_e = act(U^T c_e + b_u),     kappa_e = hid_e . V + b_v
 //
 // [V; b_v] is one matrix for [hid_e; 1], of K = H + 1 hidden features. Edges are numbered by their
-// positions in some order; `edge` has the rows of the edge table (null: the position itself).
+// positions in some order; behind the last one all is 0.
 #pragma once
 #include "device/activation.cuh"
 #include "device/lanes.cuh"
@@ -84,15 +84,28 @@ void unpack_layer(const LayerOrder& order, int64_t n_hidden, const R* packed, R*
 
 // ---- tiles of edges: `n` positions from `first` on ----
 
+struct TilePositions {
+  const int64_t* edge;  // [n_edges] rows of the edge table, or null: the position itself
+  const int64_t* end;   // how many edges there are, or null: as many as there is room for
+  int64_t first;
+
+  explicit TilePositions(int64_t first) : edge(nullptr), end(nullptr), first(first) {}
+  TilePositions(const Csc& graph, int64_t first)
+      : edge(graph.edge), end(graph.offsets + graph.n_rows), first(first) {}
+
+  __device__ bool has(int64_t at) const { return !end || first + at < *end; }
+  __device__ int64_t row(int64_t at) const { return edge ? edge[first + at] : first + at; }
+};
+
 // hidden [n, K]. Thread: a hidden feature of an edge; 2 d operations and an activation, reads d
 // numbers of the edge and d of u, all but the first from caches, writes one; bound by the writes
 // and the activation.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_hidden_features(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge, int64_t first,
-                        int64_t n, Planes<S> hidden) {
+    gno_hidden_features(EdgeNetwork<R, S> network, TilePositions tile, int64_t n,
+                        Planes<S> hidden) {
   const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
-  if (at < n) hidden.set(i, network(edge ? edge[first + at] : first + at, k));
+  if (at < n) hidden.set(i, tile.has(at) ? network(tile.row(at), k) : S(R(0)));
 }
 
 // Gradients to [hid; 1] become gradients to the first layer's sums, in place. Thread: a hidden
@@ -100,56 +113,52 @@ __global__ void __launch_bounds__(block_threads)
 // slope.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_before_activation(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge,
-                          int64_t first, int64_t n, Planes<S> grad) {
+    gno_before_activation(EdgeNetwork<R, S> network, TilePositions tile, int64_t n,
+                          Planes<S> grad) {
   const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
-  if (at >= n || k == network.n_hidden) return;
-  const int64_t e = edge ? edge[first + at] : first + at;
+  if (at >= n || k == network.n_hidden || !tile.has(at)) return;
+  const int64_t e = tile.row(at);
   grad.set(i, grad[i] * slope(network.activation, network.before(e, k)));
 }
 
 // Gradients to a table of hidden features. Thread: one of an edge; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_store_hidden(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge, int64_t first,
-                     int64_t n, Planes<S> grad, R* __restrict__ grad_hid) {
+    gno_store_hidden(EdgeNetwork<R, S> network, TilePositions tile, int64_t n, Planes<S> grad,
+                     R* __restrict__ grad_hid) {
   const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
-  if (at >= n || k == network.n_hidden) return;
-  const int64_t e = edge ? edge[first + at] : first + at;
-  grad_hid[e * network.n_hidden + k] = result(grad[i]);
+  if (at >= n || k == network.n_hidden || !tile.has(at)) return;
+  grad_hid[tile.row(at) * network.n_hidden + k] = result(grad[i]);
 }
 
 // Warp: a coordinate of an edge, lanes over hidden features. Reads H numbers of `grad` and of u, d
 // times for an edge, from caches but for the first; bound by these reads.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_coordinate_gradient(EdgeNetwork<R, S> network, const int64_t* __restrict__ edge,
-                            int64_t first, int64_t n, Planes<S> grad, R* __restrict__ grad_coords) {
+    gno_coordinate_gradient(EdgeNetwork<R, S> network, TilePositions tile, int64_t n,
+                            Planes<S> grad, R* __restrict__ grad_coords) {
   const Group warp = this_group(warp_lanes);
   const int64_t at = warp.number / network.d, a = warp.number % network.d;
-  if (at >= n) return;
+  if (at >= n || !tile.has(at)) return;
   S sum = 0;
   for (int64_t k = warp.lane; k < network.n_hidden; k += warp_lanes)
     sum += grad[at * network.size() + k] * network.u[a * network.n_hidden + k];
   sum = group_sum(sum, warp);
-  if (warp.lane == 0)
-    grad_coords[(edge ? edge[first + at] : first + at) * network.d + a] = result(sum);
+  if (warp.lane == 0) grad_coords[tile.row(at) * network.d + a] = result(sum);
 }
 
 // What an edge adds to the gradients of [U; b_u].
 template <class R, class S>
 struct FirstLayerTerms {
   EdgeNetwork<R, S> network;
-  const int64_t* edge;
-  int64_t first;
+  TilePositions tile;
   Planes<S> grad;
 
   __device__ S operator()(int64_t at, int64_t column) const {
+    if (!tile.has(at)) return S(R(0));
     const int64_t a = column / network.n_hidden, k = column % network.n_hidden;
     const S x = grad[at * network.size() + k];
-    return a == network.d
-               ? x
-               : x * network.coords[(edge ? edge[first + at] : first + at) * network.d + a];
+    return a == network.d ? x : x * network.coords[tile.row(at) * network.d + a];
   }
 };
 
@@ -223,29 +232,27 @@ struct EdgeTile {
       f(first, std::min(length, n_edges - first));
   }
 
-  void load(const int64_t* edge, int64_t first, int64_t n) const {
-    launch_threads(n * network.size(), stream, gno_hidden_features<R, S>, network, edge, first, n,
-                   hidden);
+  void load(const TilePositions& tile, int64_t n) const {
+    launch_threads(n * network.size(), stream, gno_hidden_features<R, S>, network, tile, n, hidden);
   }
 
   // With the gradients of [hid; 1] in `grad`.
-  void reverse(const int64_t* edge, int64_t first, int64_t n, R* grad_coords, R* grad_hid,
+  void reverse(const TilePositions& tile, int64_t n, R* grad_coords, R* grad_hid,
                bool want_layer) const {
     const int64_t size = n * network.size();
     if (network.from_table) {
       if (grad_hid)
-        launch_threads(size, stream, gno_store_hidden<R, S>, network, edge, first, n, grad,
-                       grad_hid);
+        launch_threads(size, stream, gno_store_hidden<R, S>, network, tile, n, grad, grad_hid);
       return;
     }
     if (!grad_coords && !want_layer) return;
-    launch_threads(size, stream, gno_before_activation<R, S>, network, edge, first, n, grad);
+    launch_threads(size, stream, gno_before_activation<R, S>, network, tile, n, grad);
     if (grad_coords)
       launch_threads(n * network.d * warp_lanes, stream, gno_coordinate_gradient<R, S>, network,
-                     edge, first, n, grad, grad_coords);
+                     tile, n, grad, grad_coords);
     if (want_layer)
-      sum_rows(FirstLayerTerms<R, S>{network, edge, first, grad}, n, network.layer(), space,
-               layer.sums + first / length * network.layer(), stream);
+      sum_rows(FirstLayerTerms<R, S>{network, tile, grad}, n, network.layer(), space,
+               layer.sums + tile.first / length * network.layer(), stream);
   }
 
   void finish(R* grad_u, R* grad_b_u) { layer.finish(grad_u, grad_b_u, stream); }

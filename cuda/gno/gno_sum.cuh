@@ -29,12 +29,13 @@ __device__ inline int64_t row_of(const Csc& graph, int64_t k) {
   return low;
 }
 
-// Thread: an edge, by bisection of the offsets; log2(n_rows) dependent reads, from caches.
+// Thread: a position, by bisection of the offsets; log2(n_rows) dependent reads, from caches.
 static __global__ void __launch_bounds__(block_threads)
     gno_find_rows(Csc graph, int64_t first, int64_t n, int32_t* __restrict__ rows) {
-  if (const int64_t q = thread_number(); q < n) rows[q] = int32_t(row_of(graph, first + q));
+  const int64_t q = thread_number(), k = first + q;
+  if (q < n) rows[q] = int32_t(k < graph.end() ? row_of(graph, k) : graph.n_rows);
 }
-// rows[q] of position first + q
+// rows[q] of position first + q; behind the last edge n_rows
 inline void find_rows(const Csc& graph, int64_t first, int64_t n, int32_t* rows,
                       cudaStream_t stream) {
   launch_threads(n, stream, gno_find_rows, graph, first, n, rows);
@@ -63,17 +64,18 @@ struct GnoWalk {
   }
 };
 
-// Sizes and inputs of gno (with coords, u, b_u) or gno_contract (with hid).
+// Sizes and inputs of gno (with coords, u, b_u) or gno_contract (with hid). Functions of a batch are
+// side by side.
 template <class R, class S>
 struct GnoProblem {
   const gnograd_cuda_graph& graph;
-  int64_t f_in, f_out;
+  int64_t n_batch, f_in, f_out;
   int reduction, kernel;
   EdgeNetwork<R, S> network;
   Input<R, S> h, v, b_v, weight;
 
   bool valid() const {
-    return network.d >= 0 && network.n_hidden >= 1 && f_in >= 1 && f_out >= 1 &&
+    return n_batch >= 0 && network.d >= 0 && network.n_hidden >= 1 && f_in >= 1 && f_out >= 1 &&
            network.activation >= 0 && network.activation < n_activations &&
            (reduction == reduce_sum || reduction == reduce_mean) &&
            (kernel == kernel_full || (kernel == kernel_diagonal && f_in == f_out));
@@ -81,9 +83,11 @@ struct GnoProblem {
   const int64_t* degrees() const {
     return reduction == reduce_mean ? graph.by_dst.offsets : nullptr;
   }
-  GnoWalk<R, S> by_destination() const { return {by_dst(graph), true, h, f_in, weight, degrees()}; }
+  GnoWalk<R, S> by_destination() const {
+    return {by_dst(graph), true, h, n_batch * f_in, weight, degrees()};
+  }
   GnoWalk<R, S> by_source(const R* cotangent) const {
-    return {by_src(graph), false, {cotangent, nullptr}, f_out, weight, degrees()};
+    return {by_src(graph), false, {cotangent, nullptr}, n_batch * f_out, weight, degrees()};
   }
 };
 
@@ -91,6 +95,13 @@ struct GnoProblem {
 template <class R>
 struct GnoGradients {
   R *h, *coords, *u, *b_u, *v, *b_v, *edge_weight, *hid;
+
+  void clear(const gnograd_cuda_graph& graph, int64_t d, int64_t n_hidden,
+             cudaStream_t stream) const {
+    clear_room(graph, coords, d, stream);
+    clear_room(graph, edge_weight, 1, stream);
+    clear_room(graph, hid, n_hidden, stream);
+  }
 };
 
 }  // namespace gnograd

@@ -16,9 +16,12 @@
 //
 // A diagonal kernel has kappa_e^c = (w_e f_e)^c W instead, one number a feature.
 //
+// The functions of a batch have their h, Z, g, P and Q; f, W and kappa are those of all.
+//
 // Edges go in slices. Rows whose edges lie in several slices, or segments of one, are added up in
 // order.
 #include "device/call.cuh"
+#include "gno/gno_batch.cuh"
 #include "gno/gno_network.cuh"
 #include "jet_network.cuh"
 
@@ -31,14 +34,14 @@ namespace {
 // edge; reads kappa once, x once for every channel; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    jets_diagonal_messages(Segments segments, int64_t channels, int64_t width, Planes<S> x,
-                           Planes<S> kappa, R* __restrict__ out) {
-  const int64_t i = thread_number(), f = i % width, c = i / width % channels;
-  const int64_t s = i / width / channels;
+    jets_diagonal_messages(Segments segments, int64_t n_batch, int64_t channels, int64_t width,
+                           Planes<S> x, Planes<S> kappa, R* __restrict__ out) {
+  const int64_t all = n_batch * width, i = thread_number(), f = i % all, c = i / all % channels;
+  const int64_t s = i / all / channels;
   if (s >= *segments.count) return;
   S sum = 0;
   for (int64_t q = segments.begin[s]; q < segments.begin[s + 1]; ++q)
-    sum += x[q * width + f] * kappa[(q * channels + c) * width + f];
+    sum += x[q * all + f] * kappa[(q * channels + c) * width + f % width];
   out[i] = result(sum);
 }
 
@@ -46,24 +49,28 @@ __global__ void __launch_bounds__(block_threads)
 // out; reads g and kappa once; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    jets_diagonal_messages_back(Segments segments, int64_t channels, int64_t width,
-                                const R* __restrict__ g, Planes<S> kappa, R* __restrict__ out) {
-  const int64_t i = thread_number(), f = i % width, s = i / width;
+    jets_diagonal_messages_back(Segments segments, int64_t n_batch, int64_t channels,
+                                int64_t width, const R* __restrict__ g, Planes<S> kappa,
+                                R* __restrict__ out) {
+  const int64_t all = n_batch * width, i = thread_number(), f = i % all, s = i / all;
   if (s >= *segments.count) return;
   S sum = 0;
   for (int64_t p = segments.begin[s] * channels; p < segments.begin[s + 1] * channels; ++p)
-    sum += g[p * width + f] * kappa[p * width + f];
+    sum += g[p * all + f] * kappa[p * width + f % width];
   out[i] = result(sum);
 }
 
-// to_kappa[q, c, f] = g^c_f x_f. Thread: an entry; reads g, x once for every channel; bound by
-// memory.
+// to_kappa[q, c, f] = g^c_f x_f, summed over functions. Thread: an entry; reads g, x once for every
+// channel; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    jets_diagonal_kappa_gradient(int64_t n, int64_t channels, int64_t width,
+    jets_diagonal_kappa_gradient(int64_t n, int64_t n_batch, int64_t channels, int64_t width,
                                  const R* __restrict__ g, Planes<S> x, Planes<S> to_kappa) {
-  const int64_t i = thread_number(), f = i % width, q = i / width / channels;
-  if (q < n) to_kappa.set(i, g[i] * x[q * width + f]);
+  const int64_t all = n_batch * width, i = thread_number(), p = i / width, q = p / channels;
+  if (q >= n) return;
+  S sum = 0;
+  for (int64_t f = i % width; f < all; f += width) sum += g[p * all + f] * x[q * all + f];
+  to_kappa.set(i, sum);
 }
 
 // ---- slices ----
@@ -97,12 +104,12 @@ struct JetSlices {
   // Numbers of an edge or, at most, a segment
   int64_t panel() const {
     if (!full()) return problem.channels() * problem.f_out;
-    return features() * (reverse ? problem.f_out : problem.channels() * problem.f_in);
+    return features() * (reverse ? problem.all_out() : problem.channels() * problem.all_in());
   }
   // As many edges as their arrays may take room, but enough for a product
   int64_t longest() const {
-    const int64_t numbers = JetNetwork<R, S>::numbers(problem, reverse) + panel() + problem.f_in +
-                            (problem.channels() + 1) * problem.f_out;
+    const int64_t numbers = JetNetwork<R, S>::numbers(problem, reverse) + panel() +
+                            problem.all_in() + (problem.channels() + 1) * problem.all_out();
     const int64_t fit = int64_t(slice_bytes / sizeof(S)) / numbers;
     return std::max<int64_t>(1, std::min(graph.n_edges, std::clamp<int64_t>(fit, 32, 65536)));
   }
@@ -116,10 +123,10 @@ struct JetSlices {
         length(longest()),
         rows(workspace.take<int32_t>(length)),
         begin(workspace.take<int32_t>(length + 1)),
-        count(workspace.take<int64_t>(2)),
+        count(workspace.take<int64_t>(3)),
         layer(order().kappa() * features(), workspace),
         panels(length * panel(), workspace),
-        x(length * problem.f_in, workspace),
+        x(length * problem.all_in(), workspace),
         network(problem, length, reverse, workspace, stream) {}
 
   void pack_last_layer() const {
@@ -133,7 +140,7 @@ struct JetSlices {
       find_rows(graph, first, n, rows, stream);
       const EdgeSlice slice{graph, !reverse, first, n, rows};
       launch(jets_find_segments, dim3(1), dim3(scan_threads), scan_bytes, stream, slice,
-             problem.jet.channels(), begin, count);
+             problem.n_batch, problem.jet.channels(), begin, count);
       network.load(slice);
       f(slice);
     }
@@ -160,15 +167,17 @@ class JetsFullForward {
 
  public:
   JetsFullForward(const JetSlices<R, S>& all, Workspace& workspace)
-      : all(all), to_outputs({all.length * channels, problem.f_out, inner}, workspace) {}
+      : all(all),
+        to_outputs({all.length * problem.n_batch * channels, problem.f_out, inner}, workspace) {}
 
   void operator()(const EdgeSlice& slice, const Planes<S>& jets, R* of_segments) const {
     const Input<R, S> x{all.x.v, all.x.d};
-    launch_threads(slice.n * problem.f_in, all.stream, jets_gather_sources<R, S>, slice, problem.h,
-                   problem.f_in, all.x);
-    launch_segment_sums(all.segments(slice, 1), x, problem.f_in, jets, channels * features,
-                        features, all.panels, all.stream);
-    to_outputs(ScalarTraits<S>::dual, {slice.n * channels, problem.f_out, inner, all.count + 1},
+    const int64_t all_in = problem.all_in(), n = slice.n * problem.n_batch * channels;
+    launch_threads(slice.n * all_in, all.stream, jets_gather_sources<R, S>, slice, problem.h,
+                   all_in, all.x);
+    launch_segment_sums(all.segments(slice, 1), x, all_in, jets, channels * features, features,
+                        all.panels, all.stream);
+    to_outputs(ScalarTraits<S>::dual, {n, problem.f_out, inner, all.count + 2},
                all.panels.rows(inner), all.layer.rows(problem.f_out), of_segments, false,
                all.stream);
   }
@@ -185,9 +194,9 @@ class JetsFullReverse {
  public:
   JetsFullReverse(const JetSlices<R, S>& all, Workspace& workspace)
       : all(all),
-        to_h({all.length, f_in, inner}, workspace),
-        to_layer({inner, f_in, all.length}, workspace),
-        to_panels({all.length, inner, f_in}, workspace) {}
+        to_h({all.length * problem.n_batch, f_in, inner}, workspace),
+        to_layer({inner, f_in, all.length * problem.n_batch}, workspace),
+        to_panels({all.length * problem.n_batch, inner, f_in}, workspace) {}
 
   // Gradients to h of segments, to W (added to) and, if wanted, to the jets.
   void operator()(const EdgeSlice& slice, const R* g, R* of_segments, R* grad_layer,
@@ -196,21 +205,21 @@ class JetsFullReverse {
     const Planes<S>&panels = all.panels, &x = all.x;
     const Segments by_jet = all.segments(slice, problem.channels());
     const auto w = all.layer.rows(f_in);
-    launch_threads(slice.n * f_in, all.stream, jets_gather_rows<R, S>, slice,
-                   all.segments(slice, 1), problem.h, f_in, x);
+    const int64_t n = slice.n * problem.n_batch, *count = all.count + 1;
+    launch_threads(slice.n * problem.all_in(), all.stream, jets_gather_rows<R, S>, slice,
+                   all.segments(slice, 1), problem.h, problem.all_in(), x);
     if (of_segments || grad_layer)
-      launch_segment_sums(by_jet, Input<R, S>{g, nullptr}, f_out, all.network.features(slice),
+      launch_segment_sums(by_jet, Input<R, S>{g, nullptr}, problem.all_out(), all.network.features(slice),
                           features, features, panels, all.stream);
     if (of_segments)
-      to_h(dual, {slice.n, f_in, inner, all.count}, panels.rows(inner), w, of_segments, false,
-           all.stream);
+      to_h(dual, {n, f_in, inner, count}, panels.rows(inner), w, of_segments, false, all.stream);
     if (grad_layer)
-      to_layer(dual, {inner, f_in, slice.n, nullptr, all.count}, panels.rows(inner).transposed(),
+      to_layer(dual, {inner, f_in, n, nullptr, count}, panels.rows(inner).transposed(),
                x.rows(f_in), grad_layer, true, all.stream);
     if (!want_jets) return;
-    const GemmShape shape{slice.n, inner, f_in, all.count};
+    const GemmShape shape{n, inner, f_in, count};
     gemm_planes(to_panels, shape, x.rows(f_in), w.transposed(), panels, all.stream);
-    launch_segment_products(by_jet, g, f_out, panels, features, all.network.grad, all.stream);
+    launch_segment_products(by_jet, g, problem.all_out(), panels, features, all.network.grad, all.stream);
   }
 };
 
@@ -235,11 +244,13 @@ class JetsDiagonalForward {
       : all(all), to_kappa({all.length * channels, width, all.features()}, workspace) {}
 
   void operator()(const EdgeSlice& slice, const Planes<S>& jets, R* of_segments) const {
-    launch_threads(slice.n * width, all.stream, jets_gather_sources<R, S>, slice, problem.h, width,
-                   all.x);
+    const int64_t all_in = problem.all_in();
+    launch_threads(slice.n * all_in, all.stream, jets_gather_sources<R, S>, slice, problem.h,
+                   all_in, all.x);
     load_kappa(all, slice, to_kappa, jets);
-    launch_threads(slice.n * channels * width, all.stream, jets_diagonal_messages<R, S>,
-                   all.segments(slice, 1), channels, width, all.x, all.panels, of_segments);
+    launch_threads(slice.n * channels * all_in, all.stream, jets_diagonal_messages<R, S>,
+                   all.segments(slice, 1), problem.n_batch, channels, width, all.x, all.panels,
+                   of_segments);
   }
 };
 
@@ -261,17 +272,19 @@ class JetsDiagonalReverse {
   void operator()(const EdgeSlice& slice, const R* g, R* of_segments, R* grad_layer,
                   bool want_jets) const {
     const int64_t jets = slice.n * channels;
+    const int64_t all_in = problem.all_in();
     const Planes<S> weighted = all.network.features(slice), &panels = all.panels;
     if (of_segments) {
       load_kappa(all, slice, to_kappa, weighted);
-      launch_threads(slice.n * width, all.stream, jets_diagonal_messages_back<R, S>,
-                     all.segments(slice, 1), channels, width, g, panels, of_segments);
+      launch_threads(slice.n * all_in, all.stream, jets_diagonal_messages_back<R, S>,
+                     all.segments(slice, 1), problem.n_batch, channels, width, g, panels,
+                     of_segments);
     }
     if (!grad_layer && !want_jets) return;
-    launch_threads(slice.n * width, all.stream, jets_gather_sources<R, S>, slice, problem.h, width,
-                   all.x);
-    launch_threads(jets * width, all.stream, jets_diagonal_kappa_gradient<R, S>, slice.n, channels,
-                   width, g, all.x, panels);
+    launch_threads(slice.n * all_in, all.stream, jets_gather_sources<R, S>, slice, problem.h,
+                   all_in, all.x);
+    launch_threads(jets * width, all.stream, jets_diagonal_kappa_gradient<R, S>, slice.n,
+                   problem.n_batch, channels, width, g, all.x, panels);
     if (grad_layer)
       to_layer(ScalarTraits<S>::dual, {features, width, jets}, weighted.rows(features).transposed(),
                panels.rows(width), grad_layer, true, all.stream);
@@ -289,21 +302,20 @@ int jets_forward(const JetsProblem<R, S>& problem, const JetArrays<R*>& outputs,
   Workspace& workspace = call.workspace;
   const cudaStream_t stream = call.stream;
   const JetSlices<R, S> slices(problem, false, workspace, stream);
-  const int64_t width = problem.channels() * problem.f_out;
+  const int64_t width = problem.channels() * problem.all_out();
   R* of_segments = workspace.take<R>(slices.length * width);
   const Forward<R, S> sum(slices, workspace);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
-  const int64_t n = problem.graph.n_dst * problem.f_out, d = problem.jet.d;
-  const int64_t n_second = problem.jet.order == order_hessian ? d * d : 1;
+  const int64_t n = problem.graph.n_dst * problem.all_out();
   set_zero(outputs.out, n, stream);
-  set_zero(outputs.gradient, n * d, stream);
-  if (outputs.second) set_zero(outputs.second, n * n_second, stream);
+  set_zero(outputs.gradient, n * problem.jet.d, stream);
+  if (outputs.second) set_zero(outputs.second, n * problem.n_second(), stream);
   slices.pack_last_layer();
   slices.each([&](const EdgeSlice& slice) {
     sum(slice, slices.network.features(slice), of_segments);
     slices.add(slice, width, of_segments,
-               AddToOutputs<R>{problem.jet, outputs, problem.f_out, problem.degrees()});
+               AddToOutputs<R>{problem.jet, outputs, problem.all_out(), problem.degrees()});
   });
   return cudaGetLastError();
 }
@@ -314,7 +326,7 @@ int jets_gradients(const JetsProblem<R, S>& problem, const JetArrays<const R*>& 
   Workspace& workspace = call.workspace;
   const cudaStream_t stream = call.stream;
   JetSlices<R, S> slices(problem, true, workspace, stream);
-  const int64_t f_in = problem.f_in, f_out = problem.f_out, channels = problem.channels();
+  const int64_t f_in = problem.all_in(), f_out = problem.all_out(), channels = problem.channels();
   const int64_t seen = problem.width(0), layer = slices.order().kappa() * slices.features();
   R* g = workspace.take<R>(slices.length * channels * f_out);
   R* of_segments = workspace.take<R>(slices.length * f_in);
@@ -327,6 +339,8 @@ int jets_gradients(const JetsProblem<R, S>& problem, const JetArrays<const R*>& 
   const bool want_last = grad.v || grad.b_v, want_coords = grad.x || grad.y;
   const bool want_jets = want_coords || grad.layers || grad.edge_weight || grad.weight_derivatives;
   if (grad.h) set_zero(grad.h, problem.graph.n_src * f_in, stream);
+  clear_room(problem.graph, grad.edge_weight, 1, stream);
+  clear_room(problem.graph, grad.weight_derivatives, channels - 1, stream);
   if (want_last) set_zero(grad_layer, layer, stream);
   if (grad.layers) set_zero(grad.layers, problem.start(problem.n_layers + 1), stream);
   slices.pack_last_layer();
@@ -356,18 +370,83 @@ int jets_gradients(const JetsProblem<R, S>& problem, const JetArrays<const R*>& 
   return cudaGetLastError();
 }
 
+// ---- batches ----
+
+template <class R, class S>
+int jets_batch_forward(JetsProblem<R, S> problem, const JetArrays<R*>& outputs, Call& call) {
+  if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
+  if (problem.n_batch == 0) return cudaGetLastError();
+  const Batch batch{problem.n_batch, call.workspace, call.stream};
+  const int64_t n_dst = problem.graph.n_dst, f_out = problem.f_out;
+  const int64_t d = problem.jet.d, n_second = problem.n_second();
+  problem.h = batch.beside(problem.h, problem.graph.n_src, problem.f_in);
+  const JetArrays<R*> beside{batch.room(outputs.out, n_dst, f_out),
+                             batch.room(outputs.gradient, n_dst * d, f_out),
+                             batch.room(outputs.second, n_dst * n_second, f_out)};
+  const int status = problem.kernel == kernel_full
+                         ? jets_forward<JetsFullForward>(problem, beside, call)
+                         : jets_forward<JetsDiagonalForward>(problem, beside, call);
+  if (status) return status;
+  batch.take_apart(beside.out, outputs.out, n_dst, f_out);
+  batch.take_apart(beside.gradient, outputs.gradient, n_dst * d, f_out);
+  batch.take_apart(beside.second, outputs.second, n_dst * n_second, f_out);
+  return cudaGetLastError();
+}
+
+// Of no function the gradients that a batch shares are zero.
+template <class R, class S>
+int clear_gradients(const JetsProblem<R, S>& problem, const GnoJetsGradients<R>& grad,
+                    cudaStream_t stream) {
+  const gnograd_cuda_graph& graph = problem.graph;
+  const int64_t d = problem.jet.d;
+  const int64_t kappa = problem.f_out * (problem.kernel == kernel_full ? problem.f_in : 1);
+  const auto clear = [&](R* x, int64_t n) {
+    if (x) set_zero(x, n, stream);
+  };
+  clear(grad.x, graph.n_dst * d);
+  clear(grad.y, graph.n_src * d);
+  clear(grad.layers, problem.start(problem.n_layers + 1));
+  clear(grad.v, problem.n_hidden() * kappa);
+  clear(grad.b_v, kappa);
+  clear(grad.edge_weight, graph.n_edges);
+  clear(grad.weight_derivatives, graph.n_edges * (problem.channels() - 1));
+  return cudaGetLastError();
+}
+
+template <class R, class S>
+int jets_batch_gradients(JetsProblem<R, S> problem, const JetArrays<const R*>& cotangents,
+                         GnoJetsGradients<R> grad, Call& call) {
+  if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
+  if (problem.n_batch == 0) return clear_gradients(problem, grad, call.stream);
+  const Batch batch{problem.n_batch, call.workspace, call.stream};
+  const int64_t n_dst = problem.graph.n_dst, n_src = problem.graph.n_src, f_out = problem.f_out;
+  R* const to_h = grad.h;
+  problem.h = batch.beside(problem.h, n_src, problem.f_in);
+  const JetArrays<const R*> beside{
+      batch.beside(cotangents.out, n_dst, f_out),
+      batch.beside(cotangents.gradient, n_dst * problem.jet.d, f_out),
+      batch.beside(cotangents.second, n_dst * problem.n_second(), f_out)};
+  grad.h = batch.room(to_h, n_src, problem.f_in);
+  const int status = problem.kernel == kernel_full
+                         ? jets_gradients<JetsFullReverse>(problem, beside, grad, call)
+                         : jets_gradients<JetsDiagonalReverse>(problem, beside, grad, call);
+  if (status) return status;
+  batch.take_apart(grad.h, to_h, n_src, problem.f_in);
+  return cudaGetLastError();
+}
+
 // ---- the operators ----
 
 // The derivatives that an operator has beside the value.
 template <class T, int order>
 struct GnoJets {
   const gnograd_cuda_graph* graph;
-  int64_t d, f_in, f_out, n_layers;
+  int64_t n_batch, d, f_in, f_out, n_layers;
   const int64_t* widths;  // [n_layers] of the hidden layers, on the host
   int geometry, activation, reduction, kernel;
 
   struct Inputs {
-    const T* h;                   // [n_src, f_in], or null: ones, diagonal only
+    const T* h;                   // [n_batch, n_src, f_in], or null: ones, diagonal only
     const T* x;                   // [n_dst, d]
     const T* y;                   // [n_src, d]
     const T* layers;              // [U_1 | b_1 | U_2 | b_2 | ...]
@@ -384,6 +463,7 @@ struct GnoJets {
   JetsProblem<T, S> problem(const Inputs& in, const Inputs& tangents) const {
     return {*graph,
             {order, int(d)},
+            n_batch,
             f_in,
             f_out,
             n_layers,
@@ -401,32 +481,19 @@ struct GnoJets {
             {in.edge_weight, tangents.edge_weight},
             {in.weight_derivatives, tangents.weight_derivatives}};
   }
-  template <class S>
-  int value(const JetsProblem<T, S>& problem, const JetArrays<T*>& out, Call& call) const {
-    if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    return kernel == kernel_full ? jets_forward<JetsFullForward>(problem, out, call)
-                                 : jets_forward<JetsDiagonalForward>(problem, out, call);
-  }
-  template <class S>
-  int gradients(const JetsProblem<T, S>& problem, const JetArrays<const T*>& g,
-                const Gradients& grad, Call& call) const {
-    if (!problem.valid()) return GNOGRAD_CUDA_VALUE;
-    return kernel == kernel_full ? jets_gradients<JetsFullReverse>(problem, g, grad, call)
-                                 : jets_gradients<JetsDiagonalReverse>(problem, g, grad, call);
-  }
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return value(problem<T>(in, {}), out, call);
+    return jets_batch_forward<T>(problem<T>(in, {}), out, call);
   }
   int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gradients(problem<T>(in, {}), g, grad, call);
+    return jets_batch_gradients<T>(problem<T>(in, {}), g, grad, call);
   }
   int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return value(problem<Dual<T>>(in, tangents), out, call);
+    return jets_batch_forward<T>(problem<Dual<T>>(in, tangents), out, call);
   }
   int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
           Call& call) const {
-    return gradients(problem<Dual<T>>(in, tangents), g, grad, call);
+    return jets_batch_gradients<T>(problem<Dual<T>>(in, tangents), g, grad, call);
   }
 };
 

@@ -15,8 +15,9 @@ struct EdgeSlice {
   Csc graph;
   bool rows_are_dst;
   int64_t first, n;
-  const int32_t* rows;  // [n]
+  const int32_t* rows;  // [n]; behind the last edge n_rows, and there all is 0
 
+  __device__ bool has(int64_t q) const { return rows[q] < graph.n_rows; }
   __device__ int64_t other(int64_t q) const { return graph.indices[first + q]; }
   __device__ int64_t dst(int64_t q) const { return rows_are_dst ? rows[q] : other(q); }
   __device__ int64_t src(int64_t q) const { return rows_are_dst ? other(q) : rows[q]; }
@@ -28,10 +29,10 @@ struct EdgeSlice {
 // A longer row is several segments, so that no block of threads has much more to do than others.
 constexpr int64_t segment_length = 256;
 
-// count = {segments, segments times channels}. One block of 1024 threads; shared memory: 8 KB.
+// count = {segments, times functions, times functions and channels}. One block of 1024 threads; shared memory: 8 KB.
 // Reads the rows of a slice twice; bound by latency, as one multiprocessor works alone.
 static __global__ void __launch_bounds__(scan_threads)
-    jets_find_segments(EdgeSlice slice, int channels, int32_t* __restrict__ begin,
+    jets_find_segments(EdgeSlice slice, int64_t n_batch, int channels, int32_t* __restrict__ begin,
                        int64_t* __restrict__ count) {
   const auto starts = [&](int64_t q) {
     return q % segment_length == 0 || slice.rows[q] != slice.rows[q - 1];
@@ -40,7 +41,8 @@ static __global__ void __launch_bounds__(scan_threads)
     if (q == slice.n) {
       begin[before] = int32_t(q);
       count[0] = before;
-      count[1] = before * channels;
+      count[1] = before * n_batch;
+      count[2] = count[1] * channels;
     } else if (starts(q)) {
       begin[before] = int32_t(q);
     }
@@ -57,6 +59,7 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t count = *segments.count;
   if (s >= count) return;
   const int32_t row = slice.rows[segments.begin[s]];
+  if (row == slice.graph.n_rows) return;
   if (s > 0 && slice.rows[segments.begin[s - 1]] == row) return;
   R sum = 0;
   for (int64_t t = s; t < count && slice.rows[segments.begin[t]] == row; ++t)
@@ -78,7 +81,7 @@ struct AddToRows {
 // Outputs, or cotangents, of which any may be null.
 template <class P>
 struct JetArrays {
-  P out;       // [n_dst, F]
+  P out;       // [n_dst, F], F being that of all functions together
   P gradient;  // [n_dst, d, F]
   P second;    // [n_dst, F] for the Laplacian, [n_dst, d, d, F] for the Hessian
 
@@ -132,6 +135,10 @@ __global__ void __launch_bounds__(block_threads)
                            const int64_t* __restrict__ degrees, R* __restrict__ g) {
   const int64_t i = thread_number(), f = i % width, q = i / width / jet.channels();
   if (q >= slice.n) return;
+  if (!slice.has(q)) {
+    g[i] = 0;
+    return;
+  }
   R sum = 0;
   cotangents.each(jet, slice.dst(q), int(i / width % jet.channels()), [&](const R* x, int64_t row) {
     if (x) sum += x[row * width + f];
@@ -146,7 +153,9 @@ template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_gather_sources(EdgeSlice slice, Input<R, S> h, int64_t width, Planes<S> x) {
   const int64_t i = thread_number(), q = i / width;
-  if (q < slice.n) x.set(i, h ? h[slice.src(q) * width + i % width] : S(R(1)));
+  if (q >= slice.n) return;
+  if (!slice.has(q)) x.set(i, S(R(0)));
+  else x.set(i, h ? h[slice.src(q) * width + i % width] : S(R(1)));
 }
 
 // x [segments, F] = the features of every segment's row. Thread: an entry; bound by memory.
@@ -155,7 +164,9 @@ __global__ void __launch_bounds__(block_threads)
     jets_gather_rows(EdgeSlice slice, Segments segments, Input<R, S> h, int64_t width,
                      Planes<S> x) {
   const int64_t i = thread_number(), s = i / width;
-  if (s < *segments.count) x.set(i, h[slice.rows[segments.begin[s]] * width + i % width]);
+  if (s >= *segments.count) return;
+  const int64_t q = segments.begin[s];
+  x.set(i, slice.has(q) ? h[slice.rows[q] * width + i % width] : S(R(0)));
 }
 
 // ---- positions ----
@@ -183,7 +194,8 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t i = thread_number(), width = positions.seen() + 1, a = i % width;
   const int64_t c = i / width % jet.channels(), q = i / width / jet.channels();
   if (q >= slice.n) return;
-  if (c > 0) jets.set(i, S(R(c <= jet.d && a == c - 1)));
+  if (!slice.has(q)) jets.set(i, S(R(0)));
+  else if (c > 0) jets.set(i, S(R(c <= jet.d && a == c - 1)));
   else jets.set(i, a == width - 1 ? S(R(1)) : positions(slice, q, a));
 }
 
@@ -193,7 +205,7 @@ __global__ void __launch_bounds__(block_threads)
     jets_scatter_edges(EdgeSlice slice, int64_t width, const R* __restrict__ x,
                        R* __restrict__ to_edges) {
   const int64_t i = thread_number(), q = i / width;
-  if (q < slice.n) to_edges[slice.edge(q) * width + i % width] = x[i];
+  if (q < slice.n && slice.has(q)) to_edges[slice.edge(q) * width + i % width] = x[i];
 }
 
 // sums [n_rows, d] = scale times the sums over edges of columns shift .. shift + d - 1. Warp: an
@@ -220,7 +232,9 @@ struct JetWeights {
   Input<R, S> value, derivatives;  // [n_edges], [n_edges, channels - 1] or null: 0
   int n_derivatives;
 
-  __device__ S operator()(int64_t e, int c) const {
+  __device__ S operator()(const EdgeSlice& slice, int64_t q, int c) const {
+    if (!slice.has(q)) return S(R(0));
+    const int64_t e = slice.edge(q);
     if (c == 0) return value[e];
     return derivatives ? derivatives[e * n_derivatives + c - 1] : S(R(0));
   }
@@ -234,9 +248,8 @@ __global__ void __launch_bounds__(block_threads)
                Planes<S> weighted) {
   const int64_t q = thread_number() / width, k = thread_number() % width;
   if (q >= slice.n) return;
-  const int64_t e = slice.edge(q);
   jet_multiply(
-      jet, [&](int c) { return weights(e, c); }, JetIn<S>(jet, jets, width, q, k),
+      jet, [&](int c) { return weights(slice, q, c); }, JetIn<S>(jet, jets, width, q, k),
       JetIn<S>(jet, weighted, width, q, k));
 }
 
@@ -247,9 +260,8 @@ __global__ void __launch_bounds__(block_threads)
                        Planes<S> grad_weighted, Planes<S> grad) {
   const int64_t q = thread_number() / width, k = thread_number() % width;
   if (q >= slice.n) return;
-  const int64_t e = slice.edge(q);
   jet_multiply_reverse(
-      jet, [&](int c) { return weights(e, c); }, JetIn<S>(jet, grad_weighted, width, q, k),
+      jet, [&](int c) { return weights(slice, q, c); }, JetIn<S>(jet, grad_weighted, width, q, k),
       JetIn<S>(jet, grad, width, q, k));
 }
 
@@ -263,7 +275,7 @@ __global__ void __launch_bounds__(block_threads)
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number / jet.channels();
   const int c = int(warp.number % jet.channels());
-  if (q >= slice.n) return;
+  if (q >= slice.n || !slice.has(q)) return;
   S sum = 0;
   for (int64_t k = warp.lane; k < width; k += warp_lanes)
     sum += jet_multiply_weight(jet, c, JetIn<S>(jet, jets, width, q, k),

@@ -14,12 +14,12 @@ namespace gnograd {
 
 enum Geometry { geometry_difference, geometry_pair };
 
-// Sizes and inputs of one call.
+// Sizes and inputs of one call. Functions of a batch are side by side.
 template <class R, class S>
 struct JetsProblem {
   const gnograd_cuda_graph& graph;
   Jet jet;
-  int64_t f_in, f_out, n_layers;
+  int64_t n_batch, f_in, f_out, n_layers;
   const int64_t* widths;  // of the hidden layers
   int geometry, activation, reduction, kernel;
   Input<R, S> h, x, y, layers, v, b_v, weight, weight_derivatives;
@@ -27,13 +27,21 @@ struct JetsProblem {
   bool valid() const {
     for (int64_t l = 0; l < n_layers; ++l)
       if (widths[l] < 1) return false;
-    return jet.d >= 1 && f_in >= 1 && f_out >= 1 && n_layers >= 1 &&
+    return n_batch >= 0 && jet.d >= 1 && f_in >= 1 && f_out >= 1 && n_layers >= 1 &&
            (geometry == geometry_difference || geometry == geometry_pair) && activation >= 0 &&
            activation < n_activations && (reduction == reduce_sum || reduction == reduce_mean) &&
            (kernel == kernel_full || (kernel == kernel_diagonal && f_in == f_out)) &&
            (weight || !weight_derivatives);
   }
   int64_t channels() const { return jet.channels(); }
+  // Second derivatives as the outputs have them
+  int64_t n_second() const {
+    if (jet.order == order_gradient) return 0;
+    return jet.order == order_hessian ? jet.d * jet.d : 1;
+  }
+  // Features of a node with those of all functions
+  int64_t all_in() const { return n_batch * f_in; }
+  int64_t all_out() const { return n_batch * f_out; }
   JetPositions<R, S> positions() const { return {x, y, geometry == geometry_pair, jet.d}; }
   JetWeights<R, S> weights() const { return {weight, weight_derivatives, jet.channels() - 1}; }
   const int64_t* degrees() const {

@@ -15,7 +15,7 @@ module gnograd_autodiff_four_faces
   implicit none
   private
   public :: four_face_operation, apply, keep, address_of, addresses_of, parts_of, saved_by
-  public :: learn, solve, unknown
+  public :: learn, learn_batch, add_batch, solve, batch_axes, max_rank, unknown
 
   !> An operator with its static arguments; families extend it by their kernels.
   type, abstract, extends(operation_type) :: four_face_operation
@@ -76,6 +76,13 @@ module gnograd_autodiff_four_faces
   contains
     procedure :: pullback => last_pullback
   end type last_operation
+
+  !> Leading axes of inputs and outputs, which in Fortran's order are the last ones.
+  type :: batch_axes
+    !> How many there are; fewer than none: nothing has told
+    integer :: rank = -1
+    integer(int64) :: shape(max_rank) = 1
+  end type batch_axes
 
   !> A copy of a static array
   interface keep
@@ -337,6 +344,34 @@ contains
 
     if (size == unknown) size = max(extent - at_0, 0_int64)/max(at_1 - at_0, 1_int64)
   end subroutine solve
+
+  !> Axes beyond an array's own are a batch, if none is known yet.
+  pure subroutine learn_batch(batch, node, own_rank, n_batch)
+    type(batch_axes), intent(inout) :: batch
+    type(node_type), intent(in) :: node
+    integer, intent(in) :: own_rank
+    !> What the batch holds
+    integer(int64), intent(out) :: n_batch
+
+    if (batch%rank < 0) then
+      batch%rank = max(node%rank - own_rank, 0)
+      batch%shape(:batch%rank) = node%shape(own_rank + 1:own_rank + batch%rank)
+    end if
+    n_batch = product(batch%shape)
+  end subroutine learn_batch
+
+  !> The axes of a batch behind the own ones of an output; where they are too many, the rank says so.
+  pure subroutine add_batch(batch, rank, shape)
+    type(batch_axes), intent(in) :: batch
+    integer, intent(inout) :: rank
+    integer(int64), intent(inout) :: shape(max_rank)
+    integer :: first
+
+    if (batch%rank < 1) return
+    first = rank + 1
+    rank = rank + batch%rank
+    if (rank <= max_rank) shape(first:rank) = batch%shape(:batch%rank)
+  end subroutine add_batch
 
   ! ---- on the way back ----
 

@@ -59,7 +59,7 @@ contains
     allocate (graph, stat=stat)
     call check_allocation(stat, "graph", error)
     if (.not. allocated(error)) &
-      & call graph%init_from_edges(src, dst, n_src, n_dst, self_loops /= 0, error)
+      & call graph%init_from_edges(src, dst, n_src, n_dst, int(self_loops), error)
     call hand_over(graph, error, handle)
     status = status_of(error)
   end function gnograd_graph_from_edges
@@ -130,6 +130,25 @@ contains
       deallocate (graph)
     end if
   end subroutine hand_over
+
+  !> Where the arrays lie; see gnograd.h.
+  subroutine gnograd_graph_arrays(handle, arrays) bind(c, name="gnograd_graph_arrays")
+    type(c_ptr), value :: handle
+    type(c_ptr), intent(out) :: arrays(7)
+    type(graph_type), pointer :: graph
+    type(graph_view) :: seen
+
+    call c_f_pointer(handle, graph)
+    seen = graph%view()
+    arrays(:) = c_null_ptr
+    arrays(1) = c_loc(seen%by_dst%offsets)
+    arrays(2) = c_loc(seen%by_dst%indices)
+    if (associated(seen%by_dst%edge)) arrays(3) = c_loc(seen%by_dst%edge)
+    arrays(4) = c_loc(seen%by_src%offsets)
+    arrays(5) = c_loc(seen%by_src%indices)
+    arrays(6) = c_loc(seen%by_src%edge)
+    if (associated(seen%by_src%position)) arrays(7) = c_loc(seen%by_src%position)
+  end subroutine gnograd_graph_arrays
 
   !> Number of edges; see gnograd.h.
   function gnograd_graph_n_edges(handle) result(n) bind(c, name="gnograd_graph_n_edges")

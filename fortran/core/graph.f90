@@ -169,14 +169,14 @@ contains
     integer(int64), intent(in) :: src(0:), dst(0:)
     !> Numbers of nodes
     integer(int64), intent(in) :: n_src, n_dst
-    !> Leave out edges from a node to itself, and put one at every node that is on both sides,
-    !> behind the others
-    logical, intent(in) :: self_loops
+    !> Edges from a node to itself: -1, as they are; 0, left out, so that their rows of the edge table
+    !> are no edge's; 1, left out, and one at every node that is on both sides, behind the others
+    integer, intent(in) :: self_loops
     !> Allocated on error
     type(error_type), allocatable, intent(out) :: error
     type(graph_type) :: graph
     integer(int64), allocatable :: next(:)
-    integer(int64) :: n_loops, n_edges, last, row, p, i
+    integer(int64) :: n_given, n_loops, left_out, last, p, i
     integer :: status
     logical :: ordered
 
@@ -185,7 +185,11 @@ contains
     if (.not. allocated(error)) call check_ends("src", src, n_src, "source", error)
     if (.not. allocated(error)) call check_ends("dst", dst, n_dst, "destination", error)
     if (allocated(error)) return
-    n_loops = merge(min(n_src, n_dst), 0_int64, self_loops)
+    n_given = size(src, kind=int64)
+    n_loops = merge(min(n_src, n_dst), 0_int64, self_loops > 0)
+    graph%n_src = n_src
+    graph%n_dst = n_dst
+    graph%n_edges = n_given + n_loops
 
     allocate (graph%by_dst%offsets(0:n_dst), next(0:n_dst), stat=status)
     call check_allocation(status, "graph", error)
@@ -193,9 +197,9 @@ contains
     associate (offsets => graph%by_dst%offsets)
       offsets(:) = 0
       last = 0
-      ordered = .true.
-      do p = 0, size(src, kind=int64) - 1
-        if (self_loops .and. src(p) == dst(p)) cycle
+      ordered = self_loops < 0
+      do p = 0, n_given - 1
+        if (self_loops >= 0 .and. src(p) == dst(p)) cycle
         offsets(dst(p) + 1) = offsets(dst(p) + 1) + 1
         ordered = ordered .and. dst(p) >= last
         last = dst(p)
@@ -203,42 +207,40 @@ contains
       do i = 0, n_loops - 1
         offsets(i + 1) = offsets(i + 1) + 1
       end do
-      ordered = ordered .and. (n_loops == 0 .or. last == 0)
       do i = 1, n_dst
         offsets(i) = offsets(i) + offsets(i - 1)
       end do
-      n_edges = offsets(n_dst)
+      left_out = offsets(n_dst)
       next(:) = offsets
     end associate
-    graph%n_src = n_src
-    graph%n_dst = n_dst
-    graph%n_edges = n_edges
 
-    allocate (graph%by_dst%indices(0:n_edges - 1), stat=status)
-    if (status == 0 .and. .not. ordered) allocate (graph%by_dst%edge(0:n_edges - 1), stat=status)
+    allocate (graph%by_dst%indices(0:graph%n_edges - 1), stat=status)
+    if (status == 0 .and. .not. ordered) &
+      & allocate (graph%by_dst%edge(0:graph%n_edges - 1), stat=status)
     call check_allocation(status, "graph", error)
     if (allocated(error)) return
-    row = 0
-    do p = 0, size(src, kind=int64) - 1
-      if (self_loops .and. src(p) == dst(p)) cycle
-      call put(int(src(p), int32), dst(p))
+    do p = 0, n_given - 1
+      if (self_loops >= 0 .and. src(p) == dst(p)) then
+        call put(p, 0_int64, left_out)
+      else
+        call put(p, src(p), next(dst(p)))
+      end if
     end do
     do i = 0, n_loops - 1
-      call put(int(i, int32), i)
+      call put(n_given + i, i, next(i))
     end do
     call finish(self, graph, error)
 
   contains
 
-    !> The next row of the edge table, behind the edges that already end there.
-    subroutine put(from, to)
-      integer(int32), intent(in) :: from
-      integer(int64), intent(in) :: to
+    !> A row of the edge table at the next place of those that it belongs to.
+    subroutine put(row, from, place)
+      integer(int64), intent(in) :: row, from
+      integer(int64), intent(inout) :: place
 
-      graph%by_dst%indices(next(to)) = from
-      if (.not. ordered) graph%by_dst%edge(next(to)) = row
-      next(to) = next(to) + 1
-      row = row + 1
+      graph%by_dst%indices(place) = int(from, int32)
+      if (.not. ordered) graph%by_dst%edge(place) = row
+      place = place + 1
     end subroutine put
 
   end subroutine init_from_edges
@@ -495,10 +497,11 @@ contains
     type(graph_type), intent(inout) :: graph
     type(error_type), allocatable, intent(out) :: error
     integer(int64), allocatable :: next(:)
-    integer(int64) :: i, j, p, q
+    integer(int64) :: i, j, p, q, n_real
     integer :: status
     logical :: has_ids
 
+    n_real = graph%by_dst%offsets(graph%n_dst)
     has_ids = allocated(graph%by_dst%edge)
     associate (n => graph%n_edges, rows => graph%by_dst, columns => graph%by_src)
       allocate (columns%offsets(0:graph%n_src), columns%indices(0:n - 1), columns%edge(0:n - 1), &
@@ -508,7 +511,7 @@ contains
       if (allocated(error)) return
 
       columns%offsets(:) = 0
-      do p = 0, n - 1
+      do p = 0, n_real - 1
         j = rows%indices(p)
         columns%offsets(j + 1) = columns%offsets(j + 1) + 1
       end do
@@ -529,6 +532,15 @@ contains
             columns%edge(q) = p
           end if
         end do
+      end do
+      ! rows of the edge table that belong to no edge
+      do p = n_real, n - 1
+        columns%indices(p) = 0
+        columns%edge(p) = p
+        if (has_ids) then
+          columns%edge(p) = rows%edge(p)
+          columns%position(p) = p
+        end if
       end do
     end associate
   end subroutine transpose_edges

@@ -64,9 +64,10 @@ int gnograd_graph_create(
     const int64_t *edge_ids,  /* [n_edges] permutation: row of the edge table; or null */
     gnograd_graph **graph);
 
-/* The same of the edges src -> dst in any order; row p of the edge table is that of edge p. With
-   self_loops, edges from a node to itself are left out, and each of the first min(n_dst, n_src) nodes
-   gets one: the edge table has the rows of the other edges, in their order, and then of these. */
+/* The same of the edges src -> dst in any order; row p of the edge table is that of edge p. Edges from a
+   node to itself stay as they are where self_loops is negative. Else they are left out, and their rows of
+   the edge table belong to no edge; where self_loops is positive, each of the first min(n_dst, n_src)
+   nodes gets one, whose rows come behind the others. */
 int gnograd_graph_from_edges(
     int64_t n_dst, int64_t n_src, int64_t n_edges, int self_loops,
     const int64_t *src,       /* [n_edges] */
@@ -95,6 +96,9 @@ int gnograd_graph_is_ordered(const gnograd_graph *graph);
 
 /* Free a graph; null is ignored. Arrays made with it on a tape stay what they are. */
 void gnograd_graph_free(gnograd_graph *graph);
+
+/* Where the arrays of a graph lie, in the order of gnograd_graph_lend, as long as it is not freed. */
+void gnograd_graph_arrays(const gnograd_graph *graph, const void **arrays /* [7] */);
 
 /* Copy the edges ordered by destination. */
 void gnograd_graph_by_dst(
@@ -292,7 +296,8 @@ enum gnograd_score_activation {
 
 int gnograd_mha_gat_forward_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
+    int concat_heads, int activation, double negative_slope, double dropout,
+    const int64_t *seed,    /* [1] or null */
     const float *x_src,     /* [n_src, n_heads*n_channels] */
     const float *x_dst,     /* [n_dst, n_heads*n_channels] */
     const float *a,         /* [n_heads*(2*n_channels+n_edge_channels)] */
@@ -302,7 +307,7 @@ int gnograd_mha_gat_forward_r32(
     float *softmax_scores); /* [2, n_heads, n_edges] or null */
 int gnograd_mha_gat_vjp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
     const float *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const float *x_src, const float *x_dst, const float *a, const float *e, const float *out,
     const float *lse, const float *softmax_scores,
@@ -312,8 +317,8 @@ int gnograd_mha_gat_vjp_r32(
     float *grad_e);         /* [n_edges, n_heads*n_edge_channels] or null */
 int gnograd_mha_gat_jvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const float *x_src, const float *x_dst,
-    const float *a, const float *e,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const float *x_src, const float *x_dst, const float *a, const float *e,
     const float *t_x_src, /* [n_src, n_heads*n_channels] or null */
     const float *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
     const float *t_a,     /* [n_heads*(2*n_channels+n_edge_channels)] or null */
@@ -321,36 +326,38 @@ int gnograd_mha_gat_jvp_r32(
     float *t_out);        /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
 int gnograd_mha_gat_hvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const float *cotangent,
-    const float *x_src, const float *x_dst, const float *a, const float *e, const float *t_x_src,
-    const float *t_x_dst, const float *t_a, const float *t_e, float *grad_x_src, float *grad_x_dst,
-    float *grad_a, float *grad_e);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const float *cotangent, const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *t_x_src, const float *t_x_dst, const float *t_a, const float *t_e,
+    float *grad_x_src, float *grad_x_dst, float *grad_a, float *grad_e);
 int gnograd_mha_gat_forward_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const double *x_src,
-    const double *x_dst, const double *a, const double *e, double *out, double *lse,
-    double *softmax_scores);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const double *x_src, const double *x_dst, const double *a, const double *e, double *out,
+    double *lse, double *softmax_scores);
 int gnograd_mha_gat_vjp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const double *cotangent,
-    const double *x_src, const double *x_dst, const double *a, const double *e, const double *out,
-    const double *lse, const double *softmax_scores, double *grad_x_src, double *grad_x_dst,
-    double *grad_a, double *grad_e);
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const double *cotangent, const double *x_src, const double *x_dst, const double *a,
+    const double *e, const double *out, const double *lse, const double *softmax_scores,
+    double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);
 int gnograd_mha_gat_jvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const double *x_src,
-    const double *x_dst, const double *a, const double *e, const double *t_x_src,
-    const double *t_x_dst, const double *t_a, const double *t_e, double *t_out);
-int gnograd_mha_gat_hvp_r64(
-    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
-    int concat_heads, int activation, double negative_slope, const double *cotangent,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
     const double *x_src, const double *x_dst, const double *a, const double *e,
     const double *t_x_src, const double *t_x_dst, const double *t_a, const double *t_e,
-    double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);
+    double *t_out);
+int gnograd_mha_gat_hvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
+    int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed,
+    const double *cotangent, const double *x_src, const double *x_dst, const double *a,
+    const double *e, const double *t_x_src, const double *t_x_dst, const double *t_a,
+    const double *t_e, double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);
 
 int gnograd_mha_gat_v2_forward_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope,
+    int activation, double negative_slope, double dropout,
+    const int64_t *seed,       /* [1] or null */
     const float *x_src,        /* [n_src, n_heads*n_channels] */
     const float *x_dst,        /* [n_dst, n_heads*n_channels] */
     const float *a,            /* [n_heads*n_channels] */
@@ -361,7 +368,7 @@ int gnograd_mha_gat_v2_forward_r32(
     float *activation_scores); /* [n_edges, n_heads*n_channels] or null */
 int gnograd_mha_gat_v2_vjp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope,
+    int activation, double negative_slope, double dropout, const int64_t *seed,
     const float *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const float *x_src, const float *x_dst, const float *a, const float *e, const float *out,
     const float *lse, const float *softmax_scores, const float *activation_scores,
@@ -371,8 +378,8 @@ int gnograd_mha_gat_v2_vjp_r32(
     float *grad_e);         /* [n_edges, n_heads*n_channels] or null */
 int gnograd_mha_gat_v2_jvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const float *x_src, const float *x_dst, const float *a,
-    const float *e,
+    int activation, double negative_slope, double dropout, const int64_t *seed, const float *x_src,
+    const float *x_dst, const float *a, const float *e,
     const float *t_x_src, /* [n_src, n_heads*n_channels] or null */
     const float *t_x_dst, /* [n_dst, n_heads*n_channels] or null */
     const float *t_a,     /* [n_heads*n_channels] or null */
@@ -380,35 +387,37 @@ int gnograd_mha_gat_v2_jvp_r32(
     float *t_out);        /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
 int gnograd_mha_gat_v2_hvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const float *cotangent, const float *x_src,
-    const float *x_dst, const float *a, const float *e, const float *t_x_src, const float *t_x_dst,
-    const float *t_a, const float *t_e, float *grad_x_src, float *grad_x_dst, float *grad_a,
-    float *grad_e);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const float *cotangent, const float *x_src, const float *x_dst, const float *a, const float *e,
+    const float *t_x_src, const float *t_x_dst, const float *t_a, const float *t_e,
+    float *grad_x_src, float *grad_x_dst, float *grad_a, float *grad_e);
 int gnograd_mha_gat_v2_forward_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const double *x_src, const double *x_dst,
-    const double *a, const double *e, double *out, double *lse, double *softmax_scores,
-    double *activation_scores);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const double *x_src,
+    const double *x_dst, const double *a, const double *e, double *out, double *lse,
+    double *softmax_scores, double *activation_scores);
 int gnograd_mha_gat_v2_vjp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const double *cotangent, const double *x_src,
-    const double *x_dst, const double *a, const double *e, const double *out, const double *lse,
-    const double *softmax_scores, const double *activation_scores, double *grad_x_src,
-    double *grad_x_dst, double *grad_a, double *grad_e);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const double *cotangent, const double *x_src, const double *x_dst, const double *a,
+    const double *e, const double *out, const double *lse, const double *softmax_scores,
+    const double *activation_scores, double *grad_x_src, double *grad_x_dst, double *grad_a,
+    double *grad_e);
 int gnograd_mha_gat_v2_jvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const double *x_src, const double *x_dst,
-    const double *a, const double *e, const double *t_x_src, const double *t_x_dst,
-    const double *t_a, const double *t_e, double *t_out);
+    int activation, double negative_slope, double dropout, const int64_t *seed, const double *x_src,
+    const double *x_dst, const double *a, const double *e, const double *t_x_src,
+    const double *t_x_dst, const double *t_a, const double *t_e, double *t_out);
 int gnograd_mha_gat_v2_hvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int activation, double negative_slope, const double *cotangent, const double *x_src,
-    const double *x_dst, const double *a, const double *e, const double *t_x_src,
-    const double *t_x_dst, const double *t_a, const double *t_e, double *grad_x_src,
-    double *grad_x_dst, double *grad_a, double *grad_e);
+    int activation, double negative_slope, double dropout, const int64_t *seed,
+    const double *cotangent, const double *x_src, const double *x_dst, const double *a,
+    const double *e, const double *t_x_src, const double *t_x_dst, const double *t_a,
+    const double *t_e, double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);
 int gnograd_mha_simple_forward_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim,
+    int norm_by_dim, double dropout,
+    const int64_t *seed,    /* [1] or null */
     const float *q,         /* [n_dst, n_heads*n_channels] */
     const float *k,         /* [n_src, n_heads*n_channels] */
     const float *v,         /* [n_src, n_heads*n_channels] */
@@ -418,7 +427,7 @@ int gnograd_mha_simple_forward_r32(
     float *softmax_scores); /* [2, n_heads, n_edges] or null */
 int gnograd_mha_simple_vjp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim,
+    int norm_by_dim, double dropout, const int64_t *seed,
     const float *cotangent, /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
     const float *q, const float *k, const float *v, const float *e, const float *out,
     const float *lse, const float *softmax_scores,
@@ -428,7 +437,8 @@ int gnograd_mha_simple_vjp_r32(
     float *grad_e);         /* [n_edges, n_heads*n_channels] or null */
 int gnograd_mha_simple_jvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const float *q, const float *k, const float *v, const float *e,
+    int norm_by_dim, double dropout, const int64_t *seed, const float *q, const float *k,
+    const float *v, const float *e,
     const float *t_q, /* [n_dst, n_heads*n_channels] or null */
     const float *t_k, /* [n_src, n_heads*n_channels] or null */
     const float *t_v, /* [n_src, n_heads*n_channels] or null */
@@ -436,27 +446,29 @@ int gnograd_mha_simple_jvp_r32(
     float *t_out);    /* [n_dst, n_heads*n_channels]; concat_heads=False: [n_dst, n_channels] */
 int gnograd_mha_simple_hvp_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const float *cotangent, const float *q, const float *k, const float *v,
-    const float *e, const float *t_q, const float *t_k, const float *t_v, const float *t_e,
-    float *grad_q, float *grad_k, float *grad_v, float *grad_e);
+    int norm_by_dim, double dropout, const int64_t *seed, const float *cotangent, const float *q,
+    const float *k, const float *v, const float *e, const float *t_q, const float *t_k,
+    const float *t_v, const float *t_e, float *grad_q, float *grad_k, float *grad_v, float *grad_e);
 int gnograd_mha_simple_forward_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const double *q, const double *k, const double *v, const double *e,
-    double *out, double *lse, double *softmax_scores);
+    int norm_by_dim, double dropout, const int64_t *seed, const double *q, const double *k,
+    const double *v, const double *e, double *out, double *lse, double *softmax_scores);
 int gnograd_mha_simple_vjp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const double *cotangent, const double *q, const double *k, const double *v,
-    const double *e, const double *out, const double *lse, const double *softmax_scores,
-    double *grad_q, double *grad_k, double *grad_v, double *grad_e);
+    int norm_by_dim, double dropout, const int64_t *seed, const double *cotangent, const double *q,
+    const double *k, const double *v, const double *e, const double *out, const double *lse,
+    const double *softmax_scores, double *grad_q, double *grad_k, double *grad_v, double *grad_e);
 int gnograd_mha_simple_jvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const double *q, const double *k, const double *v, const double *e,
-    const double *t_q, const double *t_k, const double *t_v, const double *t_e, double *t_out);
+    int norm_by_dim, double dropout, const int64_t *seed, const double *q, const double *k,
+    const double *v, const double *e, const double *t_q, const double *t_k, const double *t_v,
+    const double *t_e, double *t_out);
 int gnograd_mha_simple_hvp_r64(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
-    int norm_by_dim, const double *cotangent, const double *q, const double *k, const double *v,
-    const double *e, const double *t_q, const double *t_k, const double *t_v, const double *t_e,
-    double *grad_q, double *grad_k, double *grad_v, double *grad_e);
+    int norm_by_dim, double dropout, const int64_t *seed, const double *cotangent, const double *q,
+    const double *k, const double *v, const double *e, const double *t_q, const double *t_k,
+    const double *t_v, const double *t_e, double *grad_q, double *grad_k, double *grad_v,
+    double *grad_e);
 
 /* ---- gno: the graph neural operator sum ----
  *
@@ -470,23 +482,23 @@ int gnograd_mha_simple_hvp_r64(
  */
 
 int gnograd_gno_forward_r32(
-    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel,
-    const float *h,           /* [n_src, f_in] or null */
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel,
+    const float *h,           /* [n_batch, n_src, f_in] or null */
     const float *coords,      /* [n_edges, d] */
     const float *u,           /* [d, n_hidden] */
     const float *b_u,         /* [n_hidden] */
     const float *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
     const float *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const float *edge_weight, /* [n_edges] or null */
-    float *out);              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *out);              /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
 int gnograd_gno_vjp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel,
-    const float *cotangent,   /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel,
+    const float *cotangent,   /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     const float *h, const float *coords, const float *u, const float *b_u, const float *v,
     const float *b_v, const float *edge_weight,
-    float *grad_h,            /* [n_src, f_in] or null */
+    float *grad_h,            /* [n_batch, n_src, f_in] or null */
     float *grad_coords,       /* [n_edges, d] or null */
     float *grad_u,            /* [d, n_hidden] or null */
     float *grad_b_u,          /* [n_hidden] or null */
@@ -494,109 +506,109 @@ int gnograd_gno_vjp_r32(
     float *grad_b_v,          /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     float *grad_edge_weight); /* [n_edges] or null */
 int gnograd_gno_jvp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const float *h, const float *coords, const float *u,
-    const float *b_u, const float *v, const float *b_v, const float *edge_weight,
-    const float *t_h,           /* [n_src, f_in] or null */
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const float *h, const float *coords,
+    const float *u, const float *b_u, const float *v, const float *b_v, const float *edge_weight,
+    const float *t_h,           /* [n_batch, n_src, f_in] or null */
     const float *t_coords,      /* [n_edges, d] or null */
     const float *t_u,           /* [d, n_hidden] or null */
     const float *t_b_u,         /* [n_hidden] or null */
     const float *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     const float *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const float *t_edge_weight, /* [n_edges] or null */
-    float *t_out);              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *t_out);              /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
 int gnograd_gno_hvp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const float *cotangent, const float *h,
-    const float *coords, const float *u, const float *b_u, const float *v, const float *b_v,
-    const float *edge_weight, const float *t_h, const float *t_coords, const float *t_u,
-    const float *t_b_u, const float *t_v, const float *t_b_v, const float *t_edge_weight,
-    float *grad_h, float *grad_coords, float *grad_u, float *grad_b_u, float *grad_v,
-    float *grad_b_v, float *grad_edge_weight);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const float *cotangent,
+    const float *h, const float *coords, const float *u, const float *b_u, const float *v,
+    const float *b_v, const float *edge_weight, const float *t_h, const float *t_coords,
+    const float *t_u, const float *t_b_u, const float *t_v, const float *t_b_v,
+    const float *t_edge_weight, float *grad_h, float *grad_coords, float *grad_u, float *grad_b_u,
+    float *grad_v, float *grad_b_v, float *grad_edge_weight);
 int gnograd_gno_forward_r64(
-    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const double *h, const double *coords,
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const double *h, const double *coords,
     const double *u, const double *b_u, const double *v, const double *b_v,
     const double *edge_weight, double *out);
 int gnograd_gno_vjp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const double *cotangent, const double *h,
-    const double *coords, const double *u, const double *b_u, const double *v, const double *b_v,
-    const double *edge_weight, double *grad_h, double *grad_coords, double *grad_u,
-    double *grad_b_u, double *grad_v, double *grad_b_v, double *grad_edge_weight);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const double *cotangent,
+    const double *h, const double *coords, const double *u, const double *b_u, const double *v,
+    const double *b_v, const double *edge_weight, double *grad_h, double *grad_coords,
+    double *grad_u, double *grad_b_u, double *grad_v, double *grad_b_v, double *grad_edge_weight);
 int gnograd_gno_jvp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const double *h, const double *coords,
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const double *h, const double *coords,
     const double *u, const double *b_u, const double *v, const double *b_v,
     const double *edge_weight, const double *t_h, const double *t_coords, const double *t_u,
     const double *t_b_u, const double *t_v, const double *t_b_v, const double *t_edge_weight,
     double *t_out);
 int gnograd_gno_hvp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out,
-    int activation, int reduction, int kernel, const double *cotangent, const double *h,
-    const double *coords, const double *u, const double *b_u, const double *v, const double *b_v,
-    const double *edge_weight, const double *t_h, const double *t_coords, const double *t_u,
-    const double *t_b_u, const double *t_v, const double *t_b_v, const double *t_edge_weight,
-    double *grad_h, double *grad_coords, double *grad_u, double *grad_b_u, double *grad_v,
-    double *grad_b_v, double *grad_edge_weight);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const double *cotangent,
+    const double *h, const double *coords, const double *u, const double *b_u, const double *v,
+    const double *b_v, const double *edge_weight, const double *t_h, const double *t_coords,
+    const double *t_u, const double *t_b_u, const double *t_v, const double *t_b_v,
+    const double *t_edge_weight, double *grad_h, double *grad_coords, double *grad_u,
+    double *grad_b_u, double *grad_v, double *grad_b_v, double *grad_edge_weight);
 
 /* ---- gno_contract: the same sum from the last hidden features of any kernel network ---- */
 
 int gnograd_gno_contract_forward_r32(
-    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel,
-    const float *h,           /* [n_src, f_in] or null */
+    const gnograd_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel,
+    const float *h,           /* [n_batch, n_src, f_in] or null */
     const float *hid,         /* [n_edges, n_hidden] */
     const float *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
     const float *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const float *edge_weight, /* [n_edges] or null */
-    float *out);              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *out);              /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
 int gnograd_gno_contract_vjp_r32(
-    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel,
-    const float *cotangent,   /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    const gnograd_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel,
+    const float *cotangent,   /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     const float *h, const float *hid, const float *v, const float *b_v, const float *edge_weight,
-    float *grad_h,            /* [n_src, f_in] or null */
+    float *grad_h,            /* [n_batch, n_src, f_in] or null */
     float *grad_hid,          /* [n_edges, n_hidden] or null */
     float *grad_v,            /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     float *grad_b_v,          /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     float *grad_edge_weight); /* [n_edges] or null */
 int gnograd_gno_contract_jvp_r32(
-    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const float *h, const float *hid, const float *v, const float *b_v,
+    const gnograd_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const float *h, const float *hid, const float *v, const float *b_v,
     const float *edge_weight,
-    const float *t_h,           /* [n_src, f_in] or null */
+    const float *t_h,           /* [n_batch, n_src, f_in] or null */
     const float *t_hid,         /* [n_edges, n_hidden] or null */
     const float *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     const float *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const float *t_edge_weight, /* [n_edges] or null */
-    float *t_out);              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *t_out);              /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
 int gnograd_gno_contract_hvp_r32(
-    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const float *cotangent, const float *h, const float *hid, const float *v,
-    const float *b_v, const float *edge_weight, const float *t_h, const float *t_hid,
-    const float *t_v, const float *t_b_v, const float *t_edge_weight, float *grad_h,
-    float *grad_hid, float *grad_v, float *grad_b_v, float *grad_edge_weight);
+    const gnograd_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const float *cotangent, const float *h, const float *hid,
+    const float *v, const float *b_v, const float *edge_weight, const float *t_h,
+    const float *t_hid, const float *t_v, const float *t_b_v, const float *t_edge_weight,
+    float *grad_h, float *grad_hid, float *grad_v, float *grad_b_v, float *grad_edge_weight);
 int gnograd_gno_contract_forward_r64(
-    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const double *h, const double *hid, const double *v, const double *b_v,
-    const double *edge_weight, double *out);
+    const gnograd_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const double *h, const double *hid, const double *v,
+    const double *b_v, const double *edge_weight, double *out);
 int gnograd_gno_contract_vjp_r64(
-    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const double *cotangent, const double *h, const double *hid, const double *v,
-    const double *b_v, const double *edge_weight, double *grad_h, double *grad_hid, double *grad_v,
-    double *grad_b_v, double *grad_edge_weight);
+    const gnograd_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const double *cotangent, const double *h, const double *hid,
+    const double *v, const double *b_v, const double *edge_weight, double *grad_h, double *grad_hid,
+    double *grad_v, double *grad_b_v, double *grad_edge_weight);
 int gnograd_gno_contract_jvp_r64(
-    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const double *h, const double *hid, const double *v, const double *b_v,
-    const double *edge_weight, const double *t_h, const double *t_hid, const double *t_v,
-    const double *t_b_v, const double *t_edge_weight, double *t_out);
-int gnograd_gno_contract_hvp_r64(
-    const gnograd_graph *graph, int64_t n_hidden, int64_t f_in, int64_t f_out, int reduction,
-    int kernel, const double *cotangent, const double *h, const double *hid, const double *v,
+    const gnograd_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const double *h, const double *hid, const double *v,
     const double *b_v, const double *edge_weight, const double *t_h, const double *t_hid,
-    const double *t_v, const double *t_b_v, const double *t_edge_weight, double *grad_h,
-    double *grad_hid, double *grad_v, double *grad_b_v, double *grad_edge_weight);
+    const double *t_v, const double *t_b_v, const double *t_edge_weight, double *t_out);
+int gnograd_gno_contract_hvp_r64(
+    const gnograd_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const double *cotangent, const double *h, const double *hid,
+    const double *v, const double *b_v, const double *edge_weight, const double *t_h,
+    const double *t_hid, const double *t_v, const double *t_b_v, const double *t_edge_weight,
+    double *grad_h, double *grad_hid, double *grad_v, double *grad_b_v, double *grad_edge_weight);
 
 /* ---- gno_kernel: kappa itself, one matrix an edge ---- */
 
@@ -705,10 +717,11 @@ int gnograd_gno_aggregate_hvp_r64(
  */
 
 int gnograd_gno_with_laplacian_forward_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,           /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const float *h,                  /* [n_src, f_in] or null */
+    const float *h,                  /* [n_batch, n_src, f_in] or null */
     const float *x,                  /* [n_dst, d] */
     const float *y,                  /* [n_src, d] */
     const float *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -716,18 +729,19 @@ int gnograd_gno_with_laplacian_forward_r32(
     const float *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const float *edge_weight,        /* [n_edges] or null */
     const float *weight_derivatives, /* [n_edges, d+1] or null */
-    float *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    float *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    float *laplacian);               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    float *gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    float *laplacian);               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
 int gnograd_gno_with_laplacian_vjp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const float *c_out,              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const float *c_gradient,         /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
-    const float *c_laplacian,        /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const float *c_out,              /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const float *c_gradient,         /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
+    const float *c_laplacian,        /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
     const float *h, const float *x, const float *y, const float *layers, const float *v,
     const float *b_v, const float *edge_weight, const float *weight_derivatives,
-    float *grad_h,                   /* [n_src, f_in] or null */
+    float *grad_h,                   /* [n_batch, n_src, f_in] or null */
     float *grad_x,                   /* [n_dst, d] or null */
     float *grad_y,                   /* [n_src, d] or null */
     float *grad_layers,              /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -736,11 +750,11 @@ int gnograd_gno_with_laplacian_vjp_r32(
     float *grad_edge_weight,         /* [n_edges] or null */
     float *grad_weight_derivatives); /* [n_edges, d+1] or null */
 int gnograd_gno_with_laplacian_jvp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
-    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
-    const float *edge_weight, const float *weight_derivatives,
-    const float *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const float *h, const float *x, const float *y, const float *layers, const float *v,
+    const float *b_v, const float *edge_weight, const float *weight_derivatives,
+    const float *t_h,                  /* [n_batch, n_src, f_in] or null */
     const float *t_x,                  /* [n_dst, d] or null */
     const float *t_y,                  /* [n_src, d] or null */
     const float *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -748,57 +762,59 @@ int gnograd_gno_with_laplacian_jvp_r32(
     const float *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const float *t_edge_weight,        /* [n_edges] or null */
     const float *t_weight_derivatives, /* [n_edges, d+1] or null */
-    float *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    float *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    float *t_laplacian);               /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
+    float *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    float *t_gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    float *t_laplacian);               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
 int gnograd_gno_with_laplacian_hvp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const float *c_out, const float *c_gradient, const float *c_laplacian, const float *h,
-    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
-    const float *edge_weight, const float *weight_derivatives, const float *t_h, const float *t_x,
-    const float *t_y, const float *t_layers, const float *t_v, const float *t_b_v,
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const float *c_out, const float *c_gradient, const float *c_laplacian,
+    const float *h, const float *x, const float *y, const float *layers, const float *v,
+    const float *b_v, const float *edge_weight, const float *weight_derivatives, const float *t_h,
+    const float *t_x, const float *t_y, const float *t_layers, const float *t_v, const float *t_b_v,
     const float *t_edge_weight, const float *t_weight_derivatives, float *grad_h, float *grad_x,
     float *grad_y, float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
     float *grad_weight_derivatives);
 int gnograd_gno_with_laplacian_forward_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, double *out, double *gradient,
-    double *laplacian);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *h, const double *x, const double *y, const double *layers,
+    const double *v, const double *b_v, const double *edge_weight, const double *weight_derivatives,
+    double *out, double *gradient, double *laplacian);
 int gnograd_gno_with_laplacian_vjp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *c_out, const double *c_gradient, const double *c_laplacian, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
-    double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v, double *grad_edge_weight,
-    double *grad_weight_derivatives);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *c_out, const double *c_gradient, const double *c_laplacian,
+    const double *h, const double *x, const double *y, const double *layers, const double *v,
+    const double *b_v, const double *edge_weight, const double *weight_derivatives, double *grad_h,
+    double *grad_x, double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v,
+    double *grad_edge_weight, double *grad_weight_derivatives);
 int gnograd_gno_with_laplacian_jvp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, const double *t_h,
-    const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
-    const double *t_b_v, const double *t_edge_weight, const double *t_weight_derivatives,
-    double *t_out, double *t_gradient, double *t_laplacian);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *h, const double *x, const double *y, const double *layers,
+    const double *v, const double *b_v, const double *edge_weight, const double *weight_derivatives,
+    const double *t_h, const double *t_x, const double *t_y, const double *t_layers,
+    const double *t_v, const double *t_b_v, const double *t_edge_weight,
+    const double *t_weight_derivatives, double *t_out, double *t_gradient, double *t_laplacian);
 int gnograd_gno_with_laplacian_hvp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *c_out, const double *c_gradient, const double *c_laplacian, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, const double *t_h,
-    const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
-    const double *t_b_v, const double *t_edge_weight, const double *t_weight_derivatives,
-    double *grad_h, double *grad_x, double *grad_y, double *grad_layers, double *grad_v,
-    double *grad_b_v, double *grad_edge_weight, double *grad_weight_derivatives);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *c_out, const double *c_gradient, const double *c_laplacian,
+    const double *h, const double *x, const double *y, const double *layers, const double *v,
+    const double *b_v, const double *edge_weight, const double *weight_derivatives,
+    const double *t_h, const double *t_x, const double *t_y, const double *t_layers,
+    const double *t_v, const double *t_b_v, const double *t_edge_weight,
+    const double *t_weight_derivatives, double *grad_h, double *grad_x, double *grad_y,
+    double *grad_layers, double *grad_v, double *grad_b_v, double *grad_edge_weight,
+    double *grad_weight_derivatives);
 
 int gnograd_gno_with_gradient_forward_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,           /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const float *h,                  /* [n_src, f_in] or null */
+    const float *h,                  /* [n_batch, n_src, f_in] or null */
     const float *x,                  /* [n_dst, d] */
     const float *y,                  /* [n_src, d] */
     const float *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -806,16 +822,17 @@ int gnograd_gno_with_gradient_forward_r32(
     const float *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const float *edge_weight,        /* [n_edges] or null */
     const float *weight_derivatives, /* [n_edges, d] or null */
-    float *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    float *gradient);                /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    float *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    float *gradient);                /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
 int gnograd_gno_with_gradient_vjp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const float *c_out,              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const float *c_gradient,         /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const float *c_out,              /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const float *c_gradient,         /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
     const float *h, const float *x, const float *y, const float *layers, const float *v,
     const float *b_v, const float *edge_weight, const float *weight_derivatives,
-    float *grad_h,                   /* [n_src, f_in] or null */
+    float *grad_h,                   /* [n_batch, n_src, f_in] or null */
     float *grad_x,                   /* [n_dst, d] or null */
     float *grad_y,                   /* [n_src, d] or null */
     float *grad_layers,              /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -824,11 +841,11 @@ int gnograd_gno_with_gradient_vjp_r32(
     float *grad_edge_weight,         /* [n_edges] or null */
     float *grad_weight_derivatives); /* [n_edges, d] or null */
 int gnograd_gno_with_gradient_jvp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
-    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
-    const float *edge_weight, const float *weight_derivatives,
-    const float *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const float *h, const float *x, const float *y, const float *layers, const float *v,
+    const float *b_v, const float *edge_weight, const float *weight_derivatives,
+    const float *t_h,                  /* [n_batch, n_src, f_in] or null */
     const float *t_x,                  /* [n_dst, d] or null */
     const float *t_y,                  /* [n_src, d] or null */
     const float *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -836,43 +853,44 @@ int gnograd_gno_with_gradient_jvp_r32(
     const float *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const float *t_edge_weight,        /* [n_edges] or null */
     const float *t_weight_derivatives, /* [n_edges, d] or null */
-    float *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    float *t_gradient);                /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
+    float *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    float *t_gradient);                /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
 int gnograd_gno_with_gradient_hvp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const float *c_out, const float *c_gradient, const float *h, const float *x, const float *y,
-    const float *layers, const float *v, const float *b_v, const float *edge_weight,
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const float *c_out, const float *c_gradient, const float *h, const float *x,
+    const float *y, const float *layers, const float *v, const float *b_v, const float *edge_weight,
     const float *weight_derivatives, const float *t_h, const float *t_x, const float *t_y,
     const float *t_layers, const float *t_v, const float *t_b_v, const float *t_edge_weight,
     const float *t_weight_derivatives, float *grad_h, float *grad_x, float *grad_y,
     float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
     float *grad_weight_derivatives);
 int gnograd_gno_with_gradient_forward_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, double *out, double *gradient);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *h, const double *x, const double *y, const double *layers,
+    const double *v, const double *b_v, const double *edge_weight, const double *weight_derivatives,
+    double *out, double *gradient);
 int gnograd_gno_with_gradient_vjp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *c_out, const double *c_gradient, const double *h, const double *x,
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *c_out, const double *c_gradient, const double *h, const double *x,
     const double *y, const double *layers, const double *v, const double *b_v,
     const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
     double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v, double *grad_edge_weight,
     double *grad_weight_derivatives);
 int gnograd_gno_with_gradient_jvp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, const double *t_h,
-    const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
-    const double *t_b_v, const double *t_edge_weight, const double *t_weight_derivatives,
-    double *t_out, double *t_gradient);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *h, const double *x, const double *y, const double *layers,
+    const double *v, const double *b_v, const double *edge_weight, const double *weight_derivatives,
+    const double *t_h, const double *t_x, const double *t_y, const double *t_layers,
+    const double *t_v, const double *t_b_v, const double *t_edge_weight,
+    const double *t_weight_derivatives, double *t_out, double *t_gradient);
 int gnograd_gno_with_gradient_hvp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *c_out, const double *c_gradient, const double *h, const double *x,
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *c_out, const double *c_gradient, const double *h, const double *x,
     const double *y, const double *layers, const double *v, const double *b_v,
     const double *edge_weight, const double *weight_derivatives, const double *t_h,
     const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
@@ -881,10 +899,11 @@ int gnograd_gno_with_gradient_hvp_r64(
     double *grad_b_v, double *grad_edge_weight, double *grad_weight_derivatives);
 
 int gnograd_gno_with_hessian_forward_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers,
     const int64_t *widths,           /* [n_layers] */
     int geometry, int activation, int reduction, int kernel,
-    const float *h,                  /* [n_src, f_in] or null */
+    const float *h,                  /* [n_batch, n_src, f_in] or null */
     const float *x,                  /* [n_dst, d] */
     const float *y,                  /* [n_src, d] */
     const float *layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] */
@@ -892,18 +911,19 @@ int gnograd_gno_with_hessian_forward_r32(
     const float *b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] */
     const float *edge_weight,        /* [n_edges] or null */
     const float *weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
-    float *out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    float *gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    float *hessian);                 /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
+    float *out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    float *gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    float *hessian);                 /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] */
 int gnograd_gno_with_hessian_vjp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const float *c_out,              /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] or null */
-    const float *c_gradient,         /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] or null */
-    const float *c_hessian,          /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] or null */
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel,
+    const float *c_out,              /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] or null */
+    const float *c_gradient,         /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] or null */
+    const float *c_hessian,          /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] or null */
     const float *h, const float *x, const float *y, const float *layers, const float *v,
     const float *b_v, const float *edge_weight, const float *weight_derivatives,
-    float *grad_h,                   /* [n_src, f_in] or null */
+    float *grad_h,                   /* [n_batch, n_src, f_in] or null */
     float *grad_x,                   /* [n_dst, d] or null */
     float *grad_y,                   /* [n_src, d] or null */
     float *grad_layers,              /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -912,11 +932,11 @@ int gnograd_gno_with_hessian_vjp_r32(
     float *grad_edge_weight,         /* [n_edges] or null */
     float *grad_weight_derivatives); /* [n_edges, d+d*(d+1)//2] or null */
 int gnograd_gno_with_hessian_jvp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const float *h,
-    const float *x, const float *y, const float *layers, const float *v, const float *b_v,
-    const float *edge_weight, const float *weight_derivatives,
-    const float *t_h,                  /* [n_src, f_in] or null */
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const float *h, const float *x, const float *y, const float *layers, const float *v,
+    const float *b_v, const float *edge_weight, const float *weight_derivatives,
+    const float *t_h,                  /* [n_batch, n_src, f_in] or null */
     const float *t_x,                  /* [n_dst, d] or null */
     const float *t_y,                  /* [n_src, d] or null */
     const float *t_layers,             /* [(d+1)*first_width+deeper_layers]; geometry=pair: [(2*d+1)*first_width+deeper_layers] or null */
@@ -924,13 +944,13 @@ int gnograd_gno_with_hessian_jvp_r32(
     const float *t_b_v,                /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
     const float *t_edge_weight,        /* [n_edges] or null */
     const float *t_weight_derivatives, /* [n_edges, d+d*(d+1)//2] or null */
-    float *t_out,                      /* [n_dst, f_out]; kernel=diagonal: [n_dst, f_in] */
-    float *t_gradient,                 /* [n_dst, d, f_out]; kernel=diagonal: [n_dst, d, f_in] */
-    float *t_hessian);                 /* [n_dst, d, d, f_out]; kernel=diagonal: [n_dst, d, d, f_in] */
+    float *t_out,                      /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
+    float *t_gradient,                 /* [n_batch, n_dst, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, f_in] */
+    float *t_hessian);                 /* [n_batch, n_dst, d, d, f_out]; kernel=diagonal: [n_batch, n_dst, d, d, f_in] */
 int gnograd_gno_with_hessian_hvp_r32(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const float *c_out, const float *c_gradient, const float *c_hessian, const float *h,
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const float *c_out, const float *c_gradient, const float *c_hessian, const float *h,
     const float *x, const float *y, const float *layers, const float *v, const float *b_v,
     const float *edge_weight, const float *weight_derivatives, const float *t_h, const float *t_x,
     const float *t_y, const float *t_layers, const float *t_v, const float *t_b_v,
@@ -938,37 +958,38 @@ int gnograd_gno_with_hessian_hvp_r32(
     float *grad_y, float *grad_layers, float *grad_v, float *grad_b_v, float *grad_edge_weight,
     float *grad_weight_derivatives);
 int gnograd_gno_with_hessian_forward_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, double *out, double *gradient,
-    double *hessian);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *h, const double *x, const double *y, const double *layers,
+    const double *v, const double *b_v, const double *edge_weight, const double *weight_derivatives,
+    double *out, double *gradient, double *hessian);
 int gnograd_gno_with_hessian_vjp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *c_out, const double *c_gradient, const double *c_hessian, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, double *grad_h, double *grad_x,
-    double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v, double *grad_edge_weight,
-    double *grad_weight_derivatives);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *c_out, const double *c_gradient, const double *c_hessian,
+    const double *h, const double *x, const double *y, const double *layers, const double *v,
+    const double *b_v, const double *edge_weight, const double *weight_derivatives, double *grad_h,
+    double *grad_x, double *grad_y, double *grad_layers, double *grad_v, double *grad_b_v,
+    double *grad_edge_weight, double *grad_weight_derivatives);
 int gnograd_gno_with_hessian_jvp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, const double *t_h,
-    const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
-    const double *t_b_v, const double *t_edge_weight, const double *t_weight_derivatives,
-    double *t_out, double *t_gradient, double *t_hessian);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *h, const double *x, const double *y, const double *layers,
+    const double *v, const double *b_v, const double *edge_weight, const double *weight_derivatives,
+    const double *t_h, const double *t_x, const double *t_y, const double *t_layers,
+    const double *t_v, const double *t_b_v, const double *t_edge_weight,
+    const double *t_weight_derivatives, double *t_out, double *t_gradient, double *t_hessian);
 int gnograd_gno_with_hessian_hvp_r64(
-    const gnograd_graph *graph, int64_t d, int64_t f_in, int64_t f_out, int64_t n_layers,
-    const int64_t *widths, int geometry, int activation, int reduction, int kernel,
-    const double *c_out, const double *c_gradient, const double *c_hessian, const double *h,
-    const double *x, const double *y, const double *layers, const double *v, const double *b_v,
-    const double *edge_weight, const double *weight_derivatives, const double *t_h,
-    const double *t_x, const double *t_y, const double *t_layers, const double *t_v,
-    const double *t_b_v, const double *t_edge_weight, const double *t_weight_derivatives,
-    double *grad_h, double *grad_x, double *grad_y, double *grad_layers, double *grad_v,
-    double *grad_b_v, double *grad_edge_weight, double *grad_weight_derivatives);
+    const gnograd_graph *graph, int64_t n_batch, int64_t d, int64_t f_in, int64_t f_out,
+    int64_t n_layers, const int64_t *widths, int geometry, int activation, int reduction,
+    int kernel, const double *c_out, const double *c_gradient, const double *c_hessian,
+    const double *h, const double *x, const double *y, const double *layers, const double *v,
+    const double *b_v, const double *edge_weight, const double *weight_derivatives,
+    const double *t_h, const double *t_x, const double *t_y, const double *t_layers,
+    const double *t_v, const double *t_b_v, const double *t_edge_weight,
+    const double *t_weight_derivatives, double *grad_h, double *grad_x, double *grad_y,
+    double *grad_layers, double *grad_v, double *grad_b_v, double *grad_edge_weight,
+    double *grad_weight_derivatives);
 
 /* ---- automatic differentiation ----
  *
@@ -1101,13 +1122,19 @@ int64_t gnograd_array_agg_edge_to_edge(
     int exclude, int64_t vector, int64_t rbf, int64_t embedding, int64_t weights);
 int64_t gnograd_array_mha_gat(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
-    int activation, double negative_slope, int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
+    int activation, double negative_slope, double dropout,
+    const int64_t *seed, /* [1] or null */
+    int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
 int64_t gnograd_array_mha_gat_v2(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
-    int activation, double negative_slope, int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
+    int activation, double negative_slope, double dropout,
+    const int64_t *seed, /* [1] or null */
+    int64_t x_src, int64_t x_dst, int64_t a, int64_t e);
 int64_t gnograd_array_mha_simple(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
-    int norm_by_dim, int64_t q, int64_t k, int64_t v, int64_t e);
+    int norm_by_dim, double dropout,
+    const int64_t *seed, /* [1] or null */
+    int64_t q, int64_t k, int64_t v, int64_t e);
 int64_t gnograd_array_gno_kernel(
     gnograd_tape *tape, int activation, int64_t coords, int64_t u, int64_t b_u, int64_t v,
     int64_t b_v);

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from gnograd.declaration import Array
 from gnograd.graph import Graph
-from gnograd.operator import Array, operator
+from gnograd.operator import operator
 
 __all__ = ["agg_concat", "agg_simple", "agg_weighted"]
 

@@ -14,9 +14,16 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-__all__ = ["Declaration", "Signature"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+else:
+    Array = Any
+
+__all__ = ["Array", "Declaration", "Signature"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -57,7 +64,8 @@ class Declaration:
     ``n_dst`` and ``n_edges`` are those of the graph, static integers are known by their names,
     and all other sizes are read off the inputs, in their order.
 
-    A condition is ``"kernel=diagonal"``, or ``"aggregation=sum|mean"`` for several values.
+    A condition is ``"kernel=diagonal"``, or ``"aggregation=sum|mean"`` for several values, or
+    ``"dropout!=0.0"`` for all others.
     """
 
     inputs: Mapping[str, str]
@@ -104,6 +112,9 @@ class Declaration:
             if self._is_absent(name, static) and name not in sizes:
                 changes[name] = expression
 
+        # out of the changes: among the arguments their names stay
+        arrays = {name: changes.pop(name, spec) for name, spec in self.arrays.items()}
+
         def shape(name: str, spec: str) -> str:
             words = changes.get(name, spec).split()
             return " ".join(changes.get(word, word) for word in words)
@@ -116,7 +127,7 @@ class Declaration:
             outputs=shapes(self.outputs),
             arguments=shape("", self.arguments),
             saved=shapes(self.saved) | dict.fromkeys(self.offered, "None"),
-            arrays=self.arrays,
+            arrays=arrays,
             sizes=sizes,
             not_negative=self.not_negative,
             together=self.together,
@@ -153,6 +164,6 @@ class Declaration:
 
 
 def _holds(condition: str, static: Mapping[str, Any]) -> bool:
-    """Whether a static argument has one of the values."""
+    """Whether a static argument has one of the values, or with != none of them."""
     name, _, values = condition.partition("=")
-    return str(static[name]) in values.split("|")
+    return (str(static[name.rstrip("!")]) in values.split("|")) != name.endswith("!")

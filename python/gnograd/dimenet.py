@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ParamSpec
+from typing import Any
 
 from numpy.typing import ArrayLike
 
+from gnograd.declaration import Array
 from gnograd.graph import Graph
-from gnograd.operator import Array, Operator, operator
+from gnograd.operator import Operator, P, R, operator
 from gnograd.static import AT_LEAST_0, Limits, integer, shown
 
 __all__ = ["agg_edge_to_edge", "radial_basis"]
 
 EXCLUSIONS = {"reverse_edge": 0, "same_node": 1, "none": 2}
 LIMITS = {"n_spherical": Limits(1, 10), "n_radial": Limits(1, 16), "exponent": Limits(1, 100)}
-P = ParamSpec("P")
 
 
 @operator(
@@ -25,7 +25,7 @@ P = ParamSpec("P")
     arguments="n_edges n_spherical n_radial exponent",
     limits=LIMITS,
 )
-def radial_basis(  # type: ignore[empty-body]
+def radial_basis(
     x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Array, Array]:
     """Radial Bessel basis, and the radial part of the spherical Bessel basis.
@@ -79,7 +79,7 @@ def radial_basis(  # type: ignore[empty-body]
     """
 
 
-class _OnEdges(Operator[P]):
+class _OnEdges(Operator[P, R]):
     """Operator on a graph that can also be given as pairs of nodes."""
 
     # another way to give the graph, which is what kernels and adapters get

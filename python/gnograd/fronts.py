@@ -13,13 +13,13 @@ from gnograd.operator import Function
 __all__ = ["operators", "present"]
 
 
-def operators() -> list[Function[Any]]:
+def operators() -> list[Function[Any, Any]]:
     """All operators that the package exports, by name."""
     exported = {name: value for name, value in vars(gnograd).items() if isinstance(value, Function)}
     return [exported[name] for name in sorted(exported)]
 
 
-def present(function: Callable[..., Any], op: Function[Any], module: str, array: str) -> None:
+def present(function: Callable[..., Any], op: Function[Any, Any], module: str, array: str) -> None:
     """Give a framework's function of an operator the face of that operator.
 
     Parameters

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
+from gnograd.declaration import Array
 from gnograd.graph import Graph
-from gnograd.operator import Array, operator
-from gnograd.static import AT_LEAST_1
+from gnograd.operator import operator
+from gnograd.static import AT_LEAST_1, Limits
 
 __all__ = ["mha_gat", "mha_gat_v2", "mha_simple"]
 
 ACTIVATIONS = {
     "LeakyReLU": 0, "ELU": 1, "Linear": 2, "ReLU": 3, "Scalar": 4, "Sigmoid": 5, "Tanh": 6
 }  # fmt: skip
-LIMITS = {"num_heads": AT_LEAST_1}
-
+LIMITS = {"num_heads": AT_LEAST_1, "dropout": Limits(0, 1)}
 
 _SAVED = {
     "out": "n_dst num_heads*C",
@@ -21,6 +21,8 @@ _SAVED = {
     "softmax_scores": "real 2 num_heads n_edges",
 }
 _MEAN_OF_HEADS = {"concat_heads=False": {"out": "n_dst C"}}
+_SEED = {"seed": "int64 1 or None"}
+_WHEN = {**_MEAN_OF_HEADS, "dropout!=0.0": {"seed": "int64 1"}}
 
 
 @operator(
@@ -31,10 +33,11 @@ _MEAN_OF_HEADS = {"concat_heads=False": {"out": "n_dst C"}}
         "e": "n_edges num_heads*Ce or None",
     },
     outputs={"out": "n_dst num_heads*C"},
-    arguments="graph num_heads C Ce concat_heads activation negative_slope",
+    arguments="graph num_heads C Ce concat_heads activation negative_slope dropout seed",
     saved=_SAVED,
     offered=("softmax_scores",),
-    when=_MEAN_OF_HEADS,
+    arrays=_SEED,
+    when=_WHEN,
     choices={"activation": ACTIVATIONS},
     limits=LIMITS,
 )
@@ -49,8 +52,10 @@ def mha_gat(
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: Array | None = None,
 ) -> Array:
-    """Graph attention (GAT).
+    """Graph attention (GAT) [1]_.
 
     Over the edges ``p = (j -> i)`` of a destination, for every head h::
 
@@ -78,6 +83,14 @@ def mha_gat(
     negative_slope : float
         The factor c of LeakyReLU (``c z`` for ``z <= 0``, derivative c at 0), ELU
         (``c (exp(z) - 1)``) and Scalar (``c z``).
+    dropout : float
+        Probability from 0 to 1 that a weight ``alpha[p, h]`` is dropped: it becomes 0 behind the
+        softmax, and the others are divided by ``1 - dropout``, which keeps the mean.
+    seed : array of int64, (1,)
+        Needed with dropout, it decides which weights are dropped: those for which number
+        ``row * H + h`` of the sequence that SplitMix64 [2]_ makes of it is smaller than
+        ``2**64 * dropout``, where `row` is that of the edge in edge tables. It is the same for any
+        order of the edges, number of threads, and device.
 
     Returns
     -------
@@ -96,7 +109,8 @@ def mha_gat(
 
     References
     ----------
-    Veličković et al., Graph Attention Networks, ICLR 2018.
+    .. [1] Veličković et al., Graph Attention Networks, ICLR 2018.
+    .. [2] Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
 
     Examples
     --------
@@ -106,6 +120,9 @@ def mha_gat(
     >>> x = np.array([[1.0, 2.0], [3.0, -4.0]])
     >>> gg.mha_gat(x, x, np.zeros(4), graph=graph)
     array([[ 2., -1.],
+           [ 0.,  0.]])
+    >>> gg.mha_gat(x, x, np.zeros(4), graph=graph, dropout=0.5, seed=np.array([3]))
+    array([[ 3., -4.],
            [ 0.,  0.]])
     """
 
@@ -118,10 +135,11 @@ def mha_gat(
         "e": "n_edges num_heads*C or None",
     },
     outputs={"out": "n_dst num_heads*C"},
-    arguments="graph num_heads C concat_heads activation negative_slope",
+    arguments="graph num_heads C concat_heads activation negative_slope dropout seed",
     saved={**_SAVED, "activation_scores": "n_edges num_heads*C"},
     offered=("softmax_scores", "activation_scores"),
-    when=_MEAN_OF_HEADS,
+    arrays=_SEED,
+    when=_WHEN,
     choices={"activation": ACTIVATIONS},
     limits=LIMITS,
 )
@@ -136,6 +154,8 @@ def mha_gat_v2(
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: Array | None = None,
 ) -> Array:
     """Graph attention with the activation inside (GATv2).
 
@@ -162,7 +182,7 @@ def mha_gat_v2(
     concat_heads : bool
         Put the heads side by side; else take their mean.
     activation : {"LeakyReLU", "ELU", "Linear", "ReLU", "Scalar", "Sigmoid", "Tanh"}
-    negative_slope : float
+    negative_slope, dropout, seed
         As for `mha_gat`.
 
     Returns
@@ -203,10 +223,11 @@ def mha_gat_v2(
         "e": "n_edges num_heads*C or None",
     },
     outputs={"out": "n_dst num_heads*C"},
-    arguments="graph num_heads C concat_heads norm_by_dim",
+    arguments="graph num_heads C concat_heads norm_by_dim dropout seed",
     saved=_SAVED,
     offered=("softmax_scores",),
-    when=_MEAN_OF_HEADS,
+    arrays=_SEED,
+    when=_WHEN,
     limits=LIMITS,
 )
 def mha_simple(
@@ -219,6 +240,8 @@ def mha_simple(
     num_heads: int = 1,
     concat_heads: bool = True,
     norm_by_dim: bool = True,
+    dropout: float = 0.0,
+    seed: Array | None = None,
 ) -> Array:
     """Attention like a transformer's, over the edges of a graph.
 
@@ -245,6 +268,8 @@ def mha_simple(
         Put the heads side by side; else take their mean.
     norm_by_dim : bool
         Divide the scores by the square root of C.
+    dropout, seed
+        As for `mha_gat`.
 
     Returns
     -------

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.backends.cpu import refuse_mask
+from gnograd.declaration import Array
 from gnograd.graph import Graph
-from gnograd.operator import Array, operator
+from gnograd.operator import operator
 from gnograd.static import AT_LEAST_0, integer, integers
 
 __all__ = ["gno", "gno_aggregate", "gno_contract", "gno_kernel", "gno_pack", "gno_unpack"]
@@ -23,7 +24,7 @@ REDUCTIONS = {"sum": 0, "mean": 1}
 KERNEL_FORMS = {"full": 0, "diagonal": 1}
 DIAGONAL = {
     "kernel=diagonal": {
-        "F_out": "F_in", "h": "n_src F_in or None", "V": "H F_in", "b_v": "F_in"
+        "F_out": "F_in", "h": "* n_src F_in or None", "V": "H F_in", "b_v": "F_in"
     }
 }  # fmt: skip
 """A diagonal kernel has one width, and can do without source features."""
@@ -135,14 +136,14 @@ def gno_aggregate(h: Array, kappa: Array, *, graph: Graph, reduction: str = "sum
 
 @operator(
     inputs={
-        "h": "n_src F_in",
+        "h": "* n_src F_in",
         "hid": "n_edges H",
         "V": "H F_in F_out",
         "b_v": "F_in F_out",
         "edge_weight": "n_edges or None",
     },
-    outputs={"out": "n_dst F_out"},
-    arguments="graph H F_in F_out reduction kernel",
+    outputs={"out": "* n_dst F_out"},
+    arguments="graph n_batch H F_in F_out reduction kernel",
     when=DIAGONAL,
     choices={"reduction": REDUCTIONS, "kernel": KERNEL_FORMS},
 )
@@ -166,8 +167,9 @@ def gno_contract(
 
     Parameters
     ----------
-    h : array, (n_src, F_in), or None
-        Features of the sources; None is 1, for the diagonal kernel only.
+    h : array, (..., n_src, F_in), or None
+        Features of the sources; None is 1, for the diagonal kernel only. Leading axes are a batch
+        of functions on the same graph, which share everything else.
     hid : array, (n_edges, H)
         Last hidden features of the kernel network, computed once for several layers if need be.
     V, b_v : array, (H, F_in, F_out), (F_in, F_out)
@@ -182,7 +184,8 @@ def gno_contract(
 
     Returns
     -------
-    out : array, (n_dst, F_out)
+    out : array, (..., n_dst, F_out)
+        With the leading axes of `h`.
 
     Notes
     -----
@@ -202,7 +205,7 @@ def gno_contract(
 
 @operator(
     inputs={
-        "h": "n_src F_in",
+        "h": "* n_src F_in",
         "coords": "n_edges d",
         "U": "d H",
         "b_u": "H",
@@ -210,8 +213,8 @@ def gno_contract(
         "b_v": "F_in F_out",
         "edge_weight": "n_edges or None",
     },
-    outputs={"out": "n_dst F_out"},
-    arguments="graph d H F_in F_out activation reduction kernel",
+    outputs={"out": "* n_dst F_out"},
+    arguments="graph n_batch d H F_in F_out activation reduction kernel",
     when=DIAGONAL,
     choices={"activation": ACTIVATIONS, "reduction": REDUCTIONS, "kernel": KERNEL_FORMS},
 )
@@ -234,12 +237,13 @@ def gno(
     ``out[i]`` is the sum or mean over the edges ``e = (j -> i)`` of
     ``edge_weight[e] * h[j] @ kappa[e]``, with the kernel of `gno_kernel`, which is never formed.
     Nothing of size n_edges x H is kept either: the hidden features are computed again where a
-    derivative needs them.
+    derivative needs them, once for all functions of a batch.
 
     Parameters
     ----------
-    h : array, (n_src, F_in), or None
-        Features of the sources; None is 1, for the diagonal kernel only.
+    h : array, (..., n_src, F_in), or None
+        Features of the sources; None is 1, for the diagonal kernel only. Leading axes are a batch
+        of functions on the same graph, which share everything else.
     coords : array, (n_edges, d)
         Geometry of every edge, for example the difference of its ends.
     U, b_u : array, (d, H), (H,)
@@ -259,7 +263,8 @@ def gno(
 
     Returns
     -------
-    out : array, (n_dst, F_out)
+    out : array, (..., n_dst, F_out)
+        With the leading axes of `h`.
 
     See Also
     --------
@@ -275,6 +280,14 @@ def gno(
     H`` a thread. Tangents double the copies and the part with F. P is the number of pieces that
     the edges are summed in, at most 64; the sums take at most 64 MiB, or 8 pieces. The diagonal
     kernel takes ``P (F + d) (H + 1)`` and ``480 H + 336 F`` a thread.
+
+    A batch of B functions takes copies of all that has the shape of `h` or `out` (tangents,
+    gradients and cotangents included, of cotangents two), with the functions of a node side by
+    side. F of the diagonal kernel is then ``B F`` a thread, and of the full one ``8 F H`` is
+    ``max(8, B) F H``, with ``144 B F`` more. Where that means fewer operations, and F_in F_out is
+    at most 1024, the matrices kappa of 48 edges at a time are formed for all functions instead:
+    ``P F_in F_out (H + 1)``, and ``480 H + (288 + 2 H) F_in F_out + 144 B F`` a thread, with B
+    rounded up to a multiple of 16.
 
     References
     ----------
@@ -299,6 +312,12 @@ def gno(
     >>> grads = gg.gno.vjp(out, inputs, wrt={"U", "V"}, graph=graph, reduction="mean")
     >>> [None if g is None else g.shape for g in grads]
     [None, None, (2, 8), None, (8, 3, 4), None, None]
+
+    Sixteen functions at once:
+
+    >>> batch = rng.normal(size=(16, 50, 3))
+    >>> gg.gno(batch, coords, U, b_u, V, b_v, graph=graph, reduction="mean").shape
+    (16, 50, 4)
     """
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.declaration import Array
 from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS, check_vector, packed
 from gnograd.graph import Graph
-from gnograd.operator import Array, operator
+from gnograd.operator import operator
 from gnograd.static import AT_LEAST_0, AT_LEAST_1, integer, integers
 
 __all__ = [
@@ -33,7 +34,7 @@ CHOICES = {
 
 
 _INPUTS = {
-    "h": "n_src F_in",
+    "h": "* n_src F_in",
     "x": "n_dst d",
     "y": "n_src d",
     "layers": "(d+1)*first_width+deeper_layers",
@@ -41,11 +42,11 @@ _INPUTS = {
     "b_v": "F_in F_out",
     "edge_weight": "n_edges or None",
 }
-_OUTPUTS = {"out": "n_dst F_out", "gradient": "n_dst d F_out"}
-_ARGUMENTS = "graph d F_in F_out n_layers widths geometry activation reduction kernel"
+_OUTPUTS = {"out": "* n_dst F_out", "gradient": "* n_dst d F_out"}
+_ARGUMENTS = "graph n_batch d F_in F_out n_layers widths geometry activation reduction kernel"
 _WHEN = {
     "kernel=diagonal": {
-        "F_out": "F_in", "h": "n_src F_in or None", "V": "last_width F_in", "b_v": "F_in"
+        "F_out": "F_in", "h": "* n_src F_in or None", "V": "last_width F_in", "b_v": "F_in"
     },
     "geometry=pair": {"layers": "(2*d+1)*first_width+deeper_layers"},
 }  # fmt: skip
@@ -65,14 +66,14 @@ def _sizes(static: Mapping[str, Any]) -> dict[str, int]:
 
 @operator(
     inputs={**_INPUTS, "weight_derivatives": "n_edges d+1 or None"},
-    outputs={**_OUTPUTS, "laplacian": "n_dst F_out"},
+    outputs={**_OUTPUTS, "laplacian": "* n_dst F_out"},
     arguments=_ARGUMENTS,
     when=_WHEN,
     sizes=_sizes,
     choices=CHOICES,
     limits=_LIMITS,
 )
-def gno_with_laplacian(  # type: ignore[empty-body]
+def gno_with_laplacian(
     h: Array | None,
     x: Array,
     y: Array,
@@ -99,8 +100,9 @@ def gno_with_laplacian(  # type: ignore[empty-body]
 
     Parameters
     ----------
-    h : array, (n_src, F_in), or None
-        Features of the sources; None is 1, for the diagonal kernel only.
+    h : array, (..., n_src, F_in), or None
+        Features of the sources; None is 1, for the diagonal kernel only. Leading axes are a batch
+        of functions on the same graph, which share everything else.
     x, y : array, (n_dst, d), (n_src, d)
         Positions of the destinations (queries) and of the sources.
     layers : array, (n,)
@@ -127,9 +129,9 @@ def gno_with_laplacian(  # type: ignore[empty-body]
 
     Returns
     -------
-    out : array, (n_dst, F_out)
-    gradient : array, (n_dst, d, F_out)
-    laplacian : array, (n_dst, F_out)
+    out : array, (..., n_dst, F_out)
+    gradient : array, (..., n_dst, d, F_out)
+    laplacian : array, (..., n_dst, F_out)
 
     See Also
     --------
@@ -146,7 +148,9 @@ def gno_with_laplacian(  # type: ignore[empty-body]
     and B the sum of their widths: ``d n_edges`` for gradients to positions (twice that for pairs),
     ``2 P W`` for the sums of gradients, P at most 64 pieces within 64 MiB, or 8 pieces; and a
     thread ``32 (d + 2) (8 B + F_in + F_out)`` and a few tiles of 1 MiB. Nothing else grows with
-    the edges. On a GPU, slices of edges take 128 MiB instead.
+    the edges. On a GPU, slices of edges take 128 MiB instead. A batch of functions takes copies of
+    `h` and of what has the shape of `h` or of an output; F_in and F_out are then those of all
+    functions together, and a tile has at least one row of each.
 
     References
     ----------
@@ -187,7 +191,7 @@ def gno_with_laplacian(  # type: ignore[empty-body]
     choices=CHOICES,
     limits=_LIMITS,
 )
-def gno_with_gradient(  # type: ignore[empty-body]
+def gno_with_gradient(
     h: Array | None,
     x: Array,
     y: Array,
@@ -217,8 +221,8 @@ def gno_with_gradient(  # type: ignore[empty-body]
 
     Returns
     -------
-    out : array, (n_dst, F_out)
-    gradient : array, (n_dst, d, F_out)
+    out : array, (..., n_dst, F_out)
+    gradient : array, (..., n_dst, d, F_out)
 
     See Also
     --------
@@ -241,14 +245,14 @@ def gno_with_gradient(  # type: ignore[empty-body]
 
 @operator(
     inputs={**_INPUTS, "weight_derivatives": "n_edges d+d*(d+1)//2 or None"},
-    outputs={**_OUTPUTS, "hessian": "n_dst d d F_out"},
+    outputs={**_OUTPUTS, "hessian": "* n_dst d d F_out"},
     arguments=_ARGUMENTS,
     when=_WHEN,
     sizes=_sizes,
     choices=CHOICES,
     limits=_LIMITS,
 )
-def gno_with_hessian(  # type: ignore[empty-body]
+def gno_with_hessian(
     h: Array | None,
     x: Array,
     y: Array,
@@ -279,9 +283,9 @@ def gno_with_hessian(  # type: ignore[empty-body]
 
     Returns
     -------
-    out : array, (n_dst, F_out)
-    gradient : array, (n_dst, d, F_out)
-    hessian : array, (n_dst, d, d, F_out)
+    out : array, (..., n_dst, F_out)
+    gradient : array, (..., n_dst, d, F_out)
+    hessian : array, (..., n_dst, d, d, F_out)
 
     See Also
     --------

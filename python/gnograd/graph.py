@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import secrets
 import weakref
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnograd import _core
 from gnograd.backends.cpu import address, check_status, refuse_mask
+from gnograd.graph_arrays import (
+    Borders,
+    GraphArrays,
+    GraphSizes,
+    apart,
+    representation,
+    side_by_side,
+    with_room,
+)
 from gnograd.neighbors import neighbors, shape_of
 from gnograd.static import AT_LEAST_0, LARGEST, integer
 
-__all__ = ["EdgesBySource", "Graph", "graph_by_number"]
+__all__ = ["EdgesBySource", "Graph", "lend"]
 
 
 class EdgesBySource(NamedTuple):
@@ -40,6 +47,9 @@ class Graph:
     destination ``i``. Isolated nodes, self-loops, repeated edges, no edges and no nodes are all
     legal. The graph is checked and transposed once, here, in O(n_edges); it keeps its own copy
     of the arrays, cannot be changed, and may be shared between threads and operators.
+
+    There may be room for more edges than there are (`pad`): edge arrays then have rows that belong
+    to no edge, whose values do not matter, and whose derivatives are 0.
 
     Parameters
     ----------
@@ -80,10 +90,14 @@ class Graph:
     array([0, 1, 2, 3])
     """
 
-    __slots__ = (
-        "__weakref__", "_edge_ids", "_handle", "_indices", "_number", "_offsets", "mirrors",
-        "sizes",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_arrays", "_body", "borders", "mirrors", "sizes")
+
+    sizes: GraphSizes
+    """Numbers of sources, destinations and rows of edge arrays."""
+    borders: Borders | None
+    """Where the graphs begin of which this is a batch."""
+    mirrors: dict[Any, Any]
+    """What backends and adapters make of a graph once, such as copies on GPUs; theirs to keep."""
 
     def __init__(
         self,
@@ -99,39 +113,41 @@ class Graph:
         n_src = n_dst if n_src is None else _nodes("n_src", n_src)
         if ids is not None and ids.size != sources.size:
             raise ValueError(f"graph: edge_ids has {ids.size} entries, needs {sources.size}")
-        handle = np.zeros(1, np.int64)
+        made = np.zeros(1, np.int64)
         check_status(
             _core.gnograd_graph_create(
                 n_dst, n_src, sources.size, address(first), address(sources), address(ids),
-                address(handle),
+                address(made),
             )
         )  # fmt: skip
-        self._keep(int(handle[0]), n_src, first, sources.astype(np.int32), ids)
+        self._keep(_Body(int(made[0])), n_dst, n_src)
 
-    def _keep(
-        self,
-        handle: int,
-        n_src: int,
-        offsets: NDArray[np.int64],
-        indices: NDArray[np.int32],
-        edge_ids: NDArray[np.int64] | None,
-    ) -> None:
-        """Become a graph of the library, which ends with this object."""
-        self._handle = handle
-        # not at exit: the operating system is quicker
-        weakref.finalize(self, _core.gnograd_graph_free, handle).atexit = False
-        self.sizes = n_src, offsets.size - 1, indices.size
-        """Numbers of sources, destinations and edges."""
-        self._offsets, self._indices = _frozen(offsets), _frozen(indices)
-        self._edge_ids = None if edge_ids is None else _frozen(edge_ids)
-        self.mirrors: dict[int, Any] = {}
-        """Copies on GPUs, by device; their backend keeps them here."""
-        self._number = next(_numbers)
-        _living[self._number] = self
+    def _keep(self, body: _Body, n_dst: int, n_src: int) -> None:
+        """Become a graph of the library, in whose memory the arrays are."""
+        n_edges = _core.gnograd_graph_n_edges(body.handle)
+        where = np.zeros(7, np.int64)
+        _core.gnograd_graph_arrays(body.handle, address(where))
+        lengths = n_dst + 1, n_edges, n_edges, n_src + 1, n_edges, n_edges, n_edges
+        types = "<i8", "<i4", "<i8", "<i8", "<i4", "<i8", "<i8"
+        arrays = GraphArrays(*map(body.array, map(int, where), lengths, types))
+        if _core.gnograd_graph_is_ordered(body.handle):
+            arrays = arrays._replace(edge_ids=None, src_positions=None)
+        self._become(body, arrays, None)
+
+    def _become(self, body: _Body | None, arrays: GraphArrays, borders: Borders | None) -> Graph:
+        self._body, self._arrays, self.borders = body, arrays, borders
+        self.sizes = arrays.sizes
+        self.mirrors = {}
+        return self
 
     @classmethod
     def from_edges(
-        cls, src: ArrayLike, dst: ArrayLike, n_src: int | None = None, n_dst: int | None = None
+        cls,
+        src: ArrayLike,
+        dst: ArrayLike,
+        n_src: int | None = None,
+        n_dst: int | None = None,
+        self_loops: bool | None = None,
     ) -> Graph:
         """Graph of the edges ``src[e] -> dst[e]``, in any order.
 
@@ -145,6 +161,10 @@ class Graph:
         n_src, n_dst : int, optional
             Numbers of nodes. One left out is the same as the other; both left out are one more
             than the largest node in `src` and `dst`.
+        self_loops : bool, optional
+            Leave out the self-loops there are: their rows of edge arrays belong to no edge then. If
+            true, have exactly one at each of the first ``min(n_src, n_dst)`` nodes, whose rows come
+            behind those of `src` and `dst`.
 
         Raises
         ------
@@ -160,18 +180,6 @@ class Graph:
         >>> graph.in_degree
         array([1, 2, 0])
         """
-        return cls._from_edges(src, dst, n_src, n_dst, self_loops=False)
-
-    @classmethod
-    def _from_edges(
-        cls,
-        src: ArrayLike,
-        dst: ArrayLike,
-        n_src: int | None,
-        n_dst: int | None,
-        self_loops: bool,
-    ) -> Graph:
-        """The same; with `self_loops`, exactly one at every node, and these in the last rows."""
         source, destination = _integers("src", src), _integers("dst", dst)
         if source.size != destination.size:
             raise ValueError(f"graph: src has {source.size} entries but dst has {destination.size}")
@@ -183,18 +191,13 @@ class Graph:
         made = np.zeros(1, np.int64)
         check_status(
             _core.gnograd_graph_from_edges(
-                n_dst, n_src, source.size, int(self_loops), address(source), address(destination),
+                n_dst, n_src, source.size, -1 if self_loops is None else int(self_loops),
+                address(source), address(destination),
                 address(made),
             )
         )  # fmt: skip
-        handle = int(made[0])
-        n_edges = _core.gnograd_graph_n_edges(handle)
-        offsets, indices = np.empty(n_dst + 1, np.int64), np.empty(n_edges, np.int32)
-        ordered = _core.gnograd_graph_is_ordered(handle)
-        rows = None if ordered else np.empty(n_edges, np.int64)
-        _core.gnograd_graph_by_dst(handle, address(offsets), address(indices), address(rows))
         graph = cls.__new__(cls)
-        graph._keep(handle, n_src, offsets, indices, rows)
+        graph._keep(_Body(int(made[0])), n_dst, n_src)
         return graph
 
     @classmethod
@@ -246,20 +249,102 @@ class Graph:
         offsets, indices = (x if isinstance(x, np.ndarray) else x.get() for x in found)
         return cls(offsets, indices, shape_of(sources)[0])
 
+    @classmethod
+    def batch(cls, graphs: Sequence[Graph]) -> Graph:
+        """One graph of several, without edges between them.
+
+        Nodes and rows of edge arrays of a graph come behind those of the graphs before it, so that
+        arrays of the batch are those of the graphs, concatenated.
+
+        Parameters
+        ----------
+        graphs : sequence of Graph
+
+        Returns
+        -------
+        Graph
+            Its `borders` say where each graph begins.
+
+        See Also
+        --------
+        Graph.unbatch : back.
+
+        Examples
+        --------
+        >>> import gnograd as gg
+        >>> both = gg.Graph.batch([gg.Graph([0, 1], [0]), gg.Graph([0, 1, 2], [1, 0])])
+        >>> both.src, both.dst
+        (array([0, 2, 1], dtype=int32), array([0, 1, 2], dtype=int32))
+        >>> both.borders.edges
+        (0, 1, 3)
+        """
+        for k, graph in enumerate(graphs):
+            if not isinstance(graph, Graph):
+                raise TypeError(
+                    f"Graph.batch: graphs[{k}] is of type {type(graph).__name__}, needs a Graph"
+                )
+        return lend(*side_by_side([graph.arrays for graph in graphs], np.concatenate, _numbers))
+
+    def unbatch(self) -> list[Graph]:
+        """The graphs of which `Graph.batch` made this one.
+
+        Raises
+        ------
+        ValueError
+            This graph is no batch.
+        """
+        return [lend(arrays) for arrays in apart(self._arrays, self.borders)]
+
+    def pad(self, n_edges: int) -> Graph:
+        """The same graph with room for more edges, for programs compiled for arrays of one size.
+
+        Edge arrays of the result have `n_edges` rows, of which the first ones are those of this
+        graph's edge arrays. The values of the others do not matter, derivatives to them are 0.
+
+        Parameters
+        ----------
+        n_edges : int
+            Not less than the rows there are.
+
+        Raises
+        ------
+        ValueError
+            Less rows than there are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gnograd as gg
+        >>> graph = gg.Graph([0, 1, 3], [1, 0, 1]).pad(5)
+        >>> graph
+        Graph(n_src=2, n_dst=2, n_edges=5, room for 2 of these)
+        >>> gg.agg_weighted(np.ones((2, 1)), np.array([1, 2, 3, np.nan, 5]), graph=graph)
+        array([[1.],
+               [5.]])
+        """
+        n = integer("Graph.pad: n_edges", n_edges, AT_LEAST_0)
+        return lend(with_room(self._arrays, n, np.concatenate, _numbers), self.borders)
+
+    @property
+    def arrays(self) -> GraphArrays:
+        """All arrays, as kernels read them; they must not be changed."""
+        return self._arrays
+
     @property
     def offsets(self) -> NDArray[np.int64]:
         """First edge of every destination, (n_dst + 1,); read-only."""
-        return self._offsets
+        return _read_only(self._arrays.offsets)
 
     @property
     def indices(self) -> NDArray[np.int32]:
         """Source of every edge, (n_edges,), ordered by destination; read-only."""
-        return self._indices
+        return _read_only(self._arrays.indices)
 
     @property
     def edge_ids(self) -> NDArray[np.int64] | None:
         """Row of the edge arrays that every entry of `indices` uses, or None: its own."""
-        return self._edge_ids
+        ids = self._arrays.edge_ids
+        return None if ids is None else _read_only(ids)
 
     @property
     def n_src(self) -> int:
@@ -273,59 +358,62 @@ class Graph:
 
     @property
     def n_edges(self) -> int:
-        """Number of edges."""
+        """Number of rows of edge arrays: of the edges, unless there is room for more."""
         return self.sizes[2]
 
     @property
     def in_degree(self) -> NDArray[np.int64]:
         """Number of edges that end in every destination, (n_dst,)."""
-        return np.diff(self._offsets)
+        degree: NDArray[np.int64] = np.diff(self._arrays.offsets)
+        return degree
 
     @property
     def src(self) -> NDArray[np.int32]:
-        """Source of every row of the edge arrays, (n_edges,)."""
-        return self._by_row(self._indices)
+        """Source of every row of the edge arrays, (n_edges,); 0 where it belongs to no edge."""
+        return self._by_row(self._arrays.indices)
 
     @property
     def dst(self) -> NDArray[np.int32]:
-        """Destination of every row of the edge arrays, (n_edges,)."""
+        """Destination of every row of the edge arrays, (n_edges,); 0 likewise."""
         return self._by_row(np.repeat(np.arange(self.n_dst, dtype=np.int32), self.in_degree))
 
     @property
     def transpose(self) -> EdgesBySource:
-        """The edges ordered by source; a copy of what the kernels keep."""
-        edges = EdgesBySource(
-            np.empty(self.n_src + 1, np.int64),
-            np.empty(self.n_edges, np.int32),
-            np.empty(self.n_edges, np.int64),
-            np.empty(self.n_edges, np.int64),
+        """The edges ordered by source; read-only."""
+        _, _, _, offsets, indices, edges, positions = self._arrays
+        return EdgesBySource(
+            *map(_read_only, (offsets, indices, edges, edges if positions is None else positions))
         )
-        _core.gnograd_graph_by_src(self._handle, *map(address, edges))
-        return edges
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the arrays are on a GPU only."""
+        return self._body is None
 
     @property
     def handle(self) -> int:
         """Address of the ``gnograd_graph`` of the C interface, which lives as long as this."""
-        return self._handle
-
-    @property
-    def number(self) -> int:
-        """Number of this graph, which no other has, in this process or another."""
-        return self._number
+        if self._body is None:
+            raise TypeError("graph: it is on a GPU, but arrays are on the CPU")
+        return self._body.handle
 
     def _by_row(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
         """Reorder an array over edges from destination-major order to the edge arrays' order."""
-        if self._edge_ids is None:
-            return values
-        rows = np.empty_like(values)
-        rows[self._edge_ids] = values
+        n_real, ids = int(self._arrays.offsets[-1]), self._arrays.edge_ids
+        if ids is None and n_real == self.n_edges:
+            return values.copy()
+        rows = np.zeros(self.n_edges, values.dtype)
+        rows[slice(n_real) if ids is None else ids[:n_real]] = values[:n_real]
         return rows
 
     def __repr__(self) -> str:
-        return f"Graph(n_src={self.n_src}, n_dst={self.n_dst}, n_edges={self.n_edges})"
+        return representation(self._arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Graph, (self._offsets, self._indices, self.n_src, self._edge_ids)
+        arrays = self._arrays
+        if self.borders is None and arrays.offsets[-1] == self.n_edges:
+            return Graph, (arrays.offsets, arrays.indices, self.n_src, arrays.edge_ids)
+        return lend, (arrays, self.borders)
 
     def __copy__(self) -> Graph:
         return self
@@ -334,39 +422,60 @@ class Graph:
         return self
 
 
-_PROCESS = 32
-"""Bits of a number behind those that tell of its process."""
-_numbers = itertools.count()
-_living: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
+class _Body:
+    """A graph of the library, which goes with the last array that lies in it."""
+
+    __slots__ = ("__weakref__", "handle")
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+        # not at exit: the operating system is quicker
+        weakref.finalize(self, _core.gnograd_graph_free, handle).atexit = False
+
+    def array(self, where: int, length: int, dtype: str) -> NDArray[Any] | None:
+        """One of its arrays; None at the address 0."""
+        if not length:
+            return np.empty(0, dtype)
+        return np.asarray(_Part(self, where, length, dtype)) if where else None
 
 
-def _start_numbers() -> None:
-    """Number graphs from a random number on: a program of another process finds none of them."""
-    global _numbers
-    _numbers = itertools.count(secrets.randbits(63 - _PROCESS) << _PROCESS)
+class _Part:
+    """Memory in a graph of the library, as NumPy asks for it."""
+
+    __slots__ = ("__array_interface__", "body")
+
+    def __init__(self, body: _Body, where: int, length: int, dtype: str) -> None:
+        self.body = body
+        self.__array_interface__ = {
+            "version": 3, "shape": (length,), "typestr": dtype, "data": (where, False)
+        }  # fmt: skip
 
 
-_start_numbers()
-os.register_at_fork(after_in_child=_start_numbers)
+def lend(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
+    """Graph of arrays in both orders, which are trusted: neither checked nor copied.
 
-
-def graph_by_number(number: int) -> Graph:
-    """Graph with this number, for frameworks whose operators take numbers but no objects.
-
-    Raises
-    ------
-    LookupError
-        The graph is gone, or of another process.
+    Parameters
+    ----------
+    arrays : GraphArrays
+        Contiguous NumPy arrays of the right types, which stay as they are.
+    borders : Borders, optional
     """
-    graph = _living.get(number)
-    if graph is not None:
-        return graph
-    if number >> _PROCESS == next(_numbers) >> _PROCESS:
-        raise LookupError(f"graph: number {number} is gone; keep the Graph while it is in use")
-    raise LookupError(
-        f"graph: number {number} was given in another process, and a program has no more of a "
-        "graph than its number; make the program anew in this process, with its own Graph"
+    arrays = GraphArrays(*arrays)
+    n_src, n_dst, n_edges = arrays.sizes
+    made = np.zeros(1, np.int64)
+    check_status(
+        _core.gnograd_graph_lend(n_dst, n_src, n_edges, *map(address, arrays), address(made))
     )
+    return Graph.__new__(Graph)._become(_Body(int(made[0])), arrays, borders)
+
+
+def remote(arrays: GraphArrays) -> Graph:
+    """Graph of arrays that are not on the CPU; for the `lend` of their backend."""
+    return Graph.__new__(Graph)._become(None, arrays, None)
+
+
+def _numbers(first: int, last: int, like: NDArray[Any]) -> NDArray[Any]:
+    return np.arange(first, last, dtype=like.dtype)
 
 
 def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
@@ -396,6 +505,7 @@ def _largest(name: str, ends: NDArray[np.int64]) -> int:
     return largest
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array.setflags(write=False)
-    return array
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.setflags(write=False)
+    return view

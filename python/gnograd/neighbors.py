@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -129,7 +129,7 @@ def shape_of(points: Any) -> tuple[int, ...]:
 
 
 def checked_items(
-    operator: str, given: dict[str, tuple[Iterable[Any] | None, int]]
+    operator: str, given: Mapping[str, tuple[Iterable[Any] | None, int]]
 ) -> list[NDArray[np.int64]]:
     """First point of every item, and the number of points, for both kinds of points.
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnograd.operator import Array, function, operator
+from gnograd.declaration import Array
+from gnograd.operator import function, operator
 from gnograd.static import AT_LEAST_0, AT_LEAST_1, Limits, integer, shown
 
 __all__ = [
@@ -155,7 +156,7 @@ def selected_attention(
     absent=_ABSENT,
     limits={**_COMPRESSED, "q_offset": _OFFSET},
 )
-def compressed_attention(  # type: ignore[empty-body]
+def compressed_attention(
     q: Array,
     k: Array,
     v: Array,

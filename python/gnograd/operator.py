@@ -23,7 +23,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Generic, ParamSpec, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from gnograd import shapes
 from gnograd.backends import cpu
@@ -38,6 +38,7 @@ from gnograd.call import (
 )
 from gnograd.declaration import Declaration, Signature
 from gnograd.graph import Graph
+from gnograd.graph_arrays import GraphSizes
 from gnograd.recent import Recent, key_of
 from gnograd.shapes import Shape
 from gnograd.static import Limits, converter
@@ -45,6 +46,8 @@ from gnograd.static import Limits, converter
 __all__ = ["Array", "Function", "Operator", "function", "operator", "spread"]
 
 P = ParamSpec("P")
+R = TypeVar("R")
+"""Arguments and result of an operator's declaration, for type checkers."""
 _KINDS_OF_CALLS = 64
 """For so many, at least, an operator knows the checks to hold."""
 
@@ -53,9 +56,9 @@ def operator(
     *,
     choices: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     limits: Mapping[str, Limits] = MappingProxyType({}),
-    kind: type[Operator[Any]] | None = None,
+    kind: type[Operator[Any, Any]] | None = None,
     **shapes: Any,
-) -> Callable[[Callable[P, Array]], Operator[P]]:
+) -> Callable[[Callable[P, R]], Operator[P, R]]:
     """Make an operator of a function without a body.
 
     Parameters
@@ -63,7 +66,7 @@ def operator(
     choices : dict of dict
         Static arguments that are chosen by name, and the codes of their choices.
     limits : dict of Limits
-        What static integers may be.
+        What static numbers may be.
     kind : type, optional
         `Operator`, or what extends it.
     **shapes
@@ -78,12 +81,12 @@ def function(
     choices: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     limits: Mapping[str, Limits] = MappingProxyType({}),
     **shapes: Any,
-) -> Callable[[Callable[P, Array]], Function[P]]:
+) -> Callable[[Callable[P, R]], Function[P, R]]:
     """Make a function that has no derivatives; arguments as for `operator`."""
     return lambda function: Function(function, Declaration(**shapes), choices, limits)
 
 
-class Function(Generic[P]):
+class Function(Generic[P, R]):
     """A function of arrays without derivatives.
 
     ``y = function(*inputs, **static)`` is the value. Inputs are all float32 or all float64, all on
@@ -121,7 +124,7 @@ class Function(Generic[P]):
 
     def __init__(
         self,
-        function: Callable[P, Array],
+        function: Callable[P, R],
         declaration: Declaration,
         choices: Mapping[str, Mapping[str, int]],
         limits: Mapping[str, Limits],
@@ -167,9 +170,9 @@ class Function(Generic[P]):
     def __reduce__(self) -> str:
         return self.name
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Value of the operator; inputs may be given by name."""
-        return self.forward(*args, **cast(dict[str, Any], kwargs))
+        return cast(R, self.forward(*args, **cast(dict[str, Any], kwargs)))
 
     def forward(
         self,
@@ -264,6 +267,8 @@ class Function(Generic[P]):
         for name, spec in signature.arrays.items():
             if values[name] is not None:
                 shapes.match(f"{self.name}: {name}", tuple(values[name].shape), spec, sizes)
+            elif not shapes.parse(spec).optional:
+                raise missing(self.name, name, spec, sizes)
         shapes.close(signature.inputs.values(), sizes)
         return {
             name: (shapes.shape_of(spec, sizes), shapes.dtype_of(spec, of_first))
@@ -335,8 +340,8 @@ class Function(Generic[P]):
         label = f"{self.name}: {name}"
         return converter(label, annotation, self._choices.get(name), limits.get(name, Limits()))
 
-    def _graph(self, value: Any) -> Graph:
-        if isinstance(value, Graph):
+    def _graph(self, value: Any) -> Graph | GraphSizes:
+        if isinstance(value, Graph | GraphSizes):  # sizes are enough for shapes
             return value
         raise TypeError(f"{self.name}: graph is {kind_of(value)}, needs a gnograd.Graph")
 
@@ -387,7 +392,7 @@ class Function(Generic[P]):
         return (face, choice, of_static, layouts), addresses
 
 
-class Operator(Function[P]):
+class Operator(Function[P, R]):
     """A differentiable function of arrays with four faces.
 
     The value is that of the function, `vjp`, `jvp` and `hvp` are its derivatives.

@@ -4,23 +4,27 @@
 A name stands for the same number wherever it comes. A dimension may be an expression with one
 name that is still unknown, linear in it: ``"n_src num_heads*C"``. A dtype may stand before the
 dimensions, ``"int64 n_dst D"``, and ``or None`` behind them, for an array that may be absent; the
-dtype ``real`` is that of the arithmetic, float32 for half precision.
+dtype ``real`` is that of the arithmetic, float32 for half precision. ``*`` in front of the
+dimensions stands for any number of leading axes, the same wherever it comes: ``"* n_src F_in"``.
 ``"None"`` is an array that is absent.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Mapping
 from types import CodeType
 from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
-    "Shape", "Spec", "close", "dtype_of", "match", "number", "parse", "readable", "shape_of",
-    "value",
+    "Shape", "Sizes", "Spec", "close", "dtype_of", "match", "number", "parse", "readable",
+    "shape_of", "value",
 ]  # fmt: skip
 
 Shape: TypeAlias = tuple[int, ...]
+Sizes: TypeAlias = dict[str, Any]
+"""Numbers by their names, and the lengths of the leading axes as ``"*"``."""
 _DTYPES = ("float32", "float64", "int32", "int64", "real")
 _ARITHMETIC = {"float16": "float32", "bfloat16": "float32"}
 
@@ -31,6 +35,8 @@ class Spec(NamedTuple):
     dims: tuple[str, ...]
     dtype: str
     optional: bool
+    leading: bool = False
+    """Whether any number of axes may stand before `dims`."""
 
 
 @functools.cache
@@ -38,12 +44,13 @@ def parse(spec: str) -> Spec:
     """Take a shape apart.
 
     >>> parse("int64 n_dst D or None")
-    Spec(dims=('n_dst', 'D'), dtype='int64', optional=True)
+    Spec(dims=('n_dst', 'D'), dtype='int64', optional=True, leading=False)
     """
     optional = spec.endswith("None")
     words = spec.removesuffix("None").removesuffix(" or ").split()
     dtype = words.pop(0) if words and words[0] in _DTYPES else ""
-    return Spec(tuple(words), dtype, optional)
+    leading = words[:1] == ["*"]
+    return Spec(tuple(words[leading:]), dtype, optional, leading)
 
 
 def dtype_of(spec: str, dtype: str) -> str:
@@ -56,7 +63,7 @@ def dtype_of(spec: str, dtype: str) -> str:
     return _ARITHMETIC.get(dtype, dtype) if written == "real" else written or dtype
 
 
-def match(label: str, shape: Shape, spec: str, sizes: dict[str, int]) -> None:
+def match(label: str, shape: Shape, spec: str, sizes: Sizes) -> None:
     """Compare a shape with what it should be; names seen for the first time enter `sizes`.
 
     >>> sizes = {"n_edges": 6}
@@ -67,16 +74,20 @@ def match(label: str, shape: Shape, spec: str, sizes: dict[str, int]) -> None:
     Traceback (most recent call last):
     ValueError: gno: hid has shape (5, 8), needs (n_edges=6, H)
     """
-    dims, found = parse(spec).dims, dict(sizes)
-    if len(shape) != len(dims) or not all(map(_fits, dims, shape, [found] * len(dims))):
+    dims, _, _, leading = parse(spec)
+    found = dict(sizes)
+    n_leading = max(len(shape) - len(dims), 0) if leading else 0
+    axes, own = shape[:n_leading], shape[n_leading:]
+    fits = len(own) == len(dims) and all(map(_fits, dims, own, [found] * len(dims)))
+    if not fits or (leading and found.setdefault("*", axes) != axes):
         raise ValueError(f"{label} has shape {shape}, needs {readable(spec, sizes)}")
     sizes.update(found)
 
 
-def _fits(dim: str, length: int, sizes: dict[str, int]) -> bool:
+def _fits(dim: str, length: int, sizes: Sizes) -> bool:
     """Whether a dimension has its length; solves for its one unknown name, if it has one."""
     if dim in sizes:
-        return sizes[dim] == length
+        return bool(sizes[dim] == length)
     unknown = [name for name in _names(dim) if name not in sizes]
     if unknown:
         (name,) = unknown
@@ -86,42 +97,54 @@ def _fits(dim: str, length: int, sizes: dict[str, int]) -> bool:
     return value(dim, sizes) == length
 
 
-def close(specs: Iterable[str], sizes: dict[str, int]) -> None:
-    """Names that no array has told are those of absent arrays, and 0.
+def close(specs: Iterable[str], sizes: Sizes) -> None:
+    """Names that no array has told are those of absent arrays, and 0; so are leading axes.
 
     >>> sizes = {"n_dst": 3, "D": 2}
     >>> close(["n_src D", "n_edges De or None"], sizes)
-    >>> sizes["De"]
-    0
+    >>> sizes["De"], sizes["*"]
+    (0, ())
     """
+    sizes.setdefault("*", ())
     for spec in specs:
         for dim in parse(spec).dims:
             for name in _names(dim):
                 sizes.setdefault(name, 0)
 
 
-def shape_of(spec: str, sizes: Mapping[str, int]) -> Shape:
+def shape_of(spec: str, sizes: Mapping[str, Any]) -> Shape:
     """The shape, once all its names are known."""
-    return tuple(value(dim, sizes) for dim in parse(spec).dims)
+    dims, _, _, leading = parse(spec)
+    own = tuple(value(dim, sizes) for dim in dims)
+    return (*sizes["*"], *own) if leading else own
 
 
-def value(dim: str, sizes: Mapping[str, int]) -> int:
+def value(dim: str, sizes: Mapping[str, Any]) -> int:
     """Length of one dimension."""
     return sizes[dim] if dim in sizes else int(number(dim, sizes))
 
 
-def number(expression: str, sizes: Mapping[str, int]) -> Any:
+def number(expression: str, sizes: Mapping[str, Any]) -> Any:
     """Value of an expression. Those evaluated are the package's own.
 
     >>> number("D**-0.5", {"D": 4})
     0.5
+
+    ``n_batch`` is what the leading axes hold.
+
+    >>> number("n_batch", {"*": (2, 5)})
+    10
     """
+    if expression == "n_batch":
+        return math.prod(sizes["*"])
     return eval(_compiled(expression), {"__builtins__": {"max": max}}, sizes)
 
 
-def readable(spec: str, sizes: Mapping[str, int]) -> str:
-    """The shape with what is known of it: ``(n_edges=6, d)``."""
-    words = []
+def readable(spec: str, sizes: Mapping[str, Any]) -> str:
+    """The shape with what is known of it: ``(n_edges=6, d)``, ``(..., n_src=4, F_in)``."""
+    words: list[str] = []
+    if parse(spec).leading:
+        words += map(str, sizes["*"]) if "*" in sizes else ["..."]
     for dim in parse(spec).dims:
         names = _names(dim)
         known = names and all(name in sizes for name in names)

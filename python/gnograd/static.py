@@ -25,7 +25,7 @@ LARGEST = 2**31 - 1
 
 
 class Limits(NamedTuple):
-    """The integers that an argument may be."""
+    """The numbers that an argument may be; an integer, or a real number if it has limits."""
 
     least: int = -LARGEST
     most: int = LARGEST
@@ -70,14 +70,26 @@ def _exact(label: str, value: Any) -> int:
     raise TypeError(f"{label} is {shown(value)}, needs an integer")
 
 
-def number(label: str, value: Any) -> float:
-    """A real number.
+def number(label: str, value: Any, limits: Limits = _ANY) -> float:
+    """A real number; with limits one that lies between them.
 
     >>> number("mha_gat: negative_slope", np.array(0.5))
     0.5
+    >>> number("mha_gat: dropout", 1.5, Limits(0, 1))
+    Traceback (most recent call last):
+    ValueError: mha_gat: dropout is 1.5, needs a number from 0 to 1
     """
-    if type(value) is float:
-        return value
+    exact = value if type(value) is float else _real(label, value)
+    if limits == _ANY:
+        return exact
+    if not limits.least <= exact <= limits.most:  # NaN lies nowhere
+        raise ValueError(
+            f"{label} is {shown(exact)}, needs a number from {limits.least} to {limits.most}"
+        )
+    return exact + 0.0  # -0.0 is 0.0
+
+
+def _real(label: str, value: Any) -> float:
     real = not hasattr(value, "shape") and hasattr(value, "__float__")
     if _is_numpy(value):
         real = np.ndim(value) == 0 and value.dtype.kind in "fiu"
@@ -114,11 +126,9 @@ def choice(label: str, value: Any, choices: Mapping[str, int]) -> str:
     raise ValueError(f"{label} is {shown(value)}, needs one of {', '.join(map(repr, choices))}")
 
 
-_KINDS: Mapping[str, Callable[[str, Any], Any]] = MappingProxyType(
-    {"float": number, "bool": boolean}
-)
+_KINDS: Mapping[str, Callable[[str, Any], Any]] = MappingProxyType({"bool": boolean})
 _WITH_LIMITS: Mapping[str, Callable[[str, Any, Limits], Any]] = MappingProxyType(
-    {"int": integer, "Sequence[int]": integers}
+    {"int": integer, "float": number, "Sequence[int]": integers}
 )
 
 

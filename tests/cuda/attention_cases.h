@@ -11,11 +11,15 @@ struct Setting {
   bool concat;
   int activation;  // of mha_simple: norm_by_dim
   double slope = 0.2;
+  double dropout = 0;
+  const int64_t* seed = nullptr;
 
   int64_t row() const { return heads * size; }
   int64_t edge_row() const { return heads * edge_size; }
   bool edges() const { return edge_size > 0; }
 };
+
+constexpr uint64_t the_seed = 0xfedcba9876543210;
 
 // x_src, x_dst, a, e or q, k, v, e, in the operator's order
 template <class N>
@@ -71,6 +75,16 @@ struct Attention {
     return &grad[3][(g.row(p) * s.heads + h) * s.edge_size];
   }
 
+  // What the weight of edge p is multiplied by: 0, or 1 / (1 - dropout).
+  R factor(int64_t p, int64_t h) const {
+    if (s.dropout == 0) return 1;
+    uint64_t z = the_seed + (uint64_t(g.row(p)) * s.heads + h + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    z ^= z >> 31;
+    return std::ldexp(double(z >> 11), -53) < s.dropout ? 0 : 1 / (1 - s.dropout);
+  }
+
   const Oracle& oracle() const { return static_cast<const Oracle&>(*this); }
   std::vector<N> softmax(const Arrays<N>& in, int64_t i, int64_t h) const {
     std::vector<N> alpha;
@@ -93,7 +107,7 @@ struct Attention {
         for (int64_t c = 0; c < s.size; ++c) {
           N sum = 0;
           for (int64_t p = g.offsets[i]; p < g.offsets[i + 1]; ++p)
-            sum += alpha[p - g.offsets[i]] * oracle().value(in, p, h, c);
+            sum += factor(p, h) * alpha[p - g.offsets[i]] * oracle().value(in, p, h, c);
           if (s.concat) out[(i * s.heads + h) * s.size + c] = sum;
           else out[i * s.size + c] += sum / R(s.heads);
         }
@@ -115,10 +129,12 @@ struct Attention {
         for (size_t k = 0; k < alpha.size(); ++k) {
           for (int64_t c = 0; c < s.size; ++c)
             ga[k] += gh[c] * oracle().value(in, g.offsets[i] + k, h, c);
+          ga[k] *= factor(g.offsets[i] + k, h);
           delta += alpha[k] * ga[k];
         }
         for (size_t k = 0; k < alpha.size(); ++k)
-          oracle().pull(grad, in, i, g.offsets[i] + k, h, alpha[k], alpha[k] * (ga[k] - delta), gh);
+          oracle().pull(grad, in, i, g.offsets[i] + k, h, factor(g.offsets[i] + k, h) * alpha[k],
+                        alpha[k] * (ga[k] - delta), gh);
       }
     return grad;
   }
@@ -160,11 +176,13 @@ struct Case {
   const HostGraph& graph;
   Setting s;
   size_t shift;  // of all arrays, in elements
+  Device<int64_t> seed{std::vector<int64_t>{int64_t(the_seed)}};
 
   Arrays<T> in, tangents;
   std::vector<T> g;
 
   Case(const HostGraph& graph, Setting s, size_t shift = 0) : graph(graph), s(s), shift(shift) {
+    if (s.dropout > 0) this->s.seed = seed.get();
     std::mt19937 random(17);
     const auto draw = [&] {
       Arrays<T> arrays;
@@ -181,7 +199,7 @@ struct Case {
     return std::string(Operator::name) + " " + face + ", " + graph.name + ", " +
            std::to_string(s.heads) + "x" + std::to_string(s.size) + " edges " +
            std::to_string(s.edge_size) + (s.concat ? " concat" : " mean") + " act " +
-           std::to_string(s.activation);
+           std::to_string(s.activation) + (s.dropout > 0 ? " dropout" : "");
   }
   std::vector<Device<T>> upload(const Arrays<T>& arrays) const {
     return upload_all<T>(arrays, shift);
@@ -358,6 +376,7 @@ void test_type(const std::vector<HostGraph>& graphs) {
   for (const HostGraph& graph : graphs) {
     C(graph, {3, 5, edge(2, 5), true, 0}).test();
     C(graph, {2, 8, 0, false, 1}).test();
+    C(graph, {3, 5, edge(2, 5), true, 1, 0.2, 0.4}).test();
   }
   for (int activation = 0; activation < Operator::n_activations; ++activation) {
     C(graphs[1], {2, 3, edge(4, 3), false, activation, 0.7}).test();
@@ -365,6 +384,7 @@ void test_type(const std::vector<HostGraph>& graphs) {
   }
   C(graphs[1], {1, 16, edge(8, 16), true, 0}, 1).test();
   C(graphs[1], {1, 1, edge(40, 1), false, 0}).test();
+  C(graphs[1], {2, 3, edge(4, 3), false, 1, 0.2, 0.7}).test();
   C(graphs[1], {2, 264, edge(8, 264), true, 1}).test();
 }
 
@@ -373,7 +393,9 @@ int test_operator() {
   require_device();
   const std::vector<HostGraph> graphs{power_law(),         small_square(),
                                       without_edges(3, 5), without_edges(0, 2),
-                                      without_edges(4, 0), without_edges(0, 0)};
+                                      without_edges(4, 0), without_edges(0, 0),
+                                      with_room(power_law(), 150), with_room(small_square(), 7),
+                                      with_room(without_edges(3, 5), 4)};
   test_type<Operator, float>(graphs);
   test_type<Operator, double>(graphs);
   test_type<Operator, __half>(graphs);

@@ -73,6 +73,7 @@ struct HostGraph {
   std::vector<int32_t> indices;
   std::vector<int64_t> edge;  // empty: the position itself
 
+  // As many as there is room for; those behind the last offset are none.
   int64_t n_edges() const { return int64_t(indices.size()); }
   int64_t row(int64_t p) const { return edge.empty() ? p : edge[p]; }
 };
@@ -108,6 +109,17 @@ inline HostGraph power_law() {
         return int64_t(37 * u * u * u);
       });
 }
+// With room for more edges, behind which nothing may be read.
+constexpr int32_t nowhere = 0x7ffffff0;
+inline HostGraph with_room(HostGraph g, int64_t room) {
+  g.name += " with room";
+  // rows of the edge table that no edge has are among the others
+  if (!g.edge.empty())
+    for (int64_t& e : g.edge) e += e > 20 ? room : 0;
+  g.indices.insert(g.indices.end(), room, nowhere);
+  if (!g.edge.empty()) g.edge.insert(g.edge.end(), room, nowhere);
+  return g;
+}
 // Square, with self-loops.
 inline HostGraph small_square() {
   auto random = std::make_shared<std::mt19937>(4);
@@ -134,11 +146,12 @@ struct DeviceGraph {
 };
 
 inline DeviceGraph to_device(const HostGraph& g) {
-  std::vector<int64_t> order(g.indices.size()), offsets(g.n_src + 1), edge, row_of(order.size());
+  const int64_t end = g.offsets.back(), room = g.n_edges() - end;
+  std::vector<int64_t> order(end), offsets(g.n_src + 1), edge, row_of(order.size());
   std::iota(order.begin(), order.end(), int64_t(0));
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return g.indices[a] < g.indices[b]; });
-  for (const int32_t j : g.indices) ++offsets[j + 1];
+  for (const int64_t p : order) ++offsets[g.indices[p] + 1];
   std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
   for (int64_t i = 0; i < g.n_dst; ++i)
     for (int64_t p = g.offsets[i]; p < g.offsets[i + 1]; ++p) row_of[p] = i;
@@ -147,6 +160,9 @@ inline DeviceGraph to_device(const HostGraph& g) {
     destinations.push_back(int32_t(row_of[p]));
     edge.push_back(g.row(p));
   }
+  destinations.insert(destinations.end(), room, nowhere);
+  edge.insert(edge.end(), room, nowhere);
+  order.insert(order.end(), room, nowhere);
   DeviceGraph d{Device<int64_t>(g.offsets),    Device<int64_t>(g.edge),
                 Device<int64_t>(offsets),      Device<int64_t>(edge),
                 Device<int64_t>(order),        Device<int32_t>(g.indices),

@@ -380,7 +380,9 @@ int main() {
   require_device();
   const std::vector<HostGraph> graphs{power_law(),         small_square(),
                                       without_edges(3, 5), without_edges(0, 2),
-                                      without_edges(4, 0), without_edges(0, 0)};
+                                      without_edges(4, 0), without_edges(0, 0),
+                                      with_room(power_law(), 150), with_room(small_square(), 7),
+                                      with_room(without_edges(3, 5), 4)};
   test_type<float>(graphs);
   test_type<double>(graphs);
   test_type<__half>(graphs);

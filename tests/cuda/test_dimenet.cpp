@@ -29,9 +29,9 @@ Molecule place(HostGraph graph) {
   Molecule m{std::move(graph), {}, {}, {}};
   std::mt19937 random(9);
   const auto at = randoms<double>(3 * m.graph.n_src, random);
-  m.src.resize(m.graph.n_edges());
-  m.dst.resize(m.graph.n_edges());
-  m.vector.resize(3 * m.graph.n_edges());
+  m.src.resize(m.graph.n_edges(), -1);  // rows that no edge has meet none
+  m.dst.resize(m.graph.n_edges(), -2);
+  m.vector.resize(3 * m.graph.n_edges(), 0.5);
   for (int64_t i = 0; i < m.graph.n_dst; ++i)
     for (int64_t p = m.graph.offsets[i]; p < m.graph.offsets[i + 1]; ++p) {
       const int64_t e = m.graph.row(p), j = m.graph.indices[p];
@@ -45,11 +45,12 @@ Molecule place(HostGraph graph) {
 }
 
 // Nodes with several edges in both directions, with repeated edges and self-loops.
-Molecule crowd() {
+Molecule crowd(int64_t room = 0) {
   auto random = std::make_shared<std::mt19937>(11);
-  return place(make_graph(
+  const HostGraph graph = make_graph(
       "crowd", 8, 8, true, [](int64_t i) { return i % 4 == 3 ? 0 : 5; },
-      [=](int64_t) { return int64_t((*random)() % 8); }));
+      [=](int64_t) { return int64_t((*random)() % 8); });
+  return place(room ? with_room(graph, room) : graph);
 }
 // More edges at one node than a tile has, on both sides.
 Molecule hub() {
@@ -339,7 +340,8 @@ void test_type() {
   Case<T>(molecules[1], {4, 1, 2, 9, reverse_edge}).test();
   Case<T>(molecules[2], {2, 1, 2, 5, reverse_edge}).test();
   Case<T>(molecules[3], {10, 16, 64, 512, none}).test();  // the largest sizes
-  for (const Molecule& m : {empty(3), empty(0)}) Case<T>(m, {3, 2, 5, 20, reverse_edge}).test(true);
+  for (const Molecule& m : {empty(3), empty(0), crowd(40), place(with_room(without_edges(3, 3), 5))})
+    Case<T>(m, {3, 2, 5, 20, reverse_edge}).test(true);
 }
 
 // Weights so large that there are fewer pieces of work than nodes.

@@ -17,7 +17,8 @@ struct Gat {
             g.n_edges() * s.edge_row()};
   }
   static auto sizes(const gnograd_cuda_graph* g, const Setting& s) {
-    return std::tuple(g, s.heads, s.size, s.edge_size, int(s.concat), s.activation, s.slope);
+    return std::tuple(g, s.heads, s.size, s.edge_size, int(s.concat), s.activation, s.slope,
+                      s.dropout, s.seed);
   }
 
   // score act(z), value x_src_j

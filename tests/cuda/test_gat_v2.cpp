@@ -16,7 +16,8 @@ struct GatV2 {
     return {g.n_src * s.row(), g.n_dst * s.row(), s.row(), g.n_edges() * s.edge_row()};
   }
   static auto sizes(const gnograd_cuda_graph* g, const Setting& s) {
-    return std::tuple(g, s.heads, s.size, int(s.concat), s.activation, s.slope);
+    return std::tuple(g, s.heads, s.size, int(s.concat), s.activation, s.slope, s.dropout,
+                      s.seed);
   }
 
   // score a . act(u), value x_src_j

@@ -10,7 +10,8 @@ using AggregateCase = Case<Aggregate, Oracle, T>;
 template <class T>
 void test_type() {
   for (const HostGraph& graph :
-       {power_law(), small_square(), without_edges(3, 5), without_edges(0, 2), without_edges(4, 0)})
+       {power_law(), small_square(), without_edges(3, 5), without_edges(0, 2), without_edges(4, 0),
+        with_room(power_law(), 150), with_room(small_square(), 7)})
     AggregateCase<T>(graph, {0, 1, 3, 37}, {identity, mean, full, false}).test();
   AggregateCase<T>(small_square(), {0, 1, 34, 2}, {identity, sum, full, false}).test(true);
 }

@@ -283,7 +283,7 @@ struct Case {
     std::vector<void*> a;
     for (const auto& group : groups) a.insert(a.end(), group.begin(), group.end());
     const auto sizes =
-        std::make_tuple(&view, o.d, o.f_in, o.f_out, int64_t(o.widths.size()), o.widths.data(),
+        std::make_tuple(&view, int64_t(1), o.d, o.f_in, o.f_out, int64_t(o.widths.size()), o.widths.data(),
                         o.geometry, o.activation, o.reduction, o.kernel);
     if (o.order == gradient) {
       TYPES(gno_with_gradient, 2)
@@ -457,10 +457,13 @@ int main() {
   test_type<float>();
   test_type<double>();
   const HostGraph square = small_square(), irregular = power_law();
+  const HostGraph roomy = with_room(irregular, 150), none = with_room(without_edges(3, 5), 4);
   for (const int kernel : {full, diagonal}) {
-    const Options o{.f_in = 3, .f_out = 3, .reduction = mean, .kernel = kernel, .weights = 2};
+    Options o{.f_in = 3, .f_out = 3, .reduction = mean, .kernel = kernel, .weights = 2};
     Case<double>(square, o).test(true);
-    Case<double>(irregular, o).test();
+    for (const HostGraph* graph : {&irregular, &roomy, &none}) Case<double>(*graph, o).test();
+    o.geometry = ::pair, o.weights = 0, o.reduction = sum, o.activation = silu;
+    Case<double>(roomy, o).test();
   }
   // more than a tile of each
   Case<double>(square, {.widths = {3, 70}, .f_in = 1, .f_out = 1, .weights = 1}).test();

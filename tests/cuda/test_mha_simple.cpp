@@ -16,7 +16,7 @@ struct Simple {
     return {g.n_dst * s.row(), g.n_src * s.row(), g.n_src * s.row(), g.n_edges() * s.edge_row()};
   }
   static auto sizes(const gnograd_cuda_graph* g, const Setting& s) {
-    return std::tuple(g, s.heads, s.size, int(s.concat), s.activation);
+    return std::tuple(g, s.heads, s.size, int(s.concat), s.activation, s.dropout, s.seed);
   }
 
   // score scale q_i . (k_j + e_p), value v_j + e_p

@@ -88,13 +88,18 @@ int main() {
   check(gnograd_cuda_agg_weighted_forward_f32(&graph.view, 3, 4, nullptr, nullptr, nullptr, nullptr,
                                               nullptr, nullptr, 0, nullptr) == GNOGRAD_CUDA_VALUE,
         "an unknown aggregation is refused");
-  check(gnograd_cuda_mha_gat_vjp_f64(&graph.view, 0, 3, 0, 1, 0, 0.2, nullptr, nullptr, nullptr,
+  check(gnograd_cuda_mha_gat_vjp_f64(&graph.view, 0, 3, 0, 1, 0, 0.2, 0, nullptr, nullptr, nullptr,
                                      nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                     nullptr, nullptr, nullptr, 0, nullptr) == GNOGRAD_CUDA_VALUE,
+                                     nullptr, nullptr, nullptr, nullptr, 0,
+                                     nullptr) == GNOGRAD_CUDA_VALUE,
         "no heads are refused");
-  check(gnograd_cuda_mha_gat_v2_jvp_f16(&graph.view, 1, 3, 1, 7, 0.2, nullptr, nullptr, nullptr,
+  check(gnograd_cuda_mha_gat_v2_jvp_f16(&graph.view, 1, 3, 1, 7, 0.2, 0, nullptr, nullptr, nullptr,
                                         nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                        nullptr, 0, nullptr) == GNOGRAD_CUDA_VALUE,
+                                        nullptr, nullptr, 0, nullptr) == GNOGRAD_CUDA_VALUE,
         "an unknown activation is refused");
+  check(gnograd_cuda_mha_simple_forward_f32(&graph.view, 1, 3, 1, 1, 0.5, nullptr, nullptr, nullptr,
+                                            nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0,
+                                            nullptr) == GNOGRAD_CUDA_VALUE,
+        "dropout without a seed is refused");
   return report();
 }

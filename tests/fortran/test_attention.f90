@@ -28,6 +28,8 @@ module test_attention
     type(graph_type) :: graph
     integer :: form = form_gat, activation = score_leaky_relu
     logical :: concat = .true., norm = .true.
+    real(dp) :: dropout = 0
+    integer(int64), allocatable :: seed(:)
     !> Give the vjp what forward saves
     logical :: saved = .false.
   contains
@@ -226,7 +228,7 @@ contains
   end subroutine test_simple
 
   !> All faces of an operator and its operation on the tape, with and without edge features, and
-  !> with and without what forward saves.
+  !> with and without what forward saves; with dropout, too.
   subroutine check_derivatives(form, error)
     integer, intent(in) :: form
     type(error_type), allocatable, intent(out) :: error
@@ -235,9 +237,13 @@ contains
     integer :: activation, k
 
     do activation = score_leaky_relu, merge(score_leaky_relu, score_tanh, form == form_simple)
-      do k = 0, 3
+      do k = 0, 5
         call make(operator, form, activation, mod(k, 2) == 0, k > 1, x, error)
-        operator%saved = k == 0 .or. k == 3
+        operator%saved = k == 0 .or. k == 3 .or. k == 4
+        if (k > 3) then
+          operator%dropout = 0.4_dp
+          operator%seed = [7_int64]
+        end if
         if (.not. allocated(error)) call check_faces(operator, x, error)
         if (.not. allocated(error)) call check_tape(operator, x, error)
         if (allocated(error)) error%message = trim(score_names(activation))//": "//error%message
@@ -262,52 +268,73 @@ contains
     if (allocated(error)) return
     in = arrays(operator, x)
     associate (graph => operator%graph)
-      call mha_gat_forward(graph%view(), n_heads, .true., -1, slope, in%source, in%target, in%a, &
+      call mha_gat_forward(graph%view(), n_heads, .true., -1, slope, 0.0_dp, operator%seed, &
+        & in%source, in%target, in%a, &
         & in%e, &
         & out, error=refused)
       call check_refused(error, refused, "mha_gat: activation: no such code")
-      call mha_gat_forward(graph%view(), n_heads, .true., score_tanh + 1, slope, in%source, &
+      call mha_gat_forward(graph%view(), n_heads, .true., score_tanh + 1, slope, 0.0_dp, &
+        & operator%seed, in%source, &
         & in%target, &
         & in%a, in%e, out, error=refused)
       call check_refused(error, refused, "mha_gat: activation: no such code")
-      call mha_gat_vjp(graph%view(), 0_int64, .true., score_elu, slope, out, in%source, &
+      call mha_gat_vjp(graph%view(), 0_int64, .true., score_elu, slope, 0.0_dp, operator%seed, &
+        & out, in%source, &
         & in%target, in%a, &
         & in%e, error=refused)
       call check_refused(error, refused, "mha_gat: num_heads must be positive")
-      call mha_gat_jvp(graph%view(), 2_int64, .true., score_elu, slope, in%source, in%target, &
+      call mha_gat_jvp(graph%view(), 2_int64, .true., score_elu, slope, 0.0_dp, operator%seed, &
+        & in%source, in%target, &
         & in%a, in%e, &
         & t_out=out, error=refused)
       call check_refused(error, refused, "mha_gat: the features do not divide into num_heads heads")
-      call mha_gat_hvp(graph%view(), n_heads, .true., score_elu, slope, out, in%source, &
+      call mha_gat_hvp(graph%view(), n_heads, .true., score_elu, slope, 0.0_dp, operator%seed, &
+        & out, in%source, &
         & in%target, in%a, &
         & error=refused)
       call check_refused(error, refused, &
         & "mha_gat: a has weights for edge features, but e is missing")
-      call mha_gat_forward(graph%view(), n_heads, .true., score_elu, slope, in%source, in%target, &
+      call mha_gat_forward(graph%view(), n_heads, .true., score_elu, slope, 0.0_dp, &
+        & operator%seed, in%source, in%target, &
         & in%a(:d), in%e, out, error=refused)
       call check_refused(error, refused, "mha_gat: a has too few weights, or too many")
-      call mha_gat_forward(graph%view(), n_heads, .true., score_elu, slope, in%source, in%target, &
+      call mha_gat_forward(graph%view(), n_heads, .true., score_elu, slope, 0.0_dp, &
+        & operator%seed, in%source, in%target, &
         & in%a(2:), in%e, out, error=refused)
       call check_refused(error, refused, &
         & "mha_gat: the weights a do not divide into num_heads heads")
-      call mha_gat_v2_forward(graph%view(), n_heads, .true., 7, slope, in%source, in%target, &
+      call mha_gat_v2_forward(graph%view(), n_heads, .true., 7, slope, 0.0_dp, operator%seed, &
+        & in%source, in%target, &
         & in%a(:d), &
         & out=out, error=refused)
       call check_refused(error, refused, "mha_gat_v2: activation: no such code")
-      call mha_gat_v2_vjp(graph%view(), n_heads, .true., score_elu, slope, narrow, in%source, &
+      call mha_gat_v2_vjp(graph%view(), n_heads, .true., score_elu, slope, 0.0_dp, &
+        & operator%seed, narrow, in%source, &
         & in%target, &
         & in%a(:d), error=refused)
       call check_refused(error, refused, "mha_gat_v2: cotangent has shape 14 6, needs 15 6")
-      call mha_gat_v2_jvp(graph%view(), n_heads, .true., score_elu, slope, in%source, in%target, &
+      call mha_gat_v2_jvp(graph%view(), n_heads, .true., score_elu, slope, 0.0_dp, &
+        & operator%seed, in%source, in%target, &
         & in%a(:d), t_a=in%a, t_out=out, error=refused)
       call check_refused(error, refused, "mha_gat_v2: t_a has shape 36, needs 15")
-      call mha_simple_forward(graph%view(), n_heads, .false., .true., in%source, in%target, &
+      call mha_simple_forward(graph%view(), n_heads, .false., .true., 0.0_dp, operator%seed, &
+        & in%source, in%target, &
         & in%source, &
         & out=out, error=refused)
       call check_refused(error, refused, "mha_simple: out has shape 15 6, needs 5 6")
-      call mha_simple_hvp(graph%view(), n_heads, .true., .true., out, in%source, in%target, &
+      call mha_simple_hvp(graph%view(), n_heads, .true., .true., 0.0_dp, operator%seed, out, &
+        & in%source, in%target, &
         & in%source(:, 2:), error=refused)
       call check_refused(error, refused, "mha_simple: v has shape 15 5, needs 15 6")
+      call mha_gat_forward(graph%view(), n_heads, .true., score_elu, slope, 1.5_dp, [1_int64], &
+        & in%source, in%target, in%a, in%e, out, error=refused)
+      call check_refused(error, refused, "mha_gat: dropout must be from 0 to 1")
+      call mha_gat_forward(graph%view(), n_heads, .true., score_elu, slope, 0.5_dp, operator%seed, &
+        & in%source, in%target, in%a, in%e, out, error=refused)
+      call check_refused(error, refused, "mha_gat: with dropout there must be a seed")
+      call mha_simple_forward(graph%view(), n_heads, .true., .true., 0.5_dp, [1_int64, 2_int64], &
+        & in%source, in%target, in%source, out=out, error=refused)
+      call check_refused(error, refused, "mha_simple: seed has shape 2, needs 1")
     end associate
     call check(error, all(out == 7), "results changed in spite of an error")
   end subroutine test_refused
@@ -379,14 +406,17 @@ contains
     associate (op => operator)
       select case (op%form)
       case (form_gat)
-        call mha_gat_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, in%source, &
+        call mha_gat_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+          & op%dropout, op%seed, in%source, &
           & in%target, in%a, in%e, out, lse, scores, error)
       case (form_gat_v2)
         call mha_gat_v2_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+          & op%dropout, op%seed, &
           & in%source, &
           & in%target, in%a, in%e, out, lse, scores, activated, error)
       case default
-        call mha_simple_forward(op%graph%view(), n_heads, op%concat, op%norm, in%target, &
+        call mha_simple_forward(op%graph%view(), n_heads, op%concat, op%norm, op%dropout, &
+          & op%seed, in%target, &
           & in%source, &
           & in%value, in%e, out, lse, scores, error)
       end select
@@ -405,12 +435,15 @@ contains
       select case (op%form)
       case (form_gat)
         call mha_gat_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+          & op%dropout, op%seed, &
           & real(in%source, sp), real(in%target, sp), real(in%a, sp), e, out, error=error)
       case (form_gat_v2)
         call mha_gat_v2_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+          & op%dropout, op%seed, &
           & real(in%source, sp), real(in%target, sp), real(in%a, sp), e, out, error=error)
       case default
-        call mha_simple_forward(op%graph%view(), n_heads, op%concat, op%norm, real(in%target, sp), &
+        call mha_simple_forward(op%graph%view(), n_heads, op%concat, op%norm, op%dropout, &
+          & op%seed, real(in%target, sp), &
           & real(in%source, sp), real(in%value, sp), e, out, error=error)
       end select
     end associate
@@ -432,29 +465,35 @@ contains
       select case (op%form)
       case (form_gat)
         if (present(t)) then
-          call mha_gat_jvp(op%graph%view(), n_heads, op%concat, op%activation, slope, in%source, &
+          call mha_gat_jvp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & op%dropout, op%seed, in%source, &
             & in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, out, error)
         else
           call mha_gat_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & op%dropout, op%seed, &
             & in%source, &
             & in%target, in%a, in%e, out, error=error)
         end if
       case (form_gat_v2)
         if (present(t)) then
           call mha_gat_v2_jvp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & op%dropout, op%seed, &
             & in%source, &
             & in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, out, error)
         else
           call mha_gat_v2_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & op%dropout, op%seed, &
             & in%source, &
             & in%target, in%a, in%e, out, error=error)
         end if
       case default
         if (present(t)) then
-          call mha_simple_jvp(op%graph%view(), n_heads, op%concat, op%norm, in%target, in%source, &
+          call mha_simple_jvp(op%graph%view(), n_heads, op%concat, op%norm, op%dropout, op%seed, &
+            & in%target, in%source, &
             & in%value, in%e, tan%target, tan%source, tan%value, tan%e, out, error)
         else
-          call mha_simple_forward(op%graph%view(), n_heads, op%concat, op%norm, in%target, &
+          call mha_simple_forward(op%graph%view(), n_heads, op%concat, op%norm, op%dropout, &
+            & op%seed, in%target, &
             & in%source, &
             & in%value, in%e, out, error=error)
         end if
@@ -486,33 +525,39 @@ contains
       select case (op%form)
       case (form_gat)
         if (present(t)) then
-          call mha_gat_hvp(op%graph%view(), n_heads, op%concat, op%activation, slope, cotangent, &
+          call mha_gat_hvp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & op%dropout, op%seed, cotangent, &
             & in%source, in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, &
             & grad%source, grad%target, grad%a, grad%e, error)
         else
-          call mha_gat_vjp(op%graph%view(), n_heads, op%concat, op%activation, slope, cotangent, &
+          call mha_gat_vjp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & op%dropout, op%seed, cotangent, &
             & in%source, in%target, in%a, in%e, out, lse, scores, grad%source, grad%target, &
             & grad%a, grad%e, error)
         end if
       case (form_gat_v2)
         if (present(t)) then
           call mha_gat_v2_hvp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & op%dropout, op%seed, &
             & cotangent, &
             & in%source, in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, &
             & grad%source, grad%target, grad%a, grad%e, error)
         else
           call mha_gat_v2_vjp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
+            & op%dropout, op%seed, &
             & cotangent, &
             & in%source, in%target, in%a, in%e, out, lse, scores, activated, grad%source, &
             & grad%target, grad%a, grad%e, error)
         end if
       case default
         if (present(t)) then
-          call mha_simple_hvp(op%graph%view(), n_heads, op%concat, op%norm, cotangent, in%target, &
+          call mha_simple_hvp(op%graph%view(), n_heads, op%concat, op%norm, op%dropout, op%seed, &
+            & cotangent, in%target, &
             & in%source, in%value, in%e, tan%target, tan%source, tan%value, tan%e, grad%target, &
             & grad%source, grad%value, grad%e, error)
         else
-          call mha_simple_vjp(op%graph%view(), n_heads, op%concat, op%norm, cotangent, in%target, &
+          call mha_simple_vjp(op%graph%view(), n_heads, op%concat, op%norm, op%dropout, op%seed, &
+            & cotangent, in%target, &
             & in%source, in%value, in%e, out, lse, scores, grad%target, grad%source, grad%value, &
             & grad%e, error)
         end if
@@ -528,12 +573,13 @@ contains
     select case (self%form)
     case (form_gat)
       y = mha_gat(x(1), x(2), x(3), self%graph, x(4), h, self%concat, &
-        & score_names(self%activation), slope)
+        & score_names(self%activation), slope, self%dropout, self%seed)
     case (form_gat_v2)
       y = mha_gat_v2(x(1), x(2), x(3), self%graph, x(4), h, self%concat, &
-        & score_names(self%activation), slope)
+        & score_names(self%activation), slope, self%dropout, self%seed)
     case default
-      y = mha_simple(x(1), x(2), x(3), self%graph, x(4), h, self%concat, self%norm)
+      y = mha_simple(x(1), x(2), x(3), self%graph, x(4), h, self%concat, self%norm, &
+        & self%dropout, self%seed)
     end select
     y = reshape(y, [self%n_out])
   end subroutine record

@@ -134,29 +134,29 @@ contains
     integer(int64), parameter :: src(0:3) = [2, 1, 0, 1], dst(0:3) = [1, 1, 0, 0]
     type(error_type), allocatable :: raised
 
-    call graph%init_from_edges(src, dst, 3_int64, 2_int64, .false., error)
+    call graph%init_from_edges(src, dst, 3_int64, 2_int64, -1, error)
     if (allocated(error)) return
     call check(error, all(graph%by_dst%offsets == [0, 2, 4]), "offsets")
     call check(error, all(graph%by_dst%indices == [0, 1, 2, 1]), "indices")
     call check(error, all(graph%by_dst%edge == [2, 3, 0, 1]), "rows")
     call check(error, all(graph%by_src%edge == [2, 3, 1, 0]), "rows by source")
     ! 1 -> 1 and 0 -> 0 go; the loops of the two nodes on both sides have rows 2 and 3
-    call graph%init_from_edges(src, dst, 3_int64, 2_int64, .true., error)
+    call graph%init_from_edges(src, dst, 3_int64, 2_int64, 1, error)
     if (allocated(error)) return
     call check(error, all(graph%by_dst%offsets == [0, 2, 4]), "offsets with loops")
     call check(error, all(graph%by_dst%indices == [1, 0, 2, 1]), "indices with loops")
     call check(error, all(graph%by_dst%edge == [1, 2, 0, 3]), "rows with loops")
-    call graph%init_from_edges(src, dst(3:0:-1), 3_int64, 2_int64, .false., error)
+    call graph%init_from_edges(src, dst(3:0:-1), 3_int64, 2_int64, -1, error)
     if (allocated(error)) return
     call check(error, .not. allocated(graph%by_dst%edge), "edges that are ordered already")
-    call graph%init_from_edges(src, dst + 1, 3_int64, 2_int64, .true., raised)
+    call graph%init_from_edges(src, dst + 1, 3_int64, 2_int64, 1, raised)
     call check(error, allocated(raised), "no error about dst")
     if (allocated(raised)) call check(error, raised%code == code_index .and. &
       & index(raised%message, "dst[0] is 2, not one of 2 destination") > 0, raised%message)
     call check(error, graph%n_edges == 4, "graph changed")
-    call graph%init_from_edges(src, dst, 2_int64**31, 2_int64, .false., raised)
+    call graph%init_from_edges(src, dst, 2_int64**31, 2_int64, -1, raised)
     call check(error, allocated(raised), "too many nodes")
-    call graph%init_from_edges([integer(int64) ::], [integer(int64) ::], 0_int64, 0_int64, .true., &
+    call graph%init_from_edges([integer(int64) ::], [integer(int64) ::], 0_int64, 0_int64, 1, &
       & error)
     if (.not. allocated(error)) call check(error, graph%n_edges == 0, "no nodes")
   end subroutine graphs_from_edges

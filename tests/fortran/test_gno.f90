@@ -20,8 +20,8 @@ module test_gno
   type, extends(operator_type) :: gno_operator
     type(graph_type) :: graph
     integer :: activation = act_tanh, reduction = reduce_sum, kernel = kernel_full
-    !> Features of destinations
-    integer :: width = f_out
+    !> Features of destinations, functions of the batch
+    integer :: width = f_out, n_batch = 2
     logical :: contract = .false.
   contains
     procedure :: evaluate
@@ -31,7 +31,8 @@ module test_gno
 
   !> Inputs, tangents or gradients
   type :: arrays_type
-    real(dp), pointer, contiguous, dimension(:, :) :: h => null(), coords => null(), u => null(), &
+    real(dp), pointer, contiguous :: h(:, :, :) => null()
+    real(dp), pointer, contiguous, dimension(:, :) :: coords => null(), u => null(), &
       & b_v => null(), hid => null()
     real(dp), pointer, contiguous :: b_u(:) => null(), edge_weight(:) => null(), &
       & v(:, :, :) => null()
@@ -58,17 +59,18 @@ contains
   subroutine test_value(error)
     type(error_type), allocatable, intent(out) :: error
     type(graph_type) :: graph
-    real(dp) :: out(1, 2)
+    real(dp) :: out(1, 2, 2)
 
     call graph%init([1, 3, 3], [1, 2], 2, error)
     if (allocated(error)) return
     ! hid = max(coords, 0), kappa = 2 hid + 1: 5 for the first edge, 1 for the second
     call gno_forward(graph%view(), act_relu, reduce_sum, kernel_full, &
-      & h=reshape([10.0_dp, 100.0_dp], [1, 2]), coords=reshape([2.0_dp, -3.0_dp], [1, 2]), &
+      & h=reshape([10.0_dp, 100.0_dp, 1.0_dp, 2.0_dp], [1, 2, 2]), coords=reshape([2.0_dp, -3.0_dp], [1, 2]), &
       & u=reshape([1.0_dp], [1, 1]), b_u=[0.0_dp], v=reshape([2.0_dp], [1, 1, 1]), &
       & b_v=reshape([1.0_dp], [1, 1]), edge_weight=[1.0_dp, 0.5_dp], out=out, error=error)
     if (allocated(error)) return
-    call check(error, all(abs(out(1, :) - [100.0_dp, 0.0_dp]) < 1e-12_dp), "value")
+    call check(error, all(abs([out] - [100.0_dp, 0.0_dp, 6.0_dp, 0.0_dp]) < 1e-12_dp), &
+      & "value")
   end subroutine test_value
 
   subroutine test_formula(error)
@@ -76,7 +78,7 @@ contains
     type(gno_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:), y(:), wanted(:)
-    real(sp), allocatable :: out(:, :), single_h(:, :)
+    real(sp), allocatable :: out(:, :, :), single_h(:, :, :)
     integer :: activation, reduction, kernel
 
     do kernel = kernel_full, kernel_diagonal
@@ -94,7 +96,7 @@ contains
           call check(error, close(y, wanted, 1e-13_dp), "r64 "//act_names(activation))
           if (allocated(error)) return
 
-          allocate (out(operator%width, operator%graph%n_dst))
+          allocate (out(operator%width, operator%graph%n_dst, operator%n_batch))
           single_h = real(in%h, sp)
           if (associated(in%edge_weight)) then
             call gno_forward(operator%graph%view(), activation, reduction, kernel, single_h, &
@@ -239,7 +241,7 @@ contains
     type(error_type), allocatable :: refused
     type(gno_operator) :: operator
     type(arrays_type) :: in
-    real(dp), allocatable, target :: x(:), out(:, :), g(:, :)
+    real(dp), allocatable, target :: x(:), out(:, :, :), g(:, :, :)
     integer, parameter :: right(3) = [act_gelu, reduce_mean, kernel_full]
     character(len=*), parameter :: messages(3) = [character(len=40) :: "gno: unknown activation", &
       & "gno: reduction must be sum or mean", "gno: kernel must be full or diagonal"]
@@ -249,9 +251,9 @@ contains
     if (allocated(error)) return
     x = numbers(operator%last_of(7), 1)
     in = arrays(operator, x)
-    allocate (out(f_out, operator%graph%n_dst), source=7.0_dp)
+    allocate (out(f_out, operator%graph%n_dst, 2), source=7.0_dp)
     allocate (g, source=in%h)
-    g(:, :) = 7
+    g(:, :, :) = 7
     do k = 1, 3
       codes = right
       codes(k) = 17
@@ -259,18 +261,18 @@ contains
       call check_refused(error, refused, trim(messages(k)))
     end do
     call forward([act_gelu, reduce_mean, kernel_diagonal], in%h)
-    call check_refused(error, refused, "gno: h has shape 5 7, needs 3 7")
-    call forward(right, in%h(:, 2:))
-    call check_refused(error, refused, "gno: h has shape 5 6, needs 5 7")
+    call check_refused(error, refused, "gno: h has shape 5 7 2, needs 3 7 2")
+    call forward(right, in%h(:, 2:, :))
+    call check_refused(error, refused, "gno: h has shape 5 6 2, needs 5 7 2")
     call forward(right)
     call check_refused(error, refused, "gno: a full kernel needs h")
-    call gno_vjp(operator%graph%view(), right(1), right(2), right(3), out(:, 2:), in%h, &
+    call gno_vjp(operator%graph%view(), right(1), right(2), right(3), out(:, 2:, :), in%h, &
       & in%coords, in%u, &
       & in%b_u, in%v, in%b_v, grad_h=g, error=refused)
-    call check_refused(error, refused, "gno: out has shape 3 3, needs 3 4")
+    call check_refused(error, refused, "gno: out has shape 3 3 2, needs 3 4 2")
     call gno_vjp(operator%graph%view(), right(1), right(2), right(3), out, in%h, in%coords, in%u, &
-      & in%b_u, in%v, in%b_v, grad_h=g(:, 2:), error=refused)
-    call check_refused(error, refused, "gno: h has shape 5 6, needs 5 7")
+      & in%b_u, in%v, in%b_v, grad_h=g(:, :, 2:), error=refused)
+    call check_refused(error, refused, "gno: h has shape 5 7 1, needs 5 7 2")
     call gno_vjp(operator%graph%view(), right(1), right(2), right(3), out, in%h, in%coords, in%u, &
       & in%b_u, in%v, in%b_v(:, 2:), grad_h=g, error=refused)
     call check_refused(error, refused, "gno: b_v has shape 3 4, needs 3 5")
@@ -284,7 +286,7 @@ contains
 
     subroutine forward(codes, h)
       integer, intent(in) :: codes(3)
-      real(dp), intent(in), contiguous, optional :: h(:, :)
+      real(dp), intent(in), contiguous, optional :: h(:, :, :)
 
       call gno_forward(operator%graph%view(), codes(1), codes(2), codes(3), h, in%coords, in%u, &
         & in%b_u, &
@@ -299,8 +301,8 @@ contains
     type(graph_type) :: graph
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:)
-    real(sp), allocatable :: h(:, :), coords(:, :), u(:, :), b_u(:), v(:, :, :), b_v(:, :)
-    real(sp), allocatable :: out(:, :), d_h(:, :), d_coords(:, :), d_u(:, :), d_v(:, :, :)
+    real(sp), allocatable :: h(:, :, :), coords(:, :), u(:, :), b_u(:), v(:, :, :), b_v(:, :)
+    real(sp), allocatable :: out(:, :, :), d_h(:, :, :), d_coords(:, :), d_u(:, :), d_v(:, :, :)
     real(sp), allocatable :: first(:)
     integer, parameter :: n_nodes = 3000, degree = 9
     integer :: k, n
@@ -318,7 +320,7 @@ contains
     b_u = real(in%b_u, sp)
     v = real(in%v, sp)
     b_v = real(in%b_v, sp)
-    allocate (out(size(v, 1), n_nodes))
+    allocate (out(size(v, 1), n_nodes, 2))
     allocate (d_h, mold=h)
     allocate (d_coords, mold=coords)
     allocate (d_u, mold=u)
@@ -382,7 +384,8 @@ contains
     n_edges = int(operator%graph%n_edges)
     if (kernel == kernel_diagonal) operator%width = f_in
     columns = merge(1, f_in, kernel == kernel_diagonal)
-    call operator%add_input(pack([f_in, int(operator%graph%n_src)], with_h))
+    if (.not. with_h) operator%n_batch = 1
+    call operator%add_input(pack([f_in, int(operator%graph%n_src), operator%n_batch], with_h))
     if (operator%contract) then
       call operator%add_input([n_hidden, n_edges])
     else
@@ -393,7 +396,7 @@ contains
     call operator%add_input([operator%width, columns, n_hidden])
     call operator%add_input([operator%width, columns])
     call operator%add_input(pack([n_edges], weighted))
-    operator%n_out = operator%width*int(operator%graph%n_dst)
+    operator%n_out = operator%width*int(operator%graph%n_dst)*operator%n_batch
   end subroutine make
 
   function arrays(operator, x, mask) result(views)
@@ -425,11 +428,11 @@ contains
     type(error_type), allocatable, intent(out) :: error
     real(dp), intent(in), contiguous, target, optional :: t(:)
     type(arrays_type) :: in, tan
-    real(dp), pointer, contiguous :: out(:, :)
+    real(dp), pointer, contiguous :: out(:, :, :)
 
     in = arrays(self, x)
     if (present(t)) tan = arrays(self, t, self%moving)
-    out(1:self%width, 1:self%graph%n_dst) => y
+    out(1:self%width, 1:self%graph%n_dst, 1:self%n_batch) => y
     if (self%contract .and. present(t)) then
       call gno_contract_jvp(self%graph%view(), self%reduction, self%kernel, in%h, in%hid, in%v, &
         & in%b_v, &
@@ -457,12 +460,12 @@ contains
     type(error_type), allocatable, intent(out) :: error
     real(dp), intent(in), contiguous, target, optional :: t(:)
     type(arrays_type) :: in, grad, tan
-    real(dp), pointer, contiguous :: cotangent(:, :)
+    real(dp), pointer, contiguous :: cotangent(:, :, :)
 
     in = arrays(self, x)
     grad = arrays(self, g, self%wanted)
     if (present(t)) tan = arrays(self, t, self%moving)
-    cotangent(1:self%width, 1:self%graph%n_dst) => c
+    cotangent(1:self%width, 1:self%graph%n_dst, 1:self%n_batch) => c
     if (self%contract .and. present(t)) then
       call gno_contract_hvp(self%graph%view(), self%reduction, self%kernel, cotangent, in%h, &
         & in%hid, &
@@ -516,10 +519,11 @@ contains
     type(gno_operator), intent(in) :: operator
     type(arrays_type), intent(in) :: in
     real(dp), allocatable :: y(:)
-    real(dp) :: out(operator%width, operator%graph%n_dst), hid(n_hidden), kappa, h, w, s
+    real(dp) :: out(operator%width, operator%graph%n_dst, operator%n_batch), hid(n_hidden)
+    real(dp) :: kappa, h(operator%n_batch), w, s
     integer :: e, i, j, k, o, p
 
-    out(:, :) = 0
+    out(:, :, :) = 0
     do i = 1, int(operator%graph%n_dst)
       associate (offsets => operator%graph%by_dst%offsets)
         s = 1
@@ -538,12 +542,12 @@ contains
           do o = 1, operator%width
             do k = 1, f_in
               if (operator%kernel == kernel_diagonal .and. k /= o) cycle
-              h = 1
-              if (associated(in%h)) h = in%h(k, j)
+              h(:) = 1
+              if (associated(in%h)) h(:) = in%h(k, j, :)
               associate (column => merge(1, k, operator%kernel == kernel_diagonal))
                 kappa = in%b_v(o, column) + dot_product(in%v(o, column, :), hid)
               end associate
-              out(o, i) = out(o, i) + s*w*h*kappa
+              out(o, i, :) = out(o, i, :) + s*w*h*kappa
             end do
           end do
         end do

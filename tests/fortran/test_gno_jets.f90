@@ -26,8 +26,8 @@ module test_gno_jets
     type(graph_type) :: graph
     integer :: order = order_gradient, geometry = geometry_difference, activation = act_tanh, &
       & reduction = reduce_sum, kernel = kernel_full
-    !> Features of destinations
-    integer :: width = f_out
+    !> Features of destinations, functions of the batch
+    integer :: width = f_out, n_batch = 1
   contains
     procedure :: evaluate
     procedure :: reverse
@@ -37,7 +37,8 @@ module test_gno_jets
 
   !> Inputs, tangents or gradients
   type :: arrays_type
-    real(dp), pointer, contiguous, dimension(:, :) :: h => null(), x => null(), y => null(), &
+    real(dp), pointer, contiguous :: h(:, :, :) => null()
+    real(dp), pointer, contiguous, dimension(:, :) :: x => null(), y => null(), &
       & b_v => null(), weight_derivatives => null()
     real(dp), pointer, contiguous :: layers(:) => null(), edge_weight(:) => null()
     real(dp), pointer, contiguous :: v(:, :, :) => null()
@@ -45,8 +46,8 @@ module test_gno_jets
 
   !> Outputs, tangents or cotangents
   type :: outputs_type
-    real(dp), pointer, contiguous :: out(:, :) => null(), gradient(:, :, :) => null(), &
-      & laplacian(:, :) => null(), hessian(:, :, :, :) => null()
+    real(dp), pointer, contiguous :: out(:, :, :) => null(), gradient(:, :, :, :) => null(), &
+      & laplacian(:, :, :) => null(), hessian(:, :, :, :, :) => null()
   end type outputs_type
 
 contains
@@ -91,7 +92,13 @@ contains
     end if
     n = merge(2*d, d, operator%geometry == geometry_pair)
     ! every other diagonal kernel is without h
-    call operator%add_input(pack([f_in, n_src], columns > 1 .or. k > 6))
+    if (columns > 1 .or. k > 6) then
+      ! an array of a tape has no more axes than a Hessian without a batch
+      if (operator%order < order_hessian) operator%n_batch = 2
+      call operator%add_input([f_in, n_src, pack([2], operator%order < order_hessian)])
+    else
+      call operator%add_input([integer ::])
+    end if
     call operator%add_input([d, n_dst])
     call operator%add_input([d, n_src])
     call operator%add_input([int(widths(1)*(n + 1) + widths(2)*(widths(1) + 1))])
@@ -102,7 +109,7 @@ contains
     if (operator%order == order_laplacian) n = d + 1
     if (operator%order == order_hessian) n = d + d*(d + 1)/2
     call operator%add_input(pack([n, n_edges], weighted .and. k /= 5))
-    operator%n_out = operator%width*n_dst*(1 + d + operator%n_second())
+    operator%n_out = operator%width*n_dst*operator%n_batch*(1 + d + operator%n_second())
     x = numbers(operator%last_of(8), k)
   end subroutine choose
 
@@ -132,7 +139,7 @@ contains
     type(arrays_type) :: in
     type(outputs_type) :: wanted
     real(dp), allocatable, target :: x(:), y(:)
-    real(sp), allocatable :: out(:, :), gradient(:, :, :), hessian(:, :, :, :)
+    real(sp), allocatable :: out(:, :, :), gradient(:, :, :, :), hessian(:, :, :, :, :)
 
     ! order 2, full kernel, with weights
     call choose(8, operator, x, error)
@@ -142,7 +149,7 @@ contains
     call operator%evaluate(x, y, error)
     if (allocated(error)) return
     wanted = results(operator, y)
-    allocate (out(f_out, n_dst), gradient(f_out, d, n_dst), hessian(f_out, d, d, n_dst))
+    allocate (out(f_out, n_dst, 1), gradient(f_out, d, n_dst, 1), hessian(f_out, d, d, n_dst, 1))
     call gno_with_hessian_forward(operator%graph%view(), widths, operator%geometry, &
       & operator%activation, &
       & operator%reduction, operator%kernel, real(in%h, sp), real(in%x, sp), real(in%y, sp), &
@@ -186,7 +193,7 @@ contains
     tan = arrays(operator, t)
     allocate (g, wanted, mold=x)
     grad = arrays(operator, g)
-    n = operator%width*n_dst
+    n = operator%width*n_dst*operator%n_batch
     do k = 0, 7
       there = btest(k, [0, 1, 2])
       cotangent = numbers(operator%n_out, 21)
@@ -285,8 +292,8 @@ contains
     call check_refused(error, refused, "gno_with_laplacian: x has shape 2 3, needs 2 4")
     call gno_with_laplacian_forward(operator%graph%view(), widths, right(1), right(2), right(3), &
       & right(4), in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, &
-      & in%weight_derivatives, out%out, out%gradient, out%laplacian(:, 2:), refused)
-    call check_refused(error, refused, "gno_with_laplacian: laplacian has shape 3 3, needs 3 4")
+      & in%weight_derivatives, out%out, out%gradient, out%laplacian(:, :, 2:), refused)
+    call check_refused(error, refused, "gno_with_laplacian: laplacian has shape 3 4 1, needs 3 4 2")
     call gno_with_gradient_forward(operator%graph%view(), widths, right(1), right(2), right(3), &
       & right(4), &
       & in%h, in%x, in%y, in%layers, in%v, in%b_v, in%edge_weight, in%weight_derivatives, &
@@ -325,8 +332,10 @@ contains
     real(dp), intent(in), contiguous, target :: x(:)
     logical, intent(in), optional :: mask(:)
     type(arrays_type) :: views
+    real(dp), pointer, contiguous :: h(:)
 
-    call operator%view(1, x, views%h, mask)
+    call operator%view(1, x, h, mask)
+    if (associated(h)) views%h(1:f_in, 1:n_src, 1:operator%n_batch) => h
     call operator%view(2, x, views%x, mask)
     call operator%view(3, x, views%y, mask)
     call operator%view(4, x, views%layers, mask)
@@ -342,13 +351,14 @@ contains
     type(outputs_type) :: views
     integer :: n
 
-    n = operator%width*n_dst
-    associate (f => operator%width)
-      views%out(1:f, 1:n_dst) => y(:n)
-      views%gradient(1:f, 1:d, 1:n_dst) => y(n + 1:n*(1 + d))
-      if (operator%order == order_laplacian) views%laplacian(1:f, 1:n_dst) => y(n*(1 + d) + 1:)
+    n = operator%width*n_dst*operator%n_batch
+    associate (f => operator%width, b => operator%n_batch)
+      views%out(1:f, 1:n_dst, 1:b) => y(:n)
+      views%gradient(1:f, 1:d, 1:n_dst, 1:b) => y(n + 1:n*(1 + d))
+      if (operator%order == order_laplacian) &
+        & views%laplacian(1:f, 1:n_dst, 1:b) => y(n*(1 + d) + 1:)
       if (operator%order == order_hessian) &
-        & views%hessian(1:f, 1:d, 1:d, 1:n_dst) => y(n*(1 + d) + 1:)
+        & views%hessian(1:f, 1:d, 1:d, 1:n_dst, 1:b) => y(n*(1 + d) + 1:)
     end associate
   end function results
 
@@ -503,7 +513,7 @@ contains
           & reduction=reduction, kernel=kernel)
       end select
     end associate
-    n = self%width*n_dst
+    n = self%width*n_dst*self%n_batch
     y = concatenate([reshape(out, [n]), reshape(gradient, [n*d])], 1)
     if (self%order > order_gradient) &
       & y = concatenate([y, reshape(second, [n*self%n_second()])], 1)
@@ -519,42 +529,43 @@ contains
     type(outputs_type), intent(in) :: wanted
     real(dp), parameter :: tiny_step = 1e-30_dp, step = 1e-4_dp
     integer, parameter :: places(4) = [-2, -1, 1, 2], weights(4) = [1, -8, 8, -1]
-    complex(dp) :: move(d), value(operator%width, n_dst)
-    real(dp) :: second(operator%width, d, d, n_dst)
+    complex(dp) :: move(d), value(operator%width, n_dst, operator%n_batch)
+    real(dp) :: second(operator%width, d, d, n_dst, operator%n_batch)
     integer :: a, b, k
 
-    second(:, :, :, :) = 0
+    second(:, :, :, :, :) = 0
     do a = 1, d
       move(:) = 0
       move(a) = cmplx(0, tiny_step, dp)
       call moved_sum(operator, in, move, value)
-      wanted%out(:, :) = real(value, dp)
-      wanted%gradient(:, a, :) = aimag(value)/tiny_step
+      wanted%out(:, :, :) = real(value, dp)
+      wanted%gradient(:, a, :, :) = aimag(value)/tiny_step
       do b = 1, d
         do k = 1, 4
           move(b) = move(b) + places(k)*step
           call moved_sum(operator, in, move, value)
-          second(:, a, b, :) = second(:, a, b, :) + weights(k)*aimag(value)/tiny_step/(12*step)
+          second(:, a, b, :, :) = second(:, a, b, :, :) + &
+            & weights(k)*aimag(value)/tiny_step/(12*step)
           move(b) = move(b) - places(k)*step
         end do
       end do
     end do
-    if (associated(wanted%hessian)) wanted%hessian(:, :, :, :) = second
+    if (associated(wanted%hessian)) wanted%hessian(:, :, :, :, :) = second
     if (associated(wanted%laplacian)) &
-      & wanted%laplacian(:, :) = second(:, 1, 1, :) + second(:, 2, 2, :)
+      & wanted%laplacian(:, :, :) = second(:, 1, 1, :, :) + second(:, 2, 2, :, :)
   end subroutine formula
 
   subroutine moved_sum(operator, in, move, value)
     type(jets_operator), intent(in) :: operator
     type(arrays_type), intent(in) :: in
     complex(dp), intent(in) :: move(d)
-    complex(dp), intent(out) :: value(:, :)
+    complex(dp), intent(out) :: value(:, :, :)
     complex(dp), allocatable :: z(:), next(:)
-    complex(dp) :: w, kappa
+    complex(dp) :: w, kappa(operator%n_batch)
     real(dp) :: s
     integer :: i, j, e, p, l, o, k, m, at
 
-    value(:, :) = 0
+    value(:, :, :) = 0
     do i = 1, n_dst
       associate (csc => operator%graph%by_dst)
         s = 1
@@ -584,10 +595,10 @@ contains
             do k = 1, f_in
               if (operator%kernel == kernel_diagonal .and. k /= o) cycle
               associate (column => merge(1, k, operator%kernel == kernel_diagonal))
-                kappa = in%b_v(o, column) + sum(in%v(o, column, :)*z)
+                kappa(:) = in%b_v(o, column) + sum(in%v(o, column, :)*z)
               end associate
-              if (associated(in%h)) kappa = kappa*in%h(k, j)
-              value(o, i) = value(o, i) + s*w*kappa
+              if (associated(in%h)) kappa(:) = kappa*in%h(k, j, :)
+              value(o, i, :) = value(o, i, :) + s*w*kappa
             end do
           end do
         end do

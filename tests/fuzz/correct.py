@@ -244,8 +244,8 @@ def _is_local(call, member):
     """Whether a NaN in a row of this input may only reach rows that depend on it.
 
     Softmax and mean cancel what all edges of a row have in common, dead units of relu their
-    inputs, a scale of 0 everything, and a weight may be of no winner; products of triplets multiply
-    by 0 what is not seen.
+    inputs, dropout its edges, a scale of 0 everything, and a weight may be of no winner; products
+    of triplets multiply by 0 what is not seen.
     """
     if _is_value(call, member):
         return True
@@ -253,6 +253,6 @@ def _is_local(call, member):
     spec = call.operator.signature(**static).inputs[member]
     cancels = "mha" in name and member not in ("v", "x_src")
     cancels |= static.get("aggregation", "sum") != "sum" and member == "w"
-    cancels |= static.get("scale") == 0
+    cancels |= static.get("scale") == 0 or static.get("dropout", 0) > 0
     cancels |= static.get("activation") == "relu" or name == "agg_edge_to_edge"
     return dims(spec)[0] in ("n_src", "n_dst", "n_edges", "T") and not cancels

@@ -137,6 +137,10 @@ def strange_static(trial, call, face, arguments, target):
         wrong = values.NO_BOOLEANS
     elif target in ("scale", "negative_slope"):
         wrong, any_answer = (*values.NO_NUMBERS, None, 10**400, np.nan, np.inf, 1e308), (int, float)
+    elif target == "seed":
+        wrong = values.NO_ARRAYS
+    elif target == "dropout":
+        wrong = (*values.NO_NUMBERS, None, 10**400, np.nan, np.inf, -1e-300, 1 + 1e-15)
     else:
         wrong, any_answer = (*values.NO_INTEGERS, *values.EXTREMES, None, 0, -1), (int,)
     wrong = trial.pick(*wrong)

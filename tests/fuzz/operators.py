@@ -22,6 +22,7 @@ NAMES = sorted(FUNCTIONS)
 DOMAIN = {
     "num_heads": (1, 2, 3),
     "negative_slope": (0.2, -0.5, 0.0, 1.0),
+    "dropout": (0.0, 0.0, 0.3, 0.9, 1.0),
     "window": (None, 1, 2, 3, 7, 40),
     "scale": (None, 0.3, 0.0, -1.0),
     "q_offset": (0, 0, 1, -2, 5),
@@ -161,6 +162,8 @@ def chosen(trial, operator):
             static[name] = trial.pick(*some)
         elif name != "graph":
             static[name] = None if default is inspect.Parameter.empty else default
+    if static.get("dropout", 0) or ("seed" in static and trial.chance(0.3)):
+        static["seed"] = trial.rng.integers(-(2**63), 2**63, 1)
     return static
 
 

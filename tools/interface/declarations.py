@@ -32,6 +32,9 @@ C_NAMES = {
 }  # fmt: skip
 """Sizes by other names than in Python: C and Fortran use words, the latter without upper case."""
 
+BATCH = "n_batch"
+"""All leading axes together, which Python's shapes have as ``*``."""
+
 
 @dataclass(frozen=True)
 class Static:
@@ -70,6 +73,11 @@ class Array:
     def names(self) -> set[str]:
         """The sizes in its extents."""
         return {name for dim in self.dims for name in names_in(dim)}
+
+    @property
+    def batched(self) -> bool:
+        """Whether its first extent stands for any number of leading axes."""
+        return self.dims[:1] == (BATCH,)
 
 
 @dataclass(frozen=True)
@@ -187,7 +195,8 @@ def _evaluate(package: Path, module: str, decorators: Mapping[str, Any]) -> dict
         """They are checked in Python."""
 
     names: dict[str, Any] = {
-        "Limits": limits, "AT_LEAST_0": None, "AT_LEAST_1": None, "ParamSpec": str, **decorators
+        "Limits": limits, "AT_LEAST_0": None, "AT_LEAST_1": None, "ParamSpec": str, "TypeVar": str,
+        **decorators,
     }  # fmt: skip
     tree = ast.parse((package / f"{module}.py").read_text())
     for node in tree.body:
@@ -359,6 +368,7 @@ def _parse(spec: str) -> tuple[tuple[str, ...], str, bool]:
     dtype = {"real": "wide", "int32": "int32", "int64": "int64"}.get(words[0], "real")
     if dtype != "real":
         words = words[1:]
+    words = [BATCH if word == "*" else word for word in words]
     return tuple(map(in_c, words)), dtype, spec.endswith(" or None")
 
 

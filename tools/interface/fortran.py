@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from declarations import Array, Operator, Static, names_in, read_operators
+from declarations import BATCH, Array, Operator, Static, names_in, read_operators
 
 GRAPH_SIZES = ("n_src", "n_dst", "n_edges")
 WIDTHS = {"d": "n_features", "de": "n_edge_features", "do": "n_own_features"}
@@ -226,7 +226,7 @@ def checks(op: Operator) -> list[str]:
         lines.append(f"if ({test}) {name} = {expression(op, text, 'graph')}")
     for name in sizes(op):
         if name not in op.statics:
-            lines.append(f"if ({name} == unknown) {name} = 0")
+            lines.append(f"if ({name} == unknown) {name} = {int(name == BATCH)}")
     return lines
 
 
@@ -247,11 +247,18 @@ def _fit_input(op: Operator, k: int, array: Array, known: set[str]) -> list[str]
     """Learn from the shape of an input, and check it."""
 
     def fit(dims: Sequence[str]) -> list[str]:
-        extents = [f"x({k})%node%shape({axis})" for axis in range(len(dims), 0, -1)]
-        needed = ", ".join(expression(op, dim, "graph") for dim in reversed(dims))
-        check = f'call check_shape(store, "{op.name}", "{array.name}", x({k})%node, {len(dims)}, ' \
-                f"[{needed}])"  # fmt: skip
-        return [*_learned(op, dims, extents, known), check]
+        own = dims[array.batched :]
+        extents = [f"x({k})%node%shape({axis})" for axis in range(len(own), 0, -1)]
+        needed = [expression(op, dim, "graph") for dim in reversed(own)]
+        rank = str(len(own))
+        lines: list[str] = []
+        if array.batched:
+            lines = [f"call learn_batch(batch, x({k})%node, {rank}, {BATCH})"]
+            rank += " + batch%rank"
+            needed.append("batch%shape(:batch%rank)")
+        check = f'call check_shape(store, "{op.name}", "{array.name}", x({k})%node, {rank}, ' \
+                f"[{', '.join(needed)}])"  # fmt: skip
+        return [*lines, *_learned(op, own, extents, known), check]
 
     if not array.otherwise:
         return fit(array.dims)
@@ -309,10 +316,11 @@ def counts(op: Operator) -> list[str]:
 
 
 def result_shape(op: Operator, array: Array) -> str:
-    """Extents of an output on the tape, 1 beyond its rank."""
-    extents = [expression(op, dim, "graph") for dim in reversed(array.dims)]
+    """Extents of an output on the tape without leading axes, 1 beyond its rank."""
+    first = int(array.batched)
+    extents = [expression(op, dim, "graph") for dim in reversed(array.dims[first:])]
     for when, dims in array.otherwise.items():
-        for k, dim in enumerate(reversed(dims)):
+        for k, dim in enumerate(reversed(dims[first:])):
             other = expression(op, dim, "graph")
             if other != extents[k]:
                 extents[k] = f"merge({other}, {extents[k]}, {condition(op, when)})"

@@ -29,19 +29,22 @@ class Front(NamedTuple):
     """What results are."""
     static: str
     """What static arrays are."""
+    graph: str
+    """What graphs are."""
     with_functions: bool
     """Whether functions without derivatives are there, too."""
 
 
 FRONTS = (
-    Front("torch/functional.pyi", "from torch import Tensor\n\nfrom gnograd.graph import Graph",
-          "Tensor", "Tensor", "Tensor", True),
-    Front("jax/functional.pyi", "from jax import Array\n\nfrom gnograd.graph import Graph",
-          "Array", "Array", "Array", True),
+    Front("torch/functional.pyi",
+          "from torch import Tensor\n\nfrom gnograd.torch.graph import AnyGraph",
+          "Tensor", "Tensor", "Tensor", "AnyGraph", True),
+    Front("jax/functional.pyi", "from jax import Array\n\nfrom gnograd.jax.graph import AnyGraph",
+          "Array", "Array", "Array", "AnyGraph", True),
     Front("autodiff/operators.pyi",
           "from numpy.typing import NDArray\n\nfrom gnograd.autodiff.arrays import Array, Operand\n"
           "from gnograd.graph import Graph",
-          "Operand", "Array", "NDArray[Any]", False),
+          "Operand", "Array", "NDArray[Any]", "Graph", False),
 )  # fmt: skip
 
 
@@ -50,15 +53,16 @@ def declare(op: Operator, front: Front) -> str:
     arguments = copy.deepcopy(op.syntax.args)
     for argument in [*arguments.args, *arguments.kwonlyargs]:
         array = front.operand if argument in arguments.args else front.static
-        argument.annotation = _with(argument.annotation, array)
+        argument.annotation = _with(argument.annotation, array, front.graph)
     result = ast.unparse(_with(op.syntax.returns, front.array))
     return f"def {op.name}({ast.unparse(arguments)}) -> {result}: ..."
 
 
-def _with(annotation: ast.expr | None, array: str) -> ast.expr:
-    """An annotation with another array."""
+def _with(annotation: ast.expr | None, array: str, graph: str = "Graph") -> ast.expr:
+    """An annotation with other arrays and graphs."""
     assert annotation is not None
-    text = ast.unparse(annotation).replace("ArrayLike", "@").replace("Array", array)
+    text = ast.unparse(annotation).replace("Graph", graph)
+    text = text.replace("ArrayLike", "@").replace("Array", array)
     return ast.parse(text.replace("@", "ArrayLike"), mode="eval").body
 
 

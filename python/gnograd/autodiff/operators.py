@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from gnograd import _core, shapes
 from gnograd.autodiff.arrays import Array, operand
 from gnograd.backends.cpu import address, refuse_mask
-from gnograd.call import known_sizes
+from gnograd.call import known_sizes, missing
 from gnograd.declaration import Signature
 from gnograd.fronts import operators, present
 from gnograd.operator import Operator
@@ -37,7 +37,7 @@ from gnograd.operator import Operator
 __all__: list[str] = []
 
 
-def on_tape(op: Operator[Any]) -> Callable[..., Any]:
+def on_tape(op: Operator[Any, Any]) -> Callable[..., Any]:
     """An operator as a function of arrays of a tape."""
     core = getattr(_core, f"gnograd_array_{op.name}")
     words = op.declaration.words_on_tape(op.static, op.lists)
@@ -63,7 +63,7 @@ def on_tape(op: Operator[Any]) -> Callable[..., Any]:
 
 
 def _arguments(
-    op: Operator[Any],
+    op: Operator[Any, Any],
     words: Sequence[str],
     static: Mapping[str, Any],
     inputs: Sequence[Array | None],
@@ -73,7 +73,11 @@ def _arguments(
     instead = dict(zip(op.declaration.arguments.split(), signature.arguments.split(), strict=True))
     codes, kept = op.codes(static), []
     sizes: dict[str, int] = {}
-    if op.arrays or any(instead[word] not in codes for word in words):
+    told = any(
+        static[name] is not None or not shapes.parse(spec).optional
+        for name, spec in signature.arrays.items()
+    )
+    if told or any(instead[word] not in codes for word in words):
         sizes = _sizes(op, signature, static, inputs)
     arguments = []
     for word in words:
@@ -92,7 +96,7 @@ def _arguments(
 
 
 def _sizes(
-    op: Operator[Any],
+    op: Operator[Any, Any],
     signature: Signature,
     static: Mapping[str, Any],
     inputs: Sequence[Array | None],
@@ -104,6 +108,8 @@ def _sizes(
             shapes.match(f"{op.name}: {name}", array.shape, spec, sizes)
     for name, spec in signature.arrays.items():
         if static[name] is None:
+            if not shapes.parse(spec).optional:
+                raise missing(op.name, name, spec, sizes)
             continue
         refuse_mask(op.name, name, static[name])
         array, needed = np.asarray(static[name]), shapes.dtype_of(spec, "")

@@ -168,6 +168,8 @@ def mha_gat(
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: NDArray[Any] | None = None,
 ) -> Array: ...
 def mha_gat_v2(
     x_src: Operand,
@@ -180,6 +182,8 @@ def mha_gat_v2(
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: NDArray[Any] | None = None,
 ) -> Array: ...
 def mha_simple(
     q: Operand,
@@ -191,6 +195,8 @@ def mha_simple(
     num_heads: int = 1,
     concat_heads: bool = True,
     norm_by_dim: bool = True,
+    dropout: float = 0.0,
+    seed: NDArray[Any] | None = None,
 ) -> Array: ...
 def radial_basis(
     x: Operand, w: Operand, *, n_spherical: int = 7, exponent: int = 5

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -139,14 +139,18 @@ def run_prepared(
         Of all arrays but the results.
     """
     results = [None if like is None else np.empty(*like) for like in call.results]
-    head = (graph.handle, *call.head) if call.on_graph else call.head
+    handle = graph.handle if call.on_graph else 0
+    run_into(call, handle, addresses, map(_core.address, results))
+    return results
+
+
+def run_into(call: Prepared, handle: int, addresses: Iterable[int], results: Iterable[int]) -> None:
+    """The same in memory that there is; `handle` is that of the graph, if the kernel takes one."""
+    head = (handle, *call.head) if call.on_graph else call.head
     # by name: the function is looked for where the first call has found it
-    status = getattr(_core, call.function)(
-        *head, *addresses, *call.absent, *map(_core.address, results)
-    )
+    status = getattr(_core, call.function)(*head, *addresses, *call.absent, *results)
     if status:
         check_status(status)
-    return results
 
 
 def prepare(

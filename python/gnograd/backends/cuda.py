@@ -35,11 +35,12 @@ from gnograd.backends.cuda_arrays import (
     use_on,
 )
 from gnograd.backends.cuda_library import library
+from gnograd.graph_arrays import GraphArrays
 from gnograd.shapes import Shape
 
 __all__ = [
     "DEVICE", "SUFFIXES", "DeviceArray", "assign", "contiguous", "describe",
-    "device_of", "empty", "faults", "is_contiguous", "last", "run", "to_device", "using",
+    "device_of", "empty", "faults", "is_contiguous", "last", "lend", "run", "to_device", "using",
 ]  # fmt: skip
 
 DEVICE = "GPU"
@@ -265,7 +266,7 @@ class _Mirror(NamedTuple):
     """A graph on a device."""
 
     structure: _Graph
-    arrays: list[DeviceArray]
+    arrays: GraphArrays
     """The memory behind it"""
 
 
@@ -276,16 +277,19 @@ def _mirror(graph: Any, device: int) -> _Mirror:
     """
     mirror: _Mirror | None = graph.mirrors.get(device)
     if mirror is None:
-        by_src = graph.transpose
-        ids = graph.edge_ids
-        by_dst = (graph.offsets, graph.indices, ids, None)
-        position = None if ids is None else by_src.position
-        hosts = [*by_dst, by_src.offsets, by_src.indices, by_src.edge, position]
-        arrays = [None if host is None else hold(host, device) for host in hosts]
-        pointers = [address(array) for array in arrays]
-        structure = _Graph(
-            graph.n_src, graph.n_dst, graph.n_edges, _Csc(*pointers[:4]), _Csc(*pointers[4:])
-        )
-        mirror = _Mirror(structure, [array for array in arrays if array is not None])
-        graph.mirrors[device] = mirror
+        if graph.is_remote:
+            raise TypeError(f"graph: it is on another GPU than arrays, which are on {device}")
+        copies = GraphArrays(*(None if x is None else hold(x, device) for x in graph.arrays))
+        mirror = graph.mirrors[device] = _Mirror(_structure(copies), copies)
     return mirror
+
+
+def lend(graph: Any) -> None:
+    """Have kernels read a graph where its arrays are, on a GPU: there is nothing to copy."""
+    arrays = graph.arrays
+    graph.mirrors[device_of(arrays.offsets)] = _Mirror(_structure(arrays), arrays)
+
+
+def _structure(arrays: GraphArrays) -> _Graph:
+    offsets, indices, ids, *by_src, positions = map(address, arrays)
+    return _Graph(*arrays.sizes, _Csc(offsets, indices, ids, None), _Csc(*by_src, positions))

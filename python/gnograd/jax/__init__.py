@@ -14,8 +14,10 @@ except ImportError as error:
 from gnograd.jax import functional
 from gnograd.jax.adapter import jax_operator
 from gnograd.jax.functional import *
+from gnograd.jax.graph import Graph
 
 __all__ = [
+    "Graph",
     "jax_operator",
     *functional.__all__,
 ]

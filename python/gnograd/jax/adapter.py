@@ -24,21 +24,20 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from gnograd import shapes
 from gnograd.backends import cpu
 from gnograd.fronts import present
-from gnograd.graph import Graph
-from gnograd.jax.task import TARGET, GraphKey, Parts, Problem, Task, number_of
+from gnograd.jax.graph import Graph, arrays_of, check
+from gnograd.jax.task import TARGET, Parts, Task, know
 from gnograd.operator import Function, Operator, spread
 
 __all__ = ["jax_operator"]
 
 
-def jax_operator(op: Function[Any]) -> Callable[..., Any]:
+def jax_operator(op: Function[Any, Any]) -> Callable[..., Any]:
     """Make a JAX function of a gnograd operator.
 
     Parameters
@@ -63,22 +62,30 @@ def jax_operator(op: Function[Any]) -> Callable[..., Any]:
                     f"{op.name}: {name} is a JAX array, but needs to be known when the program is "
                     "compiled"
                 )
+        graph = arguments.get("graph")
+        if isinstance(graph, Graph):
+            check(op.name, graph.arrays)
+            arguments["graph"] = graph.sizes
         given, static = op.arrange(inputs, arguments)
+        made = static.pop("graph", None)
         names = (*op.inputs, *op.arrays)
         operands = [_array(op, *pair) for pair in zip(names, given, strict=True)]
-        problem = _problem(op, operands, static)
+        _check_type(op, operands[: len(op.inputs)])
         for k, name in enumerate(op.arrays, len(op.inputs)):
-            dtype = shapes.parse(problem.signature.arrays[name]).dtype
+            dtype = shapes.parse(op.declaration.arrays[name]).dtype
             operands[k] = _integers(f"{op.name}: {name}", operands[k], dtype)
-        operands += _graph_arrays(static.get("graph"))
-        outputs = _bind(problem, "forward", Parts(operands))
+        if made is not None:
+            operands += graph.arrays if isinstance(graph, Graph) else arrays_of(made)
+        hashable = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in static.items())
+        outputs = _bind(Task(op, hashable), Parts(operands), "forward")
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
+    know(op)
     present(function, op, "gnograd.jax", "jax.Array")
     return function
 
 
-def _array(op: Function[Any], name: str, value: Any) -> Any:
+def _array(op: Function[Any, Any], name: str, value: Any) -> Any:
     if value is None:
         return None
     if not hasattr(value, "dtype"):
@@ -86,23 +93,7 @@ def _array(op: Function[Any], name: str, value: Any) -> Any:
     return jnp.asarray(value)
 
 
-def _problem(op: Function[Any], operands: Sequence[Any], static: dict[str, Any]) -> Problem:
-    n = len(op.inputs)
-    _check_type(op, operands[:n])
-    # a signature may look at the numbers in static arrays, but not for the shapes of results
-    arrays = [None if x is None else np.broadcast_to(0, x.shape) for x in operands[n:]]
-    given = static | dict(zip(op.arrays, arrays, strict=True))
-    results = op.results(
-        [None if x is None else (x.shape, str(x.dtype)) for x in operands[:n]], **given
-    )
-    graph = static.get("graph")
-    hashable = {k: tuple(v) if isinstance(v, list) else v for k, v in static.items()}
-    if graph is not None:
-        hashable["graph"] = GraphKey(graph.number, graph.n_src)
-    return Problem(op, tuple(hashable.items()), op.signature(**given), tuple(results.values()))
-
-
-def _check_type(op: Function[Any], inputs: Sequence[Any]) -> None:
+def _check_type(op: Function[Any, Any], inputs: Sequence[Any]) -> None:
     """Check that there are kernels for the first input's type, which the others must have too."""
     known = list(cpu.SUFFIXES)
     if jax.default_backend() != "cpu":
@@ -122,16 +113,6 @@ def _integers(label: str, array: Any, dtype: str) -> Any:
     return array.astype(jax.dtypes.canonicalize_dtype(dtype))
 
 
-def _graph_arrays(graph: Graph | None) -> list[Any]:
-    """What makes the graph, in case that it is gone when the program runs."""
-    if graph is None:
-        return []
-    return [
-        None if array is None else np.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))
-        for array in (graph.offsets, graph.indices, graph.edge_ids)
-    ]
-
-
 # ---- the primitives ----
 
 
@@ -148,18 +129,49 @@ def _primitive(face: str) -> Primitive:
 
 
 def _bind(
-    problem: Problem, face: str, at: Parts, wrt: Sequence[bool] = (), keeps: bool = False
-) -> Any:
-    task = Task(problem, face, Parts(*map(_there, at)), tuple(wrt), keeps)
-    return _PRIMITIVES[face].bind(*_flat(at), task=task)
+    task: Task, at: Parts, face: str, wrt: Sequence[bool] = (), keeps: bool = False
+) -> list[Any]:
+    """Have a face computed, of the operator and with the static arguments of a task."""
+    bound = Task(task.op, task.static, face, Parts(*map(_there, at)), tuple(wrt), keeps)
+    results: list[Any] = _PRIMITIVES[face].bind(*_vary_alike(_flat(at)), task=bound)
+    return results
+
+
+def _vary_alike(operands: list[Any]) -> list[Any]:
+    """In `jax.shard_map`, have all operands differ along the axes along which one of them does."""
+    own = [_axes(jax.typeof(x)) for x in operands]
+    every = frozenset[Any]().union(*own)
+    return [
+        x if mine == every else _vary(x, tuple(every - mine))
+        for x, mine in zip(operands, own, strict=True)
+    ]
+
+
+def _vary(x: Any, axes: tuple[Any, ...]) -> Any:
+    if hasattr(jax.lax, "pcast"):
+        return jax.lax.pcast(x, axes, to="varying")
+    pvary: Any = getattr(jax.lax, "pvary")  # noqa: B009 its name in older versions
+    return pvary(x, axes)
+
+
+def _axes(aval: Any) -> frozenset[Any]:
+    """Axes of `jax.shard_map` along which an array differs."""
+    kind = getattr(aval, "manual_axis_type", None)
+    axes: frozenset[Any] = getattr(aval, "vma", frozenset()) if kind is None else kind.varying
+    return axes
 
 
 def _results(*operands: Any, task: Task) -> list[Any]:
     """Shapes and dtypes of what a primitive gives."""
+    at = task.parts(operands)
     if task.face in ("vjp", "hvp"):
-        wanted = zip(task.parts(operands).operands, task.wrt, strict=False)
-        return [jax.core.ShapedArray(x.shape, x.dtype) for x, wrt in wanted if wrt]
-    given = task.problem.results[: None if task.keeps else task.problem.op.n_outputs]
+        wanted = zip(at.operands, task.wrt, strict=False)
+        given = [(x.shape, x.dtype) for x, wrt in wanted if wrt]
+    else:
+        given = task.results(at.operands)[: None if task.keeps else task.op.n_outputs]
+    like = operands[0]
+    if _axes(like):
+        return [like.update(shape, jnp.dtype(dtype), weak_type=False) for shape, dtype in given]
     return [jax.core.ShapedArray(shape, jnp.dtype(dtype)) for shape, dtype in given]
 
 
@@ -176,10 +188,10 @@ def _compiled(task: Task) -> Any:
 def _lower(ctx: Any, *operands: Any, task: Task) -> Any:
     if task.face == "curve":
         raise NotImplementedError(
-            f"{task.problem.op.name}: there is no second derivative in forward over forward mode; "
+            f"{task.op.name}: there is no second derivative in forward over forward mode; "
             "jax.jacfwd(jax.jacrev(f)) and jax.jacrev(jax.jacfwd(f)) are equal to it"
         )
-    return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, task=np.int64(number_of(task)))
+    return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, task=task.text)
 
 
 def _loop(arrays: Sequence[Any], dims: Sequence[Any], *, task: Task) -> tuple[Any, Any]:
@@ -202,22 +214,22 @@ def _loop(arrays: Sequence[Any], dims: Sequence[Any], *, task: Task) -> tuple[An
 def _differentiate(
     primals: Sequence[Any], tangents: Sequence[Any], *, task: Task
 ) -> tuple[list[Any], list[Any]]:
-    problem, at, moved = task.problem, task.parts(primals), task.parts(map(_or_none, tangents))
-    along = moved.operands[: len(problem.op.inputs)]
+    at, moved = task.parts(primals), task.parts(map(_or_none, tangents))
+    along = moved.operands[: len(task.op.inputs)]
     if task.face == "forward":
         return _differentiate_forward(at, along, task)
     terms = []
     if any(_there(along)):
         if task.face == "jvp":
-            terms.append(_bind(problem, "curve", at._replace(others=along, saved=())))
+            terms.append(_bind(task, at._replace(others=along, saved=()), "curve"))
         elif task.face == "vjp":
-            terms.append(_bind(problem, "hvp", at._replace(tangents=along, saved=()), task.wrt))
+            terms.append(_bind(task, at._replace(tangents=along, saved=()), "hvp", task.wrt))
         else:
-            raise NotImplementedError(f"{problem.op.name}: there are no third derivatives")
+            raise NotImplementedError(f"{task.op.name}: there are no third derivatives")
     for group in ("cotangents", "tangents", "others"):
         if any(_there(getattr(moved, group))):
             linear = at._replace(**{group: getattr(moved, group)})
-            terms.append(_bind(problem, task.face, linear, task.wrt))
+            terms.append(_bind(task, linear, task.face, task.wrt))
     values = _PRIMITIVES[task.face].bind(*primals, task=task)
     if not terms:
         return values, list(map(_zero, values))
@@ -228,19 +240,20 @@ def _differentiate_forward(
     at: Parts, along: Sequence[Any], task: Task
 ) -> tuple[list[Any], list[Any]]:
     """Forward mode, which is what reverse mode is made of: with all that the vjp would like."""
-    problem = task.problem
-    differentiable = isinstance(problem.op, Operator) and any(_there(along))
-    values = _bind(problem, "forward", at, keeps=task.keeps or differentiable)
+    op = task.op
+    differentiable = isinstance(op, Operator) and any(_there(along))
+    values = _bind(task, at, "forward", keeps=task.keeps or differentiable)
     changes = list(map(_zero, values))
     if differentiable:
-        point = at._replace(tangents=along, saved=problem.signature.kept(values))
-        changes[: problem.op.n_outputs] = _bind(problem, "jvp", point)
-    n = None if task.keeps else problem.op.n_outputs
+        signature = task.signature(at.operands)
+        saved = spread(signature.needed, signature.kept(values))
+        changes[: op.n_outputs] = _bind(task, at._replace(tangents=along, saved=saved), "jvp")
+    n = None if task.keeps else op.n_outputs
     return values[:n], changes[:n]
 
 
 def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
-    problem, at, given = task.problem, task.parts(args), list(map(_or_none, cotangents))
+    at, given = task.parts(args), list(map(_or_none, cotangents))
     (group,) = [g for g in Parts._fields if any(map(ad.is_undefined_primal, getattr(at, g)))]
     asked = [ad.is_undefined_primal(x) for x in getattr(at, group)]
     gradients: Sequence[Any] = [None] * len(asked)
@@ -248,19 +261,19 @@ def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
         if group == "cotangents":  # of vjp and hvp, whose own cotangents are those of gradients
             along = spread(task.wrt, given)
             if task.face == "vjp":
-                gradients = _bind(problem, "jvp", at._replace(cotangents=(), tangents=along))
+                gradients = _bind(task, at._replace(cotangents=(), tangents=along), "jvp")
             else:
-                gradients = _bind(problem, "curve", at._replace(cotangents=(), others=along))
+                gradients = _bind(task, at._replace(cotangents=(), others=along), "curve")
         elif task.face == "jvp":
             point = at._replace(cotangents=given, tangents=())
-            gradients = spread(asked, _bind(problem, "vjp", point, asked))
+            gradients = spread(asked, _bind(task, point, "vjp", asked))
         else:  # hvp and curve, symmetric in the two tangents
             if task.face == "hvp":
                 point = at._replace(tangents=spread(task.wrt, given))
             else:
                 known = at.others if group == "tangents" else at.tangents
                 point = at._replace(cotangents=given, tangents=known, others=())
-            gradients = spread(asked, _bind(problem, "hvp", point, asked))
+            gradients = spread(asked, _bind(task, point, "hvp", asked))
     mine = [g if wanted else None for g, wanted in zip(gradients, asked, strict=True)]
     result = Parts(*([None] * len(part) for part in at))._replace(**{group: mine})
     masked = (zip(*pair, strict=True) for pair in zip(task.there, result, strict=True))

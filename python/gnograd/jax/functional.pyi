@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from jax import Array
 from numpy.typing import ArrayLike
 
-from gnograd.graph import Graph
+from gnograd.jax.graph import AnyGraph
 
 __all__ = [
     "agg_concat",
@@ -35,7 +35,7 @@ def agg_concat(
     e: Array | None = None,
     own: Array | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     aggregation: str = "sum",
 ) -> Array: ...
 def agg_edge_to_edge(
@@ -46,15 +46,15 @@ def agg_edge_to_edge(
     *,
     edges: tuple[ArrayLike, ArrayLike] | None = None,
     n_nodes: int | None = None,
-    graph: Graph | None = None,
+    graph: AnyGraph | None = None,
     n_spherical: int = 7,
     n_radial: int = 6,
     exclude: str = "reverse_edge",
 ) -> Array: ...
 def agg_simple(
-    x: Array | None, e: Array | None = None, *, graph: Graph, aggregation: str = "sum"
+    x: Array | None, e: Array | None = None, *, graph: AnyGraph, aggregation: str = "sum"
 ) -> Array: ...
-def agg_weighted(x: Array, w: Array, *, graph: Graph, aggregation: str = "sum") -> Array: ...
+def agg_weighted(x: Array, w: Array, *, graph: AnyGraph, aggregation: str = "sum") -> Array: ...
 def compress(
     x: Array,
     w: Array,
@@ -86,12 +86,12 @@ def gno(
     b_v: Array,
     edge_weight: Array | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     activation: str = "relu",
     reduction: str = "sum",
     kernel: str = "full",
 ) -> Array: ...
-def gno_aggregate(h: Array, kappa: Array, *, graph: Graph, reduction: str = "sum") -> Array: ...
+def gno_aggregate(h: Array, kappa: Array, *, graph: AnyGraph, reduction: str = "sum") -> Array: ...
 def gno_contract(
     h: Array | None,
     hid: Array,
@@ -99,7 +99,7 @@ def gno_contract(
     b_v: Array,
     edge_weight: Array | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     reduction: str = "sum",
     kernel: str = "full",
 ) -> Array: ...
@@ -116,7 +116,7 @@ def gno_with_gradient(
     edge_weight: Array | None = None,
     weight_derivatives: Array | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -133,7 +133,7 @@ def gno_with_hessian(
     edge_weight: Array | None = None,
     weight_derivatives: Array | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -150,7 +150,7 @@ def gno_with_laplacian(
     edge_weight: Array | None = None,
     weight_derivatives: Array | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -163,11 +163,13 @@ def mha_gat(
     a: Array,
     e: Array | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: Array | None = None,
 ) -> Array: ...
 def mha_gat_v2(
     x_src: Array,
@@ -175,11 +177,13 @@ def mha_gat_v2(
     a: Array,
     e: Array | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: Array | None = None,
 ) -> Array: ...
 def mha_simple(
     q: Array,
@@ -187,10 +191,12 @@ def mha_simple(
     v: Array,
     e: Array | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     num_heads: int = 1,
     concat_heads: bool = True,
     norm_by_dim: bool = True,
+    dropout: float = 0.0,
+    seed: Array | None = None,
 ) -> Array: ...
 def radial_basis(
     x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5

@@ -1,46 +1,41 @@
 # SPDX-License-Identifier: MIT
 """What XLA is to do: one face of one operator, on the buffers of a call.
 
-XLA's programs name a task by a number. A program may run, and be running, when all of Python's
-objects that belong to it are gone; so tasks stay for ever (they are small), and a task has but the
-number of its graph. While that graph lives it is used as it is. For the rest of the time its
-arrays are operands of the program, of which the graph is made again.
+A program has a task as text: names, numbers and which arrays there are. Sizes are those of the
+buffers, and graphs are among these, so the same text serves all of them, in any process that has
+imported `gnograd.jax`: programs may be kept in files, and come back.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
+import json
 import math
-import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnograd import shapes
+from gnograd import _core, shapes
 from gnograd.backends import cpu
 from gnograd.declaration import Signature
-from gnograd.graph import Graph, graph_by_number
+from gnograd.graph import Graph, lend, remote
+from gnograd.graph_arrays import GraphArrays
 from gnograd.jax import xla
 from gnograd.operator import Function, spread
+from gnograd.recent import Recent
 from gnograd.shapes import Shape
 
-__all__ = ["TARGET", "GraphKey", "Parts", "Problem", "Task", "number_of"]
+__all__ = ["TARGET", "Parts", "Task", "know"]
 
 TARGET = "gnograd"
-"""What XLA calls, on the CPU and on CUDA; its one attribute is the number of the task."""
+"""What XLA calls, on the CPU and on CUDA; its one attribute is the text of the task."""
 
 Mask = tuple[bool, ...]
-
-
-class GraphKey(NamedTuple):
-    """A graph without its arrays, which are operands: offsets, indices and edge_ids."""
-
-    number: int
-    n_src: int
 
 
 class Parts(NamedTuple):
@@ -55,27 +50,10 @@ class Parts(NamedTuple):
     others: Sequence[Any] = ()
     """A second tangent, one an input"""
     saved: Sequence[Any] = ()
-    """What forward kept for the vjp"""
+    """What forward kept for the vjp, one for all that is declared"""
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What all faces of one call of an operator have in common.
-
-    Attributes
-    ----------
-    op : Function
-    static : tuple of (str, object)
-        Static arguments that are no arrays; hashable. A graph is a `GraphKey`.
-    signature : Signature
-    results : tuple of (tuple of int, str)
-        Shapes and dtypes of the outputs, then of what else is saved.
-    """
-
-    op: Function[Any]
-    static: tuple[tuple[str, Any], ...]
-    signature: Signature = field(compare=False)
-    results: tuple[tuple[Shape, str], ...]
+_NOTHING = Parts(())
 
 
 @dataclass(frozen=True)
@@ -84,7 +62,9 @@ class Task:
 
     Attributes
     ----------
-    problem : Problem
+    op : Function
+    static : tuple of (str, object)
+        Static arguments that are neither arrays nor graphs; hashable.
     face : {"forward", "jvp", "vjp", "hvp", "curve"}
     there : Parts of tuple of bool
         Which arrays it takes.
@@ -94,51 +74,160 @@ class Task:
         Whether forward gives what is saved, besides the outputs.
     """
 
-    problem: Problem
-    face: str
-    there: Parts
+    op: Function[Any, Any]
+    static: tuple[tuple[str, Any], ...]
+    face: str = "forward"
+    there: Parts = _NOTHING
     wrt: Mask = ()
     keeps: bool = False
 
     def __repr__(self) -> str:
-        return self.problem.op.name
+        return self.op.name
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The task as a program has it."""
+        return json.dumps(
+            {
+                "operator": self.op.name,
+                "face": self.face,
+                "static": dict(self.static),
+                "there": {
+                    group: _bits(mask) for group, mask in self.there._asdict().items() if mask
+                },
+                "wrt": _bits(self.wrt),
+                "keeps": self.keeps,
+            }
+        )
+
+    @staticmethod
+    @functools.lru_cache(maxsize=1024)
+    def read(text: bytes) -> Task:
+        """The task of a program."""
+        told = json.loads(text)
+        op = _operators.get(told["operator"])
+        if op is None:
+            raise RuntimeError(
+                f"gnograd: this program needs the operator {told['operator']}, which there is not"
+            )
+        static = tuple(told["static"].items())
+        there = Parts(*(_mask(told["there"].get(group, "")) for group in Parts._fields))
+        return Task(op, static, told["face"], there, _mask(told["wrt"]), told["keeps"])
 
     def parts(self, arrays: Iterable[Any]) -> Parts:
         """Sort the arrays that are there into groups."""
         rest = iter(arrays)
         return Parts(*(spread(mask, rest) for mask in self.there))
 
+    def signature(self, operands: Sequence[Any]) -> Signature:
+        """What the operator takes and gives, of operands that may be but shapes and dtypes."""
+        return self.op.signature(**self._shaped(operands))
+
+    def results(self, operands: Sequence[Any]) -> list[tuple[Shape, str]]:
+        """Shapes and dtypes of the outputs, then of what else is saved, likewise."""
+        inputs = operands[: len(self.op.inputs)]
+        given = [None if x is None else (x.shape, str(x.dtype)) for x in inputs]
+        return [*self.op.results(given, **self._shaped(operands)).values()]
+
+    def _shaped(self, operands: Sequence[Any]) -> dict[str, Any]:
+        """All static arguments; a signature may look at the numbers in arrays, but need not."""
+        n = len(self.op.inputs)
+        m = n + len(self.op.arrays)
+        given = dict(self.static)
+        for name, array in zip(self.op.arrays, operands[n:m], strict=True):
+            given[name] = None if array is None else np.broadcast_to(0, array.shape)
+        if operands[m:]:
+            given["graph"] = GraphArrays(*operands[m:]).sizes
+        return given
+
     def run(
         self,
         backend: ModuleType,
         arrays: Sequence[Any],
         results: Sequence[Any],
-        host: Callable[[Any], Any],
+        lent: Callable[[GraphArrays], Graph],
     ) -> None:
-        """Compute, and write the results; `host` brings an array to the host."""
-        op: Any = self.problem.op
-        signature = self.problem.signature
+        """Compute, and write the results; `lent` makes a graph of XLA's arrays."""
+        op: Any = self.op
         at = self.parts(arrays)
-        n, n_arrays = len(op.inputs), len(op.arrays)
+        n = len(op.inputs)
+        m = n + len(op.arrays)
         inputs = tuple(at.operands[:n])
-        static = dict(self.problem.static)
-        if "graph" in static:
-            static["graph"] = _graph(static["graph"], at.operands[n + n_arrays :], host)
-        for name, array in zip(op.arrays, at.operands[n : n + n_arrays], strict=True):
-            dtype = shapes.parse(signature.arrays[name]).dtype
+        static = dict(self.static)
+        for name, array in zip(op.arrays, at.operands[n:m], strict=True):
+            dtype = shapes.parse(op.declaration.arrays[name]).dtype
             static[name] = None if array is None else _integers(backend, array, dtype)
+        if at.operands[m:]:
+            static["graph"] = lent(GraphArrays(*at.operands[m:]))
         wrt = list(itertools.compress(op.inputs, self.wrt))
         if self.face == "forward":
             op.forward(*inputs, return_saved=self.keeps, out=results, **static)
         elif self.face == "jvp":
             op.jvp(inputs, at.tangents, out=results, **static)
         elif self.face == "vjp":
-            saved = spread(signature.needed, at.saved) if at.saved else None
+            saved = at.saved if any(self.there.saved) else None
             out = spread(self.wrt, results)
             op.vjp(at.cotangents, inputs, wrt=wrt, saved=saved, out=out, **static)
         else:
             out = spread(self.wrt, results)
             op.hvp(at.cotangents, inputs, at.tangents, wrt=wrt, out=out, **static)
+
+    def prepare(self, arrays: Sequence[Any], graph: Graph | None) -> cpu.Prepared | None:
+        """What calls on buffers like these have in common; None where each needs its own checks."""
+        op: Any = self.op
+        at = self.parts(arrays)
+        n = len(op.inputs)
+        if any(self.there.operands[n : n + len(op.arrays)]):
+            return None
+        inputs, static = tuple(at.operands[:n]), dict(self.static)
+        if graph is not None:
+            static["graph"] = graph
+        if self.face == "forward":
+            prepared: cpu.Prepared | None = op.prepare(inputs, static)
+        elif self.face == "vjp" and len(at.saved) == len(self.signature(at.operands).saved):
+            wrt = list(itertools.compress(op.inputs, self.wrt))
+            prepared = op.prepare_vjp(at.cotangents, inputs, wrt, at.saved, static)
+        else:
+            prepared = None
+        return prepared
+
+    def repeat(
+        self, call: cpu.Prepared, operands: Sequence[xla.Buffer], results: Sequence[xla.Buffer]
+    ) -> None:
+        """Make a prepared call on other buffers."""
+        at = self.parts(operands)
+        n = len(self.op.inputs)
+        arrays = [*at.cotangents, *at.operands[:n], *at.saved]
+        theirs = (result.address for result in results)
+        into = [0 if like is None else next(theirs, 0) for like in call.results]
+        graph = at.operands[n + len(self.op.arrays) :]
+        handle = _handle_of(GraphArrays(*graph)) if graph else 0
+        try:
+            cpu.run_into(call, handle, map(_address, arrays), into)
+        finally:
+            _core.gnograd_graph_free(handle)
+
+
+def _address(buffer: xla.Buffer | None) -> int:
+    return 0 if buffer is None else buffer.address
+
+
+def _handle_of(buffers: GraphArrays) -> int:
+    """A graph of the library, of XLA's arrays."""
+    n_src, n_dst, n_edges = buffers.sizes
+    made = np.zeros(1, np.int64)
+    cpu.check_status(
+        _core.gnograd_graph_lend(n_dst, n_src, n_edges, *map(_address, buffers), cpu.address(made))
+    )
+    return int(made[0])
+
+
+def _bits(mask: Iterable[bool]) -> str:
+    return "".join("01"[there] for there in mask)
+
+
+def _mask(bits: str) -> Mask:
+    return tuple(bit == "1" for bit in bits)
 
 
 def _integers(backend: ModuleType, array: Any, needed: str) -> Any:
@@ -151,47 +240,12 @@ def _integers(backend: ModuleType, array: Any, needed: str) -> Any:
     return converted
 
 
-_again: dict[int, Graph] = {}
-"""Graphs made again, the last few."""
+_operators: dict[str, Function[Any, Any]] = {}
 
 
-def _graph(key: GraphKey, arrays: Sequence[Any], host: Callable[[Any], Any]) -> Graph:
-    try:
-        return graph_by_number(key.number)
-    except LookupError:
-        pass
-    graph = _again.get(key.number)
-    if graph is None:
-        offsets, indices, edge_ids = arrays
-        ids = None if edge_ids is None else host(edge_ids)
-        graph = Graph(host(offsets), host(indices), key.n_src, ids)
-        for number in list(_again)[:-7]:
-            _again.pop(number, None)
-        _again[key.number] = graph
-    return graph
-
-
-# ---- tasks by number ----
-
-_count = itertools.count(secrets.randbits(62))
-"""From anywhere, so that a program which another process has compiled finds no task here."""
-_numbers: dict[Task, int] = {}
-_tasks: dict[int, Task] = {}
-
-
-def number_of(task: Task) -> int:
-    """The number by which XLA knows a task."""
-    if task not in _numbers:
-        number = _numbers[task] = next(_count)
-        _tasks[number] = task
-    return _numbers[task]
-
-
-def _task_of(call: xla.Call) -> Task:
-    task = _tasks.get(call.attribute)
-    if task is None:
-        raise RuntimeError("gnograd: this program was compiled in another process")
-    return task
+def know(op: Function[Any, Any]) -> None:
+    """Have programs find an operator by its name."""
+    _operators[op.name] = op
 
 
 # ---- buffers as arrays ----
@@ -204,17 +258,43 @@ def _host_array(buffer: xla.Buffer) -> Any:
     return np.ndarray(buffer.shape, dtype, memory)
 
 
+def _lent_on_cpu(arrays: GraphArrays) -> Graph:
+    return lend(GraphArrays(*(x.view(np.int64)[:, 0] if _is_pairs(x) else x for x in arrays)))
+
+
+def _is_pairs(array: Any) -> bool:
+    return array is not None and len(array.shape) == 2
+
+
+_known = Recent(256)
+"""Calls on buffers like earlier ones."""
+
+
 def run_on_cpu(call: xla.Call) -> None:
     """Do what XLA asks for, in memory of the host."""
+    task = Task.read(call.attribute)
+    key = call.attribute, *((operand.shape, operand.dtype) for operand in call.operands)
+    known = _known.get(key)
+    if known is not None:
+        task.repeat(known, call.operands, call.results)
+        return
+    lent: list[Graph] = []
     operands, results = list(map(_host_array, call.operands)), list(map(_host_array, call.results))
-    _task_of(call).run(cpu, operands, results, lambda array: array)
+
+    def lend_once(arrays: GraphArrays) -> Graph:
+        lent.append(_lent_on_cpu(arrays))
+        return lent[-1]
+
+    task.run(cpu, operands, results, lend_once)
+    prepared = task.prepare(operands, lent[0] if lent else None)
+    if prepared is not None:
+        _known.put(key, prepared)
 
 
 def run_on_cuda(call: xla.Call) -> None:
     """Do what XLA asks for, on its stream and in its memory."""
     from gnograd.backends import cuda
-    from gnograd.backends.cuda_arrays import DeviceArray, Memory, address, item_size
-    from gnograd.backends.cuda_library import library
+    from gnograd.backends.cuda_arrays import DeviceArray, Memory, item_size
 
     # memory that is not ours to free, and in use on this one stream: nothing to wait for
     theirs = Memory(0, 0, None)
@@ -231,16 +311,15 @@ def run_on_cuda(call: xla.Call) -> None:
             scratch.append((block, size))
         return DeviceArray(shape, dtype, theirs, block)
 
-    def host(array: DeviceArray) -> Any:
-        values = np.empty(array.shape, array.dtype)
-        library().copy(values.ctypes.data, address(array), values.nbytes, stream)
-        library().synchronize(stream)
-        return values
+    def lent(arrays: GraphArrays) -> Graph:
+        graph = remote(arrays)
+        cuda.lend(graph)
+        return graph
 
     operands, results = list(map(array, call.operands)), list(map(array, call.results))
     try:
         with cuda.using(stream, empty):
-            _task_of(call).run(cuda, operands, results, host)
+            Task.read(call.attribute).run(cuda, operands, results, lent)
     finally:
         for block, size in scratch:
             call.free(block, size)

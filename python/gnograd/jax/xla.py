@@ -24,6 +24,7 @@ from ctypes import (
     c_void_p,
     cast,
     sizeof,
+    string_at,
 )
 from typing import Any, ClassVar, NamedTuple
 
@@ -34,9 +35,9 @@ __all__ = ["Buffer", "Call", "register"]
 _VERSION = 0, 1
 _EXECUTE = 3  # stage
 _METADATA = 1  # extension
-_INT64 = 5
+_STRING = 4  # attribute
 _DTYPES = {
-    1: "bool", 2: "int8", 3: "int16", 4: "int32", _INT64: "int64", 6: "uint8", 7: "uint16",
+    1: "bool", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "uint8", 7: "uint16",
     8: "uint32", 9: "uint64", 10: "float16", 11: "float32", 12: "float64", 16: "bfloat16",
 }  # fmt: skip
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 8, 12, 13
@@ -69,16 +70,16 @@ class _Buffers(_Head):
     _fields_ = (("n", c_int64), ("types", c_void_p), ("buffers", POINTER(POINTER(_Buffer))))
 
 
-class _Scalar(Structure):
-    _fields_ = (("dtype", c_int), ("value", POINTER(c_int64)))
+class _Bytes(Structure):
+    _fields_ = (("data", c_void_p), ("length", c_size_t))
 
 
 class _Attributes(_Head):
     _fields_ = (
         ("n", c_int64),
-        ("types", c_void_p),
+        ("types", POINTER(c_int)),
         ("names", c_void_p),
-        ("scalars", POINTER(POINTER(_Scalar))),
+        ("strings", POINTER(POINTER(_Bytes))),
     )
 
 
@@ -176,14 +177,17 @@ class Call:
 
     Attributes
     ----------
-    attribute : int
-        The one attribute.
+    attribute : bytes
+        The one attribute, a string.
     operands, results : list of Buffer
     """
 
     def __init__(self, frame: _CallFrame) -> None:
         self._frame = frame
-        self.attribute = frame.attributes.scalars[0].contents.value[0]
+        if frame.attributes.n != 1 or frame.attributes.types[0] != _STRING:
+            raise RuntimeError("gnograd: this program was made for another version")
+        text = frame.attributes.strings[0].contents
+        self.attribute = string_at(text.data, text.length)
         self.operands = _buffers(frame.operands)
         self.results = _buffers(frame.results)
 

@@ -9,9 +9,13 @@ from gnograd.torch.adapter import torch_operator
 from gnograd.torch.ball_sparse_attention import BallSparseAttention
 from gnograd.torch.ball_tree import ball_tree_order
 from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
+from gnograd.torch.dimenet_weights import dimenet_state_dict
+from gnograd.torch.dropout import dropout_factors
 from gnograd.torch.edges import graph_from_edge_index, with_self_loops
 from gnograd.torch.functional import *
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
+from gnograd.torch.gcn import GCNConv
+from gnograd.torch.graph import Graph, collate
 from gnograd.torch.layers import GNO, WeightedAggregation, gno_pack_layers
 from gnograd.torch.native_sparse_attention import KeyValueCache, NativeSparseAttention
 from gnograd.torch.neighbors import NeighborSearch, neighbor_search
@@ -21,6 +25,7 @@ from gnograd.torch.neuralop import (
     LinearChannelMLP,
     SinusoidalEmbedding,
 )
+from gnograd.torch.sage import SAGEConv
 from gnograd.torch.weighting import dispatch_weighting_fn
 
 __all__ = [
@@ -29,18 +34,24 @@ __all__ = [
     "DimeNetPlusPlus",
     "GATConv",
     "GATv2Conv",
+    "GCNConv",
     "GNOBlock",
+    "Graph",
     "IntegralTransform",
     "InteractionPPBlock",
     "KeyValueCache",
     "LinearChannelMLP",
     "NativeSparseAttention",
     "NeighborSearch",
+    "SAGEConv",
     "SinusoidalEmbedding",
     "TransformerConv",
     "WeightedAggregation",
     "ball_tree_order",
+    "collate",
+    "dimenet_state_dict",
     "dispatch_weighting_fn",
+    "dropout_factors",
     "gno_pack_layers",
     "graph_from_edge_index",
     "neighbor_search",

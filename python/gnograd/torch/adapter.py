@@ -8,8 +8,8 @@ and hvp for the inputs. The same two rules are given twice, to the dispatcher (f
 `torch.compile`) and to `torch.autograd.Function` (for eager mode, where it brings forward-mode
 differentiation and the transforms of `torch.func` besides).
 
-Custom operators take tensors and plain numbers: a graph goes by its number, and static arguments
-that are arrays come as tensors behind the inputs.
+Custom operators take tensors and plain numbers: a graph comes as its arrays, and static arguments
+that are arrays as tensors behind the inputs. So one compiled program serves all graphs.
 
 Half precision is computed by the kernels that a device has for it. Where there are none, a face
 computes on float32 copies and returns the type that was given. What `torch.autocast` asks for is
@@ -19,10 +19,9 @@ finds them as they were computed with.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -33,11 +32,13 @@ from gnograd import shapes
 from gnograd.backends import cpu, has_cuda
 from gnograd.backends.cpu import dtype_name
 from gnograd.fronts import present
-from gnograd.graph import Graph, graph_by_number
+from gnograd.graph_arrays import GraphArrays
 from gnograd.operator import Function, Operator, spread
+from gnograd.torch.arrays import as_arrays
 from gnograd.torch.eager import eager, eager_function
+from gnograd.torch.graph import Graph, arrays_of, lend_tensors
 
-__all__ = ["as_arrays", "not_compiled", "torch_operator"]
+__all__ = ["not_compiled", "torch_operator"]
 
 Tensors: TypeAlias = Sequence[Tensor | None]
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
@@ -46,8 +47,8 @@ _HALF = (torch.float16, torch.bfloat16)
 _SINGLE_OR_HALF = (torch.float32, *_HALF)
 
 _SCHEMA_TYPES = {
-    "Graph": "int",
-    "Graph | None": "int",
+    "Graph": "Tensor?[]",
+    "Graph | None": "Tensor?[]",
     "bool": "bool",
     "int": "int",
     "float": "float",
@@ -60,7 +61,7 @@ _SCHEMA_TYPES = {
 }
 
 
-def torch_operator(op: Function[Any]) -> Callable[..., Any]:
+def torch_operator(op: Function[Any, Any]) -> Callable[..., Any]:
     """Make a PyTorch function of a gnograd operator.
 
     Parameters
@@ -84,23 +85,32 @@ def torch_operator(op: Function[Any]) -> Callable[..., Any]:
     names = (*op.inputs, *op.arrays)
 
     def function(*inputs: Any, **arguments: Any) -> Any:
+        graph: Any = arguments.get("graph")
+        of_tensors = isinstance(graph, Graph)
         if not torch.compiler.is_compiling():
+            if of_tensors and graph.device.type == "cpu":
+                arguments["graph"] = graph.lent
             outputs = directly(inputs, arguments)
             if outputs is not None:
                 return outputs if len(outputs) > 1 else outputs[0]
-        # static is kept until the call is over: a graph made of edges is known by its number alone
+        if of_tensors:
+            arguments["graph"] = graph.sizes
         operands, static = op.arrange(inputs, arguments)
         for name, x in zip(names, operands, strict=True):
             if x is not None and not isinstance(x, Tensor):
                 raise TypeError(f"{op.name}: {name} is of type {type(x).__name__}, needs a tensor")
-        outputs = apply(_autocast(op, operands, static), _by_number(static.values()))
+        operands = _autocast(op, operands, static)
+        if "graph" in static:
+            graph = graph if of_tensors else static["graph"]
+            static["graph"] = [] if graph is None else _tensors(op, operands, graph)
+        outputs = apply(operands, list(static.values()))
         return outputs if len(outputs) > 1 else outputs[0]
 
     present(function, op, "gnograd.torch", "Tensor")
     return function
 
 
-def _ways(op: Function[Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _ways(op: Function[Any, Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """How an operator is called: through the dispatcher, and past it where that will do."""
     if not isinstance(op, Operator):
         return _Face(op).apply, eager_function(op)
@@ -115,8 +125,11 @@ def _ways(op: Function[Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
         inputs: Tensors,
     ) -> list[Tensor | None]:
         ordered = [static[name] for name in faces.plain]
+        if "graph" in faces.plain:
+            graph = static["graph"]
+            ordered[faces.plain.index("graph")] = [] if graph is None else list(arrays_of(graph))
         no_arrays = [None] * len(op.arrays)
-        gradients = vjp(kept, list(wrt), _by_number(ordered), *cotangents, *inputs, *no_arrays)
+        gradients = vjp(kept, list(wrt), ordered, *cotangents, *inputs, *no_arrays)
         return spread(wrt, gradients)
 
     return apply, eager(op, vjp_of_inputs)
@@ -129,7 +142,7 @@ class _Face:
     `static` below are the others.
     """
 
-    def __init__(self, op: Function[Any]) -> None:
+    def __init__(self, op: Function[Any, Any]) -> None:
         self.op = op
         self.n = len(op.inputs)
         self.plain = [name for name in op.static if name not in op.arrays]
@@ -181,23 +194,24 @@ class _Face:
         inputs = [None if x is None else x.detach() for x in operands[: self.n]]
         return tuple(self.forward(*inputs, *operands[self.n :], *static)[: self.n_outputs])
 
-    def graph(self, static: Sequence[Any]) -> Graph | None:
-        """The graph among the static arguments; who holds it keeps its number valid."""
-        number = dict(zip(self.plain, static, strict=True)).get("graph")
-        return None if number is None else graph_by_number(int(number))
+    def static(
+        self, operands: Tensors, static: Sequence[Any], lent: bool = False
+    ) -> dict[str, Any]:
+        """Static arguments of the gnograd operator from those of the custom operator.
 
-    def static(self, operands: Tensors, static: Sequence[Any]) -> dict[str, Any]:
-        """Static arguments of the gnograd operator from those of the custom operator."""
+        Of a graph these are the sizes, unless it is to be lent to kernels.
+        """
         values = dict(zip(self.plain, static, strict=True))
         if "graph" in values:
-            values["graph"] = self.graph(static)
+            arrays = GraphArrays(*values["graph"]) if values["graph"] else None
+            values["graph"] = arrays and (lend_tensors(arrays) if lent else arrays.sizes)
         return values | dict(zip(self.op.arrays, operands[self.n : self.n_operands], strict=True))
 
     def static_arrays(
         self, array: Callable[..., Any], operands: Tensors, static: Sequence[Any]
     ) -> dict[str, Any]:
         """The same with arrays for tensors, of the integer type that the operator needs."""
-        values = self.static(operands, static)
+        values = self.static(operands, static, lent=True)
         specs = self.op.signature(**values).arrays if self.op.arrays else {}
         for name in self.op.arrays:
             tensor, dtype = values[name], shapes.parse(specs.get(name, "")).dtype
@@ -236,9 +250,9 @@ class _Face:
 class _Faces(_Face):
     """All custom operators of one gnograd operator, and their derivatives."""
 
-    op: Operator[Any]
+    op: Operator[Any, Any]
 
-    def __init__(self, op: Operator[Any]) -> None:
+    def __init__(self, op: Operator[Any, Any]) -> None:
         super().__init__(op)
         n, m = self.n, self.n_operands
         tangents = [f"Tensor? t_{name}" for name in op.inputs]
@@ -322,7 +336,6 @@ class _Faces(_Face):
 
     def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
         operands, ctx.static = inputs[: self.n_operands], inputs[self.n_operands :]
-        ctx.graph = self.graph(ctx.static)
         ctx.save_for_backward(*operands, *self.kept(output, operands, ctx.static))
 
     def _backward(self, ctx: Any, cotangents: Tensors) -> tuple[Any, ...]:
@@ -334,13 +347,13 @@ class _Faces(_Face):
             if any(wrt)
             else []
         )
-        return (*spread(wrt, gradients), *[None] * (len(self.op.arrays) + len(ctx.static)))
+        no_arrays = [None] * len(self.op.arrays)
+        return (*spread(wrt, gradients), *no_arrays, *_no_gradients(ctx.static))
 
     def _keep_vjp(self, ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
         cotangents, *operands = inputs[: self.n_operands + 1]
         saved, ctx.wrt, *ctx.static = inputs[self.n_operands + 1 :]
         ctx.n_cotangents, ctx.n_saved = len(cotangents), len(saved)
-        ctx.graph = self.graph(ctx.static)
         ctx.save_for_backward(*cotangents, *operands)
 
     def _vjp_backward(self, ctx: Any, directions: Tensors) -> tuple[Any, ...]:
@@ -356,7 +369,7 @@ class _Faces(_Face):
             *[None] * len(self.op.arrays),
             [None] * ctx.n_saved,
             None,
-            *[None] * len(ctx.static),
+            *_no_gradients(ctx.static),
         )
 
 
@@ -373,7 +386,7 @@ def _functions(faces: _Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callab
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
             ctx.static, *operands = inputs
-            ctx.graph, ctx.n_results = faces.graph(ctx.static), len(output)
+            ctx.n_results = len(output)
             ctx.mark_non_differentiable(*output[n_outputs:])
             ctx.set_materialize_grads(False)
             ctx.save_for_backward(*operands, *faces.kept(output, operands, ctx.static))
@@ -411,7 +424,6 @@ def _functions(faces: _Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callab
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
             _, ctx.wrt, ctx.static, *arrays = inputs
-            ctx.graph = faces.graph(ctx.static)
             ctx.save_for_backward(*arrays)
             ctx.save_for_forward(*arrays)
 
@@ -481,25 +493,7 @@ def not_compiled(function: AnyFunction) -> AnyFunction:
     return cast(AnyFunction, call)
 
 
-@contextlib.contextmanager
-def as_arrays(tensors: Tensors) -> Iterator[tuple[Callable[..., Any], Callable[..., Tensor]]]:
-    """How tensors become arrays and arrays tensors, without a copy, on the device of the first."""
-    device = next((x.device for x in tensors if x is not None), torch.device("cpu"))
-    if device.type == "cpu":
-        yield (lambda x: None if x is None else x.detach().numpy()), torch.from_numpy
-        return
-    # kernels take CUDA tensors as they are, and write to tensors
-    from gnograd.backends import cuda
-
-    def empty(shape: tuple[int, ...], dtype: str) -> Tensor:
-        return torch.empty(shape, dtype=getattr(torch, dtype), device=device)
-
-    stream = torch.cuda.current_stream(device).cuda_stream
-    with torch.cuda.device(device), cuda.using(stream, empty):
-        yield (lambda x: None if x is None else x.detach()), (lambda x: x)
-
-
-def _autocast(op: Function[Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
+def _autocast(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
     """Operands of the types that they have in the current region of `torch.autocast`."""
     device = next((x.device.type for x in operands if x is not None), "cpu")
     if device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
@@ -545,9 +539,25 @@ def _schema_type(parameter: inspect.Parameter) -> str:
     return _SCHEMA_TYPES[str(parameter.annotation)]
 
 
-def _by_number(static: Iterable[Any]) -> list[Any]:
-    """Static arguments as custom operators take them."""
-    return [value.number if isinstance(value, Graph) else value for value in static]
+def _tensors(op: Function[Any, Any], operands: Tensors, graph: Any) -> list[Tensor | None]:
+    """A graph as custom operators take it: on the device of the first operand."""
+    device = next(x.device for x in operands if x is not None)
+    if isinstance(graph, Graph) and graph.device != device:
+        raise TypeError(
+            f"{op.name}: graph is on {graph.device}, but the arrays are on {device}; "
+            "graph.to(device) moves it"
+        )
+    return list(arrays_of(graph, device))
+
+
+def _no_gradients(static: Sequence[Any]) -> list[Any]:
+    """Gradients of static arguments; a list of tensors, none of them absent, wants a list."""
+    return [
+        [None] * len(value)
+        if isinstance(value, list | tuple) and all(isinstance(x, Tensor) for x in value)
+        else None
+        for value in static
+    ]
 
 
 def _present(tensor: Callable[..., Tensor], arrays: Sequence[Any]) -> list[Tensor]:

@@ -18,6 +18,8 @@ from torch import Tensor, nn
 from gnograd.graph import Graph
 from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
+from gnograd.torch.edges import ends_of
+from gnograd.torch.graph import AnyGraph
 from gnograd.torch.neighbors import neighbor_search
 
 __all__ = ["DimeNetPlusPlus", "InteractionPPBlock"]
@@ -42,7 +44,7 @@ class InteractionPPBlock(nn.Module):
     num_before_skip, num_after_skip : int
         Residual layers before and after the skip connection.
     act : str or callable
-        Activation: the name of a function of `torch.nn.functional`, or "swish", which is silu.
+        Activation: the name of one of `torch.nn`, in any case, or "swish", which is SiLU.
     exclude : {"reverse_edge", "same_node", "none"}
         Triplets to leave out, as in `gnograd.agg_edge_to_edge`. PyG's rule is "same_node"; it
         differs from the default in periodic cells alone.
@@ -88,7 +90,9 @@ class InteractionPPBlock(nn.Module):
             if isinstance(module, nn.Linear):
                 _reset(module)
 
-    def forward(self, x: Tensor, rbf: Tensor, sbf: Tensor, vector: Tensor, graph: Graph) -> Tensor:
+    def forward(
+        self, x: Tensor, rbf: Tensor, sbf: Tensor, vector: Tensor, graph: AnyGraph
+    ) -> Tensor:
         """Apply the block.
 
         Parameters
@@ -208,7 +212,7 @@ class DimeNetPlusPlus(nn.Module):
             )
         act = _function(act)
         self.num_spherical, self.cutoff = num_spherical, cutoff
-        self.max_num_neighbors = max_num_neighbors
+        self.num_blocks, self.max_num_neighbors = num_blocks, max_num_neighbors
         self.envelope_exponent = envelope_exponent
         self.rbf = _Frequencies(num_radial)
         self.emb = _EmbeddingBlock(num_radial, hidden_channels, act)
@@ -236,7 +240,7 @@ class DimeNetPlusPlus(nn.Module):
         self,
         z: Tensor,
         pos: Tensor,
-        graph: Graph | Tensor | None = None,
+        graph: AnyGraph | Tensor | None = None,
         batch: Tensor | None = None,
         offset: Tensor | None = None,
     ) -> Tensor:
@@ -268,8 +272,7 @@ class DimeNetPlusPlus(nn.Module):
             if offset is not None:
                 raise TypeError("DimeNetPlusPlus: offset belongs to the edges of a graph: give it")
             graph = _neighbors(pos, self.cutoff, batch, self.max_num_neighbors)
-        src = torch.tensor(graph.src, device=z.device)
-        dst = torch.tensor(graph.dst, device=z.device)
+        src, dst = ends_of(graph, z.device)
         vector = pos[dst] - pos[src]
         if offset is not None:
             vector = vector + offset
@@ -406,9 +409,15 @@ def _function(act: Activation) -> Function:
     """The activation behind a name."""
     if callable(act):
         return act
-    found: Function | None = getattr(nn.functional, {"swish": "silu"}.get(act, act).lower(), None)
-    if found is None:
-        raise ValueError(f"act is {act!r}, which torch.nn.functional has not")
+
+    def plain(name: str) -> str:
+        return name.lower().translate(dict.fromkeys(map(ord, "-_ ")))
+
+    names = {plain(name): name for name in nn.modules.activation.__all__}
+    wanted = {"swish": "silu"}.get(plain(act), plain(act))
+    if wanted not in names:
+        raise ValueError(f"act is {act!r}, which torch.nn has not as an activation")
+    found: Function = getattr(nn, names[wanted])()
     return found
 
 

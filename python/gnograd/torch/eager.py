@@ -61,7 +61,7 @@ _Seen: TypeAlias = "tuple[tuple[Any, ...], tuple[int, ...], bool, list[Tensor]]"
 """Types and shapes, addresses, whether one wants a gradient, and what lies at some addresses."""
 
 
-def eager_function(op: Function[Any]) -> Callable[..., tuple[Any, ...] | None]:
+def eager_function(op: Function[Any, Any]) -> Callable[..., tuple[Any, ...] | None]:
     """How a function without derivatives is called in eager mode.
 
     Returns
@@ -73,7 +73,7 @@ def eager_function(op: Function[Any]) -> Callable[..., tuple[Any, ...] | None]:
 
 
 def eager(
-    op: Operator[Any], vjp: Callable[..., Sequence[Tensor | None]]
+    op: Operator[Any, Any], vjp: Callable[..., Sequence[Tensor | None]]
 ) -> Callable[..., tuple[Any, ...] | None]:
     """The same for an operator.
 
@@ -122,7 +122,7 @@ def eager(
 
 
 def _forward_of(
-    op: Function[Any], apply: Callable[..., Any] | None
+    op: Function[Any, Any], apply: Callable[..., Any] | None
 ) -> Callable[..., tuple[Any, ...] | None]:
     """Forward, by the autograd function's `apply` where a gradient may be wanted."""
     known = Recent(_KINDS_OF_CALLS)
@@ -206,7 +206,9 @@ def _see(tensors: Tensors) -> _Seen | None:
     return tuple(layout), tuple(addresses), wants_gradient, copies
 
 
-def _kind(op: Function[Any], inputs: tuple[Any, ...], given: Mapping[str, Any]) -> _Kind | None:
+def _kind(
+    op: Function[Any, Any], inputs: tuple[Any, ...], given: Mapping[str, Any]
+) -> _Kind | None:
     """A kind of calls that is seen for the first time, if they are right."""
     try:
         forward = op.prepare(tuple(map(_array, inputs)), given)
@@ -219,7 +221,7 @@ def _kind(op: Function[Any], inputs: tuple[Any, ...], given: Mapping[str, Any]) 
 
 
 def _known_vjp(
-    op: Operator[Any],
+    op: Operator[Any, Any],
     kind: _Kind,
     graph: Graph | None,
     wrt: tuple[bool, ...],

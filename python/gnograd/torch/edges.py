@@ -3,73 +3,88 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import weakref
+from typing import Any, TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from gnograd.graph import Graph
 from gnograd.torch import functional
-from gnograd.torch.adapter import not_compiled
+from gnograd.torch.graph import AnyGraph, Graph
 
 __all__ = [
     "Edges",
     "ends_of",
-    "entries_of",
     "graph_from_edge_index",
     "graph_of",
+    "used_rows",
     "with_self_loops",
 ]
 
-Edges: TypeAlias = "Graph | Tensor"
-"""A graph, built once for all layers and steps, or what PyG takes, from which every call builds
-one: ``edge_index (2, n_edges)``, or a sparse matrix with a row for every destination."""
+Edges: TypeAlias = "AnyGraph | Tensor"
+"""A graph, built once for all layers and steps, or what PyG takes: ``edge_index (2, n_edges)``, or
+a sparse matrix with a row for every destination."""
 
 
-@not_compiled
 def graph_from_edge_index(
-    edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool = False
+    edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None = None
 ) -> Graph:
-    """Graph of PyG's ``edge_index``, whose rows are sources and destinations.
+    """`Graph.from_edge_index`, made once of a tensor that is given again unchanged.
+
+    Layers of a model that are called with the same ``edge_index`` share one graph. It is kept as
+    long as the tensor is.
 
     Parameters
     ----------
     edge_index : Tensor of int64 or int32, (2, n_edges)
     n_src, n_dst : int
         Numbers of nodes.
-    self_loops : bool
-        Have exactly one a node, as `with_self_loops`.
-
-    Raises
-    ------
-    TypeError, ValueError, IndexError
-        No tensor of integers, another shape, a node out of range.
+    self_loops : bool, optional
     """
-    if not isinstance(edge_index, Tensor):
-        raise TypeError(
-            f"graph_from_edge_index: edge_index is of type {type(edge_index).__name__}, "
-            "needs a tensor of int64"
-        )
-    if edge_index.dim() != 2 or len(edge_index) != 2:
-        raise ValueError(
-            f"graph_from_edge_index: edge_index has shape {tuple(edge_index.shape)}, "
-            "needs (2, n_edges)"
-        )
-    src, dst = edge_index.cpu().numpy()
-    return Graph._from_edges(src, dst, n_src, n_dst, self_loops)
+    if torch.compiler.is_compiling() or not isinstance(edge_index, Tensor):
+        return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops)
+    return _made.graph(edge_index, n_src, n_dst, self_loops)
 
 
-@not_compiled
+class _Made:
+    """Graphs of tensors that are still there, and as they were."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[int, tuple[weakref.ref[Tensor], dict[Any, Graph]]] = {}
+
+    def graph(self, edge_index: Tensor, *arguments: Any) -> Graph:
+        key = id(edge_index)
+        known = self._graphs.get(key)
+        if known is None or known[0]() is not edge_index:
+            forget = self._graphs.pop
+            known = weakref.ref(edge_index, lambda _: forget(key, None)), {}
+            self._graphs[key] = known
+        _, graphs = known
+        # an inference tensor does not say how often it was changed
+        version = None if edge_index.is_inference() else edge_index._version
+        state = edge_index.data_ptr(), tuple(edge_index.shape), version, *arguments
+        if version is None or state not in graphs:
+            graph = Graph.from_edge_index(edge_index, *arguments)
+            if version is None:
+                return graph
+            for other in [other for other in graphs if other[:3] != state[:3]]:
+                del graphs[other]
+            graphs[state] = graph
+        return graphs[state]
+
+
+_made = _Made()
+
+
 def with_self_loops(
-    graph: Graph, edge_attr: Tensor | None = None, fill_value: float | Tensor | str = "mean"
+    graph: AnyGraph, edge_attr: Tensor | None = None, fill_value: float | Tensor | str = "mean"
 ) -> tuple[Graph, Tensor | None]:
     """Graph with exactly one self-loop a node, and the edge features that belong to it.
 
     Parameters
     ----------
     graph : Graph
-        Its own self-loops are dropped. Of a bipartite graph the first ``min(n_src, n_dst)``
+        Its own self-loops are left out. Of a bipartite graph the first ``min(n_src, n_dst)``
         nodes on both sides count as the same.
     edge_attr : Tensor, (n_edges, D), optional
         Edge features.
@@ -79,7 +94,8 @@ def with_self_loops(
     Returns
     -------
     graph : Graph
-        Its edge arrays have a row for every edge kept, then one for every self-loop.
+        Its edge arrays have the rows of `graph`, of which those of former self-loops belong to no
+        edge, and then one for every self-loop.
     edge_attr : Tensor or None
 
     Raises
@@ -87,47 +103,43 @@ def with_self_loops(
     ValueError
         Edge features that are not one row an edge.
     """
-    if edge_attr is not None and len(edge_attr) != graph.n_edges:
+    graph = Graph.of(graph)
+    n_src, n_dst, n_edges = graph.sizes
+    if edge_attr is not None and edge_attr.shape[0] != n_edges:
         raise ValueError(
             f"with_self_loops: edge_attr has shape {tuple(edge_attr.shape)}, "
-            f"needs one row for each of the {graph.n_edges} edges"
+            f"needs one row for each of the {n_edges} edges"
         )
-    src, dst = graph.src, graph.dst
-    looped = Graph._from_edges(src, dst, graph.n_src, graph.n_dst, self_loops=True)
+    ends = torch.stack([graph.src, graph.dst])
+    looped = Graph.from_edge_index(ends, n_src, n_dst, self_loops=True)
     if edge_attr is None:
         return looped, None
-    keep = src != dst
-    n_loops = min(graph.n_src, graph.n_dst)
-    kept = edge_attr[torch.from_numpy(keep).to(edge_attr.device)]
+    n_loops = torch.sym_min(n_src, n_dst)
     if isinstance(fill_value, str):
         aggregation = {"add": "sum"}.get(fill_value, fill_value)
-        others = Graph.from_edges(src[keep], dst[keep], graph.n_src, graph.n_dst)
-        fill = functional.agg_simple(None, kept, graph=others, aggregation=aggregation)
+        others = Graph.from_edge_index(ends, n_src, n_dst, self_loops=False)
+        fill = functional.agg_simple(None, edge_attr, graph=others, aggregation=aggregation)
         fill = fill[:n_loops]
     else:
-        fill = kept.new_zeros(n_loops, kept.shape[1]) + fill_value
-    return looped, torch.cat([kept, fill])
+        fill = edge_attr.new_zeros(n_loops, edge_attr.shape[1]) + fill_value
+    return looped, torch.cat([edge_attr, fill])
 
 
-def graph_of(edges: Edges, n_src: int, n_dst: int) -> Graph:
+def graph_of(edges: Edges, n_src: int, n_dst: int) -> AnyGraph:
     """The graph itself, or that of an ``edge_index``."""
-    return edges if isinstance(edges, Graph) else graph_from_edge_index(edges, n_src, n_dst)
+    return edges if not isinstance(edges, Tensor) else graph_from_edge_index(edges, n_src, n_dst)
 
 
-@not_compiled
-def ends_of(graph: Graph, device: torch.device) -> tuple[Tensor, Tensor]:
+def ends_of(graph: AnyGraph, device: torch.device) -> tuple[Tensor, Tensor]:
     """Source and destination of every row of the edge arrays."""
-    src, dst = (torch.from_numpy(nodes.astype(np.int64)) for nodes in (graph.src, graph.dst))
-    return src.to(device), dst.to(device)
+    graph = Graph.of(graph, device)
+    return graph.src, graph.dst
 
 
-@not_compiled
-def entries_of(matrix: Tensor, n_src: int, n_dst: int) -> tuple[Tensor, Tensor]:
-    """Edges and values of a sparse matrix whose rows are destinations."""
-    if tuple(matrix.shape[:2]) != (n_dst, n_src):
-        raise ValueError(
-            f"edge_index is a sparse matrix of shape {tuple(matrix.shape)}, needs a row for each "
-            f"of the {n_dst} destinations and a column for each of the {n_src} sources"
-        )
-    entries = matrix.to_sparse_coo().coalesce()
-    return entries.indices().flip(0), entries.values()
+def used_rows(graph: AnyGraph, device: torch.device) -> Tensor:
+    """Which rows of the edge arrays belong to an edge."""
+    arrays = Graph.of(graph, device).arrays
+    places = torch.arange(arrays.indices.shape[0], device=device)
+    used = places < arrays.offsets[-1]
+    ids = arrays.edge_ids
+    return used if ids is None else torch.empty_like(used).scatter(0, ids, used)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from gnograd.graph import Graph
+from gnograd.torch.graph import AnyGraph
 
 __all__ = [
     "agg_concat",
@@ -35,7 +35,7 @@ def agg_concat(
     e: Tensor | None = None,
     own: Tensor | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     aggregation: str = "sum",
 ) -> Tensor: ...
 def agg_edge_to_edge(
@@ -46,15 +46,15 @@ def agg_edge_to_edge(
     *,
     edges: tuple[ArrayLike, ArrayLike] | None = None,
     n_nodes: int | None = None,
-    graph: Graph | None = None,
+    graph: AnyGraph | None = None,
     n_spherical: int = 7,
     n_radial: int = 6,
     exclude: str = "reverse_edge",
 ) -> Tensor: ...
 def agg_simple(
-    x: Tensor | None, e: Tensor | None = None, *, graph: Graph, aggregation: str = "sum"
+    x: Tensor | None, e: Tensor | None = None, *, graph: AnyGraph, aggregation: str = "sum"
 ) -> Tensor: ...
-def agg_weighted(x: Tensor, w: Tensor, *, graph: Graph, aggregation: str = "sum") -> Tensor: ...
+def agg_weighted(x: Tensor, w: Tensor, *, graph: AnyGraph, aggregation: str = "sum") -> Tensor: ...
 def compress(
     x: Tensor,
     w: Tensor,
@@ -86,12 +86,14 @@ def gno(
     b_v: Tensor,
     edge_weight: Tensor | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     activation: str = "relu",
     reduction: str = "sum",
     kernel: str = "full",
 ) -> Tensor: ...
-def gno_aggregate(h: Tensor, kappa: Tensor, *, graph: Graph, reduction: str = "sum") -> Tensor: ...
+def gno_aggregate(
+    h: Tensor, kappa: Tensor, *, graph: AnyGraph, reduction: str = "sum"
+) -> Tensor: ...
 def gno_contract(
     h: Tensor | None,
     hid: Tensor,
@@ -99,7 +101,7 @@ def gno_contract(
     b_v: Tensor,
     edge_weight: Tensor | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     reduction: str = "sum",
     kernel: str = "full",
 ) -> Tensor: ...
@@ -116,7 +118,7 @@ def gno_with_gradient(
     edge_weight: Tensor | None = None,
     weight_derivatives: Tensor | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -133,7 +135,7 @@ def gno_with_hessian(
     edge_weight: Tensor | None = None,
     weight_derivatives: Tensor | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -150,7 +152,7 @@ def gno_with_laplacian(
     edge_weight: Tensor | None = None,
     weight_derivatives: Tensor | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -163,11 +165,13 @@ def mha_gat(
     a: Tensor,
     e: Tensor | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
 ) -> Tensor: ...
 def mha_gat_v2(
     x_src: Tensor,
@@ -175,11 +179,13 @@ def mha_gat_v2(
     a: Tensor,
     e: Tensor | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
     negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
 ) -> Tensor: ...
 def mha_simple(
     q: Tensor,
@@ -187,10 +193,12 @@ def mha_simple(
     v: Tensor,
     e: Tensor | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     num_heads: int = 1,
     concat_heads: bool = True,
     norm_by_dim: bool = True,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
 ) -> Tensor: ...
 def radial_basis(
     x: Tensor, w: Tensor, *, n_spherical: int = 7, exponent: int = 5

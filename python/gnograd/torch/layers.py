@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from gnograd.aggregation import AGGREGATIONS
 from gnograd.gno import gno
-from gnograd.graph import Graph
 from gnograd.static import choice
 from gnograd.torch import functional
 from gnograd.torch.edges import Edges, graph_of
+from gnograd.torch.graph import AnyGraph
 
 __all__ = ["GNO", "WeightedAggregation", "gno_pack_layers"]
 
@@ -124,21 +124,23 @@ class GNO(nn.Module):
         nn.init.zeros_(self.b_v)
 
     def forward(
-        self, h: Tensor | None, coords: Tensor, graph: Graph, edge_weight: Tensor | None = None
+        self, h: Tensor | None, coords: Tensor, graph: AnyGraph, edge_weight: Tensor | None = None
     ) -> Tensor:
         """Apply the layer.
 
         Parameters
         ----------
-        h : Tensor, (n_src, in_channels), or None
-            None is 1, for the diagonal kernel only.
+        h : Tensor, (..., n_src, in_channels), or None
+            None is 1, for the diagonal kernel only. Leading axes are a batch of functions, for
+            which the kernel network is evaluated once.
         coords : Tensor, (n_edges, coord_dim)
         graph : Graph
+            Of tensors or of NumPy arrays.
         edge_weight : Tensor, (n_edges,), optional
 
         Returns
         -------
-        Tensor, (n_dst, out_channels)
+        Tensor, (..., n_dst, out_channels)
         """
         out: Tensor = functional.gno(
             h, coords, self.U, self.b_u, self.V, self.b_v, edge_weight,

@@ -10,14 +10,100 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.neighbors import MOST_AXES, checked_items, neighbors
-from gnograd.torch.adapter import as_arrays, not_compiled
+from gnograd.torch.arrays import as_arrays
 
-__all__ = ["NeighborSearch", "neighbor_search"]
+__all__ = ["NeighborSearch", "neighbor_search", "neighbors_of"]
 
 Pointer = Sequence[int] | Tensor | None
 
 
-@not_compiled
+@torch.library.custom_op("gnograd::neighbors", mutates_args=())
+def _neighbors(
+    data: Tensor,
+    queries: Tensor | None,
+    radius: float,
+    period: list[float] | None,
+    data_ptr: Tensor | None,
+    queries_ptr: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    to_themselves = queries is None
+    queries = data if queries is None else queries
+    points = _coordinates(data, queries)
+    box = period[0] if period is not None and len(period) == 1 else period
+    with as_arrays(points) as (array, tensor):
+        found = neighbors(
+            array(points[0]),
+            radius,
+            None if to_themselves else array(points[1]),
+            include_self=not to_themselves,
+            period=box,
+            source_items=None if data_ptr is None else data_ptr.tolist(),
+            destination_items=None if queries_ptr is None else queries_ptr.tolist(),
+        )
+        splits, index = (tensor(x).to(queries.device, torch.int64) for x in found)
+    return splits, index
+
+
+@_neighbors.register_fake
+def _(
+    data: Tensor,
+    queries: Tensor | None,
+    radius: float,
+    period: list[float] | None,
+    data_ptr: Tensor | None,
+    queries_ptr: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    queries = data if queries is None else queries
+    splits = queries.new_empty((queries.shape[0] + 1,), dtype=torch.int64)
+    return splits, queries.new_empty((_unknown_size(),), dtype=torch.int64)
+
+
+def _unknown_size() -> Any:
+    """A size that a compiled program finds when it runs.
+
+    `new_dynamic_size` asks for a setting of the compiler's, without which graphs break where sizes
+    are unknown; the layers here go on with an unknown number of edges.
+    """
+    context = torch.library.get_ctx()
+    sizes = getattr(context, "_shape_env", None)
+    if sizes is None:
+        return context.new_dynamic_size()
+    size = sizes.create_unbacked_symint()
+    torch._check(size >= 0)
+    return size
+
+
+def neighbors_of(
+    data: Tensor,
+    queries: Tensor | None,
+    radius: Any,
+    period: float | Sequence[float] | None = None,
+    data_ptr: Pointer = None,
+    queries_ptr: Pointer = None,
+) -> tuple[Tensor, Tensor]:
+    """Offsets and indices of the neighbours of every query.
+
+    Without queries they are those of every point of `data`, the point itself left out.
+    """
+    n_queries = data.shape[0] if queries is None else queries.shape[0]
+    pointers = {"data_ptr": (data_ptr, data.shape[0]), "queries_ptr": (queries_ptr, n_queries)}
+    if not torch.compiler.is_compiling():
+        checked_items("neighbor_search", pointers)
+    items = [
+        None if ptr is None else torch.as_tensor(ptr, dtype=torch.int64)
+        for ptr in (data_ptr, queries_ptr)
+    ]
+    box = None
+    if period is not None:
+        box = [float(p) for p in ([period] if isinstance(period, int | float) else period)]
+    if isinstance(radius, Tensor):
+        radius = radius.item()
+    splits, index = torch.ops.gnograd.neighbors(
+        data.detach(), None if queries is None else queries.detach(), radius, box, *items
+    )
+    return splits, index
+
+
 def neighbor_search(
     data: Tensor,
     queries: Tensor,
@@ -79,24 +165,11 @@ def neighbor_search(
     >>> neighbor_search(points, points, radius=0.2, period=1.0)["neighbors_index"]
     tensor([0, 2, 1, 0, 2])
     """
-    items = checked_items(
-        "neighbor_search",
-        {"data_ptr": (data_ptr, len(data)), "queries_ptr": (queries_ptr, len(queries))},
-    )
-    points = _coordinates(data.detach(), queries.detach())
-    with as_arrays(points) as (array, tensor):
-        found = neighbors(
-            array(points[0]),
-            radius.item() if isinstance(radius, Tensor) else radius,
-            array(points[1]),
-            period=period,
-            source_items=items[0],
-            destination_items=items[1],
-        )
-        splits, index = (tensor(x).to(queries.device, torch.int64) for x in found)
+    splits, index = neighbors_of(data, queries, radius, period, data_ptr, queries_ptr)
     result = {"neighbors_index": index, "neighbors_row_splits": splits}
     if return_norm:
-        offset = torch.repeat_interleave(queries, splits.diff(), dim=0) - data[index]
+        offset = torch.repeat_interleave(queries, splits.diff(), dim=0, output_size=index.shape[0])
+        offset = offset - data[index]
         result["weights"] = _nearest_image(offset, period).square().sum(-1)
     return result
 

@@ -298,10 +298,7 @@ class IntegralTransform(nn.Module):
         if not multiplies:
             out = self._integrate(graph, index, y, x, None, None, weight)
             return out.expand(len(f_y), -1, -1)
-        # one kernel for all items, whose features are side by side
-        beside = f_y.transpose(0, 1).flatten(1)
-        out = self._integrate(graph, index, y, x, None, beside, weight, len(f_y))
-        return out.unflatten(1, (len(f_y), -1)).transpose(0, 1).contiguous()
+        return self._integrate(graph, index, y, x, None, f_y, weight)  # one kernel for all items
 
     def _edge_weight(
         self, neighbors: Neighbors, weights: Tensor | None, index: Tensor, n: int
@@ -334,9 +331,8 @@ class IntegralTransform(nn.Module):
         kernel_input: Tensor | None,
         factor: Tensor | None,
         weight: Tensor | None,
-        batch: int = 1,
     ) -> Tensor:
-        """The sum over neighbours, with items of a batch side by side in `factor`."""
+        """The sum over neighbours, for one function or a batch of them in `factor`."""
         common: dict[str, Any] = dict(
             graph=graph,
             reduction=self.reduction if weight is None else "sum",
@@ -348,19 +344,16 @@ class IntegralTransform(nn.Module):
             first, last, activation = network
             coords = _edge_input(y, x, kernel_input, index, degree)
             _check_width(coords.shape[1], first.in_features)
-            _check_factor(factor, last.out_features * batch, self.transform_type)
+            _check_factor(factor, last.out_features, self.transform_type)
             return functional.gno(
                 factor, coords, first.weight.t(), _bias(first),
-                last.weight.t().repeat(1, batch), _bias(last).repeat(batch), weight,
-                activation=activation, **common,
+                last.weight.t(), _bias(last), weight, activation=activation, **common,
             )  # fmt: skip
         kernel = self._kernel_on_edges(graph, index, degree, y, x, kernel_input)
-        _check_factor(factor, kernel.shape[1] * batch, self.transform_type)
+        _check_factor(factor, kernel.shape[1], self.transform_type)
         identity = torch.eye(kernel.shape[1], dtype=kernel.dtype, device=kernel.device)
-        none = kernel.new_zeros(kernel.shape[1] * batch)
-        return functional.gno_contract(
-            factor, kernel, identity.repeat(1, batch), none, weight, **common
-        )
+        none = kernel.new_zeros(kernel.shape[1])
+        return functional.gno_contract(factor, kernel, identity, none, weight, **common)
 
     def _kernel_on_edges(
         self,
@@ -604,7 +597,7 @@ def _check_width(channels: int, needed: int) -> None:
 
 
 def _check_factor(factor: Tensor | None, width: int, transform_type: str) -> None:
-    if factor is not None and factor.shape[1] != width:
+    if factor is not None and factor.shape[-1] != width:
         raise ValueError(
             f"IntegralTransform: f_y has not as many channels as the kernel network gives, which "
             f"transform_type={transform_type!r} needs"

@@ -423,9 +423,10 @@ def agg_concat_weighted_n2n_bwd(
 
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 SCORES = "2 H n_edges"
+NO_DROPOUT = 0.0, None
 
 
-def _gat_static(call: Call) -> tuple[str, tuple[bool, ActivationKind, float]]:
+def _gat_static(call: Call) -> tuple[str, tuple[bool, ActivationKind, float, float, None]]:
     """Columns of the output, and what kernels take behind the sizes; H is known from now on."""
     params = call.get("params")
     if not isinstance(params, mha_params):
@@ -439,7 +440,7 @@ def _gat_static(call: Call) -> tuple[str, tuple[bool, ActivationKind, float]]:
     except (KeyError, ValueError):
         names = ", ".join(kind.name for kind in ActivationKind)
         raise ValueError(f"{call.name}: activation is {value!r}, needs one of {names}") from None
-    return "H*C" if concat_heads else "C", (concat_heads, kind, alpha)
+    return "H*C" if concat_heads else "C", (concat_heads, kind, alpha, *NO_DROPOUT)
 
 
 def _gat_inputs(call: Call) -> tuple[tuple[int, int, int], tuple[Array, ...]]:
@@ -660,7 +661,7 @@ def _gat_v2_backward(call: Call) -> None:
         call.write("grad_edge_embedding", "n_edges H*C"),
     )
     graph = call.get("graph").graph
-    _, kind, alpha = static
+    _, kind, alpha, *_ = static
     if kind in (ActivationKind.LeakyReLU, ActivationKind.ELU) and alpha < 0:
         raise ValueError(f"{call.name}: alpha is {alpha}, needs a number that is not negative")
     # kernels on a GPU do without, given the activation scores

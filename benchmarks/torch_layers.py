@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""Layers with PyG's arguments beside PyG's own: a training step, eager and compiled.
+
+A step is forward and backward from an edge_index to the gradients of all parameters (16 features,
+2 heads of 8 where there are heads). Values and gradients are compared before anything is timed;
+contestants take turns, so that what disturbs one disturbs all, and a time is the median of runs.
+
+eager    the layers as they are
+compile  the same through torch.compile(dynamic=True): the first step on a graph, which compiles,
+         the same table, and how many programs were compiled for it and 10 graphs of other sizes
+
+    python benchmarks/torch_layers.py [--parts eager compile] [--runs 9] [--threads 1]
+
+Needs PyTorch and torch_geometric; compiling needs a C++ compiler.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+import torch._dynamo.testing
+import torch_geometric.nn as pyg
+
+import gnograd as gg
+import gnograd.torch as gt
+
+SIZES = [(100, 400), (1000, 6000), (10_000, 100_000)]
+LAYERS = {
+    "GATConv": {"out_channels": 8, "heads": 2},
+    "GATv2Conv": {"out_channels": 8, "heads": 2},
+    "TransformerConv": {"out_channels": 8, "heads": 2},
+    "SAGEConv": {"out_channels": 16},
+    "GCNConv": {"out_channels": 16},
+}
+FEATURES = 16
+
+Step = Callable[[], tuple[torch.Tensor, ...]]
+
+
+def graph(nodes: int, edges: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Features and random edges."""
+    generator = torch.Generator().manual_seed(seed)
+    edge_index = torch.randint(0, nodes, (2, edges), generator=generator)
+    return torch.randn(nodes, FEATURES, generator=generator), edge_index
+
+
+def layers(name: str) -> dict[str, torch.nn.Module]:
+    """Ours and PyG's with the same parameters."""
+    theirs = getattr(pyg, name)(FEATURES, **LAYERS[name])
+    ours = getattr(gt, name)(FEATURES, **LAYERS[name])
+    ours.load_state_dict(theirs.state_dict())
+    return {"gnograd": ours, "PyG": theirs}
+
+
+def step(module: Callable, parameters: list, x: torch.Tensor, edge_index: torch.Tensor) -> Step:
+    def call() -> tuple[torch.Tensor, ...]:
+        out = module(x, edge_index)
+        return out.detach(), *torch.autograd.grad(out.square().mean(), parameters)
+
+    return call
+
+
+def steps(
+    modules: dict[str, Callable], parameters: dict, nodes: int, edges: int
+) -> dict[str, Step]:
+    """A step of each contestant, found to be equal."""
+    data = graph(nodes, edges)
+    found = {who: step(module, parameters[who], *data) for who, module in modules.items()}
+    for a, b in zip(*(call() for call in found.values()), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+    return found
+
+
+def medians(calls: dict[str, Step], runs: int) -> dict[str, float]:
+    """Median time of each call in microseconds; the runs of all are interleaved."""
+    counts = {}
+    for name, call in calls.items():
+        call()
+        start = time.perf_counter()
+        call()
+        counts[name] = max(1, min(200, int(0.02 / (time.perf_counter() - start + 1e-9))))
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(runs):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            for _ in range(counts[name]):
+                call()
+            times[name].append((time.perf_counter() - start) / counts[name])
+    return {name: 1e6 * statistics.median(taken) for name, taken in times.items()}
+
+
+def table(title: str, runs: int, of_layers: Callable[[str, dict], tuple[dict, str]]) -> None:
+    print(f"\n{title:16} {'nodes':>7} {'edges':>8} {'gnograd':>12} {'PyG':>12} {'ratio':>7}")
+    for name in LAYERS:
+        contestants = layers(name)
+        parameters = {who: list(layer.parameters()) for who, layer in contestants.items()}
+        modules, note = of_layers(name, contestants)
+        for nodes, edges in SIZES:
+            taken = medians(steps(modules, parameters, nodes, edges), runs)
+            print(
+                f"{name:16} {nodes:7} {edges:8} {taken['gnograd']:9.0f} us {taken['PyG']:9.0f} us "
+                f"{taken['PyG'] / taken['gnograd']:6.2f}x",
+                flush=True,
+            )
+        if note:
+            print(note, flush=True)
+
+
+def eager(runs: int) -> None:
+    table("eager", runs, lambda name, contestants: (contestants, ""))
+
+
+def compiled(runs: int) -> None:
+    def compile_all(name: str, contestants: dict) -> tuple[dict, str]:
+        torch._dynamo.reset()
+        modules, notes = {}, []
+        for who, layer in contestants.items():
+            counter = torch._dynamo.testing.CompileCounterWithBackend("inductor")
+            modules[who] = torch.compile(layer, backend=counter, dynamic=True)
+            parameters = list(layer.parameters())
+            start = time.perf_counter()
+            step(modules[who], parameters, *graph(900, 5000))()
+            first = time.perf_counter() - start
+            for k in range(10):
+                step(modules[who], parameters, *graph(900 + 10 * k, 5000 + 100 * k, seed=k))()
+            notes.append(f"{who} {first:.1f} s at first, {counter.frame_count} programs")
+        return modules, f"{'':16} {'; '.join(notes)}"
+
+    table("compile", runs, compile_all)
+
+
+PARTS: dict[str, Callable[[int], None]] = {"eager": eager, "compile": compiled}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    gg.set_num_threads(options.threads)
+    for part in options.parts:
+        PARTS[part](options.runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Random bits of edges and heads: integers without sign, which Fortran does not have.
+//
+// Number r * n_heads + h of the sequence that SplitMix64 makes of a seed belongs to row r of the edge
+// table and head h (Steele, Lea, Flood, Fast splittable pseudorandom number generators, OOPSLA 2014).
+// Any number of the sequence can be had without those before it.
+#include <stdint.h>
+
+static inline uint64_t split_mix(uint64_t seed, uint64_t number)
+{
+    uint64_t z = seed + (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+// factor[n_edges, n_heads] = kept where the 53 upper bits are not less than dropped, else 0
+#define DRAW(suffix, real)                                                                       \
+    __attribute__((visibility("hidden")))                                                        \
+    void gnograd_draw_dropout_##suffix(int64_t seed, int64_t dropped, real kept, int n_edges,    \
+                                       const int64_t *row, int n_heads, real *factor)            \
+    {                                                                                            \
+        for (int q = 0; q < n_edges; q++)                                                        \
+            for (int h = 0; h < n_heads; h++) {                                                  \
+                const uint64_t number = (uint64_t)row[q] * (uint64_t)n_heads + (uint64_t)h;      \
+                const int64_t bits = (int64_t)(split_mix((uint64_t)seed, number) >> 11);         \
+                factor[(int64_t)q * n_heads + h] = bits < dropped ? 0 : kept;                    \
+            }                                                                                    \
+    }
+
+DRAW(r32, float)
+DRAW(r64, double)

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""Graphs as data of a program: pytrees whose leaves are the arrays of a graph.
+
+JAX has 64-bit integers only where it is told to. So those of a graph are pairs of 32-bit integers
+here, which is the same memory, and programs are the same with ``jax_enable_x64`` and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+
+import gnograd.graph
+from gnograd.graph_arrays import Borders, GraphArrays, GraphSizes
+
+__all__ = ["AnyGraph", "Graph", "arrays_of", "check"]
+
+_NAMES = GraphArrays._fields
+_KEYS = [*map(jax.tree_util.GetAttrKey, (*_NAMES, "borders"))]
+_OPTIONAL = "edge_ids", "src_positions"
+_WIDE = GraphArrays(True, False, True, True, False, True, True)
+"""Which of the arrays have 64 bits."""
+
+
+class Graph:
+    """A graph as an argument of JAX programs: a pytree, whose leaves are JAX arrays.
+
+    What `gnograd.Graph` is for NumPy: functions of `gnograd.jax` take either. That one is a pytree
+    with the same leaves, too, and a program that is called with it sees a `gnograd.jax.Graph`. So
+    the two differ only for who compares the structures of pytrees: give `jax.lax.scan` and
+    `jax.lax.cond` this one.
+
+    `of` makes one; the constructor trusts its arrays.
+
+    Parameters
+    ----------
+    arrays : GraphArrays
+        Edges by destination, and by source; 64-bit integers as pairs of 32-bit ones along the last
+        axis.
+    borders : Borders, optional
+        Of a batch: where its graphs begin, as arrays of int32.
+
+    Notes
+    -----
+    The numbers in the leaves are trusted: whoever changes them answers for what kernels read.
+    Graphs are made on the host, by `gnograd.Graph`; a program can neither make one nor give one
+    more edges. `gnograd.Graph.pad` makes room for them beforehand, so that graphs with more edges
+    and with fewer are arguments of the same program.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> import gnograd as gg
+    >>> import gnograd.jax as gj
+    >>> @jax.jit
+    ... def sums(x, graph):
+    ...     return gj.agg_weighted(x, None, graph=graph)
+    >>> one, other = gg.Graph([0, 2, 3], [0, 1, 0]), gg.Graph([0, 1, 3], [1, 0, 1])
+    >>> sums(jnp.array([[1.0], [2.0]]), one).ravel().tolist()
+    [3.0, 1.0]
+    >>> sums(jnp.array([[1.0], [2.0]]), other).ravel().tolist()
+    [2.0, 3.0]
+    >>> sums._cache_size()
+    1
+    """
+
+    __slots__ = ("arrays", "borders")
+
+    def __init__(self, arrays: GraphArrays, borders: Borders | None = None) -> None:
+        self.arrays = arrays
+        self.borders = borders
+
+    @classmethod
+    def of(cls, graph: AnyGraph) -> Graph:
+        """The same graph as JAX arrays, which are made once, however often this is called.
+
+        Parameters
+        ----------
+        graph : gnograd.Graph or Graph
+        """
+        return graph if isinstance(graph, Graph) else _copied(graph)
+
+    @classmethod
+    def shaped(cls, n_src: Any, n_dst: Any, n_edges: Any, ordered: bool = False) -> Graph:
+        """Shapes and dtypes in place of arrays, for `jax.eval_shape`, ``lower`` and `jax.export`.
+
+        Parameters
+        ----------
+        n_src, n_dst, n_edges : int or symbolic dimension
+            Nodes, and rows of edge arrays.
+        ordered : bool
+            For graphs whose `edge_ids` are None.
+
+        Examples
+        --------
+        >>> import gnograd.jax as gj
+        >>> gj.Graph.shaped(3, 4, 5).arrays.indices
+        ShapeDtypeStruct(shape=(5,), dtype=int32)
+        """
+        lengths = n_dst + 1, n_edges, n_edges, n_src + 1, n_edges, n_edges, n_edges
+        arrays = GraphArrays(
+            *(
+                jax.ShapeDtypeStruct((length, 2) if wide else (length,), jnp.int32)
+                for length, wide in zip(lengths, _WIDE, strict=True)
+            )
+        )
+        return cls(arrays._replace(edge_ids=None, src_positions=None) if ordered else arrays)
+
+    @property
+    def sizes(self) -> GraphSizes:
+        """Numbers of sources, destinations and rows of edge arrays."""
+        return self.arrays.sizes
+
+    @property
+    def n_src(self) -> int:
+        """Number of sources."""
+        return self.sizes.n_src
+
+    @property
+    def n_dst(self) -> int:
+        """Number of destinations."""
+        return self.sizes.n_dst
+
+    @property
+    def n_edges(self) -> int:
+        """Number of rows of edge arrays: of the edges, and of the room for more."""
+        return self.sizes.n_edges
+
+    @property
+    def offsets(self) -> jax.Array:
+        """First edge of every destination, (n_dst + 1,); int32 where JAX has no int64."""
+        return _whole(self.arrays.offsets)
+
+    @property
+    def indices(self) -> jax.Array:
+        """Source of every edge, (n_edges,), ordered by destination."""
+        indices: jax.Array = self.arrays.indices
+        return indices
+
+    @property
+    def edge_ids(self) -> jax.Array | None:
+        """Row of the edge arrays that every entry of `indices` uses, or None: its own."""
+        ids = self.arrays.edge_ids
+        return None if ids is None else _whole(ids)
+
+    @property
+    def in_degree(self) -> jax.Array:
+        """Number of edges that end in every destination, (n_dst,)."""
+        return jnp.diff(self.offsets)
+
+    @property
+    def is_edge(self) -> jax.Array:
+        """Whether a row of the edge arrays belongs to an edge, bool, (n_edges,)."""
+        return self._by_row(self.edge_ids, jnp.ones(self.n_edges, bool))
+
+    @property
+    def src(self) -> jax.Array:
+        """Source of every row of the edge arrays, (n_edges,); 0 where it belongs to no edge."""
+        return self._by_row(self.edge_ids, self.indices)
+
+    @property
+    def dst(self) -> jax.Array:
+        """Destination of every row of the edge arrays, (n_edges,); 0 likewise."""
+        return self._by_row(_whole(self.arrays.src_edges), self.arrays.src_indices)
+
+    def _by_row(self, rows: jax.Array | None, values: jax.Array) -> jax.Array:
+        """Values of edges in one of the two orders, by the rows of the edge arrays."""
+        there = jnp.arange(self.n_edges) < self.offsets[-1]
+        if rows is None:
+            return jnp.where(there, values, jnp.zeros_like(values))
+        rows = jnp.where(there, rows, self.n_edges)
+        return jnp.zeros_like(values).at[rows].set(values, mode="drop")
+
+    def __repr__(self) -> str:
+        try:
+            return f"Graph(n_src={self.n_src}, n_dst={self.n_dst}, n_edges={self.n_edges})"
+        except (AttributeError, IndexError, TypeError):  # JAX puts all kinds of things into pytrees
+            return f"Graph({self.arrays})"
+
+
+AnyGraph: TypeAlias = "Graph | gnograd.graph.Graph"
+"""A graph of JAX's arrays or of NumPy's."""
+
+
+def arrays_of(graph: AnyGraph) -> GraphArrays:
+    """The arrays of a graph in JAX's memory."""
+    return Graph.of(graph).arrays
+
+
+def _copied(graph: gnograd.graph.Graph) -> Graph:
+    if not isinstance(graph, gnograd.graph.Graph):
+        raise TypeError(f"Graph: graph is of type {type(graph).__name__}, needs a gnograd.Graph")
+    copy: Graph | None = graph.mirrors.get("jax")
+    if copy is None:
+        with jax.ensure_compile_time_eval():  # no part of a program that is being traced
+            borders = graph.borders
+            if borders is not None:
+                borders = Borders(*(jax.device_put(np.array(b, np.int32)) for b in borders))
+            copy = Graph(GraphArrays(*map(_words, graph.arrays)), borders)
+        graph.mirrors["jax"] = copy
+    return copy
+
+
+def check(operator: str, arrays: GraphArrays) -> None:
+    """Raise an error for arrays that are not those of one graph."""
+    for name, array, wide in zip(_NAMES, arrays, _WIDE, strict=True):
+        if array is None and name in _OPTIONAL:
+            continue
+        if getattr(array, "dtype", None) != np.int32:
+            kind = getattr(array, "dtype", f"of type {type(array).__name__}")
+            raise TypeError(f"{operator}: {name} of graph is {kind}, needs int32")
+        if array.ndim != 1 + wide:
+            raise ValueError(
+                f"{operator}: {name} of graph has shape {array.shape}, needs {1 + wide} axes; "
+                "several graphs, stacked, are for jax.vmap and jax.lax.map"
+            )
+    shaped = Graph.shaped(*arrays.sizes).arrays
+    for name, array, expected in zip(_NAMES, arrays, shaped, strict=True):
+        if array is not None and array.shape != expected.shape:
+            raise ValueError(
+                f"{operator}: {name} of graph has shape {array.shape}, needs {expected.shape}"
+            )
+
+
+def _words(array: Any) -> jax.Array | None:
+    """An array in JAX, 64-bit integers as pairs of 32-bit ones."""
+    if array is None:
+        return None
+    return jax.device_put(array.view(np.int32).reshape(-1, 2) if array.itemsize == 8 else array)
+
+
+def _whole(pairs: jax.Array) -> jax.Array:
+    """The 64-bit integers of pairs; where JAX has none, their lower halves."""
+    if jax.dtypes.canonicalize_dtype(np.int64) == np.int64:
+        return jax.lax.bitcast_convert_type(pairs, jnp.int64)
+    return pairs[..., 0]
+
+
+# ---- as pytrees ----
+
+
+def _register(kind: type) -> None:
+    def flatten(graph: AnyGraph) -> tuple[Sequence[Any], None]:
+        graph = Graph.of(graph)
+        return (*graph.arrays, graph.borders), None
+
+    def flatten_with_keys(graph: AnyGraph) -> tuple[Sequence[Any], None]:
+        return [*zip(_KEYS, flatten(graph)[0], strict=True)], None
+
+    def unflatten(_: None, children: Iterable[Any]) -> Graph:
+        *arrays, borders = children
+        return Graph(GraphArrays(*arrays), borders)
+
+    jax.tree_util.register_pytree_with_keys(kind, flatten_with_keys, unflatten, flatten)
+    jax.export.register_pytree_node_serialization(
+        kind,
+        serialized_name=f"{kind.__module__}.{kind.__name__}",
+        serialize_auxdata=lambda _: b"",
+        deserialize_auxdata=lambda _: None,
+    )
+
+
+_register(Graph)
+_register(gnograd.graph.Graph)

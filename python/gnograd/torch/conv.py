@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""What the layers that take PyG's arguments have in common: nodes, edges and their direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+import gnograd.graph
+from gnograd.graph_arrays import GraphArrays
+from gnograd.torch.adapter import not_compiled
+from gnograd.torch.edges import Edges, graph_from_edge_index
+from gnograd.torch.graph import AnyGraph, Graph, arrays_of
+
+__all__ = ["Convolution", "Given", "Pair"]
+
+Pair: TypeAlias = "Tensor | tuple[Tensor, Tensor | None]"
+
+_FLOWS = ("source_to_target", "target_to_source")
+
+
+class Given(NamedTuple):
+    """What a call of a layer is about."""
+
+    x_src: Tensor
+    x_dst: Tensor | None
+    n_dst: int
+    graph: AnyGraph
+    """The edges as they came, whatever the flow."""
+    edge_index: Tensor | None = None
+    """The edges where they came so."""
+    layout: torch.layout | None = None
+    """That of a sparse matrix where they came so."""
+    values: Tensor | None = None
+    """Values of the sparse matrix, in the order of the edges."""
+    edge_attr: Tensor | None = None
+    """Rows of edge features, (n_edges, edge_dim)."""
+
+
+class Convolution(nn.Module):
+    """Takes nodes and edges as PyG's ``MessagePassing`` does, and its keyword arguments.
+
+    Parameters
+    ----------
+    aggr : str
+        How messages are aggregated; "add" and "sum" are the same.
+    aggr_kwargs : dict, optional
+        Arguments of the aggregation. Those here have none.
+    flow : {"source_to_target", "target_to_source"}
+        Messages follow the edges, or go against them: then edges start at destinations.
+    node_dim : int
+        Axis of the nodes.
+    decomposed_layers : int
+        Without effect: it saves PyG memory for messages, and here they are not stored.
+    """
+
+    def __init__(
+        self,
+        aggr: str = "add",
+        *,
+        aggr_kwargs: dict[str, Any] | None = None,
+        flow: str = "source_to_target",
+        node_dim: int = -2,
+        decomposed_layers: int = 1,
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if flow not in _FLOWS:
+            raise ValueError(
+                f"{name}: flow is {flow!r}, needs one of {', '.join(map(repr, _FLOWS))}"
+            )
+        if aggr not in ("add", "sum"):
+            raise ValueError(f"{name}: aggr is {aggr!r}, needs 'add' or 'sum'")
+        if aggr_kwargs:
+            raise ValueError(f"{name}: aggr_kwargs is {aggr_kwargs!r}, but a sum has no arguments")
+        self.aggr: str | list[str] = aggr
+        self.flow, self.node_dim, self.decomposed_layers = flow, node_dim, decomposed_layers
+
+    @property
+    def backwards(self) -> bool:
+        """Whether messages go against the edges."""
+        return self.flow == _FLOWS[1]
+
+    def take(
+        self,
+        x: Pair,
+        edge_index: Edges,
+        size: tuple[int, int] | None = None,
+        self_loops: bool = False,
+    ) -> Given:
+        """Bring the nodes and edges of a call into one form.
+
+        With `self_loops`, edges given as a tensor get exactly one a node.
+        """
+        name = type(self).__name__
+        x_src, x_dst = (x, x) if isinstance(x, Tensor) else x
+        matrix = None
+        if isinstance(edge_index, Tensor) and edge_index.layout != torch.strided:
+            matrix = edge_index
+        n_src = x_src.shape[self.node_dim]
+        if x_dst is not None:
+            n_dst = x_dst.shape[self.node_dim]
+        elif size is not None:
+            n_dst = size[1]
+        elif isinstance(edge_index, Graph | gnograd.graph.Graph):
+            n_dst = edge_index.n_src if self.backwards else edge_index.n_dst
+        else:
+            n_dst = n_src if matrix is None else matrix.shape[0]
+        if size is not None and tuple(size) != (n_src, n_dst):
+            raise ValueError(
+                f"{name}: size is {tuple(size)}, but x has {n_src} sources and {n_dst} destinations"
+            )
+        if isinstance(edge_index, Graph | gnograd.graph.Graph):
+            return Given(x_src, x_dst, n_dst, edge_index)
+        if matrix is None:
+            ends = (n_dst, n_src) if self.backwards else (n_src, n_dst)
+            graph = graph_from_edge_index(edge_index, *ends, self_loops or None)
+            return Given(x_src, x_dst, n_dst, graph, edge_index)
+        if self.backwards:
+            raise ValueError(
+                f"{name}: flow is {self.flow!r}, which a sparse matrix does not go with; "
+                "give the transposed matrix to a layer with the usual flow"
+            )
+        if tuple(matrix.shape[:2]) != (n_dst, n_src):
+            raise ValueError(
+                f"{name}: edge_index is a sparse matrix of shape {tuple(matrix.shape)}, needs a "
+                f"row for each of the {n_dst} destinations and a column for each of the {n_src} "
+                "sources"
+            )
+        edge_index, values = _entries(matrix)
+        graph = graph_from_edge_index(edge_index, n_src, n_dst, self_loops or None)
+        return Given(x_src, x_dst, n_dst, graph, None, matrix.layout, values)
+
+    def along(self, graph: AnyGraph, device: torch.device) -> AnyGraph:
+        """The graph whose edges messages follow."""
+        return _reversed(arrays_of(graph, device)) if self.backwards else graph
+
+    def over_nodes(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """Apply a function of (n_src, D) to x of any number of axes."""
+        if x.dim() == 2 and self.node_dim in (0, -2):
+            return function(x)
+        x = x.movedim(self.node_dim, 0)
+        out = function(x.flatten(1))
+        return out.reshape(len(out), *x.shape[1:]).movedim(0, self.node_dim)
+
+
+def _reversed(given: GraphArrays) -> Graph:
+    """The graph with every edge the other way, and the same rows of edge arrays."""
+    places = torch.arange(given.indices.shape[0], device=given.indices.device)
+    rows = places if given.edge_ids is None else given.edge_ids
+    positions = given.src_edges if given.src_positions is None else given.src_positions
+    before = torch.empty_like(places).scatter(0, positions, places)
+    arrays = GraphArrays(
+        given.src_offsets, given.src_indices, given.src_edges,
+        given.offsets, given.indices, rows, before,
+    )  # fmt: skip
+    return Graph(arrays)
+
+
+@not_compiled
+def _entries(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Sources and destinations, and values, of a sparse matrix, in the order of its layout."""
+    if matrix.layout == torch.sparse_coo:
+        matrix = matrix.coalesce()
+        rows, columns = matrix.indices()
+    elif matrix.layout == torch.sparse_csr:
+        rows, columns = _spread(matrix.crow_indices()), matrix.col_indices()
+    elif matrix.layout == torch.sparse_csc:
+        rows, columns = matrix.row_indices(), _spread(matrix.ccol_indices())
+    else:
+        raise ValueError(
+            f"edge_index is a sparse matrix of layout {matrix.layout}, needs torch.sparse_coo, "
+            "torch.sparse_csr or torch.sparse_csc"
+        )
+    return torch.stack([columns, rows]), matrix.values()
+
+
+def _spread(offsets: Tensor) -> Tensor:
+    """The row of every entry."""
+    rows = torch.arange(len(offsets) - 1, device=offsets.device, dtype=offsets.dtype)
+    return rows.repeat_interleave(offsets.diff())

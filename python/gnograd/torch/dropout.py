@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""Dropout of attention weights, edge by edge: what the kernels of ``gnograd.mha_gat`` draw."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+__all__ = ["dropout_factors"]
+
+
+def dropout_factors(seed: Tensor, n_edges: int, num_heads: int, dropout: float) -> Tensor:
+    """What `mha_gat`, `mha_gat_v2` and `mha_simple` multiply attention weights by.
+
+    Parameters
+    ----------
+    seed : Tensor of int64, (1,)
+    n_edges : int
+        Rows of the edge table.
+    num_heads : int
+    dropout : float
+        Probability from 0 to 1 that a weight is dropped.
+
+    Returns
+    -------
+    Tensor of float64, (n_edges, num_heads)
+        0 where a weight is dropped, else ``1 / (1 - dropout)``.
+
+    Examples
+    --------
+    >>> import gnograd.torch, torch
+    >>> gnograd.torch.dropout_factors(torch.tensor([3]), 3, 2, 0.5)
+    tensor([[0., 2.],
+            [2., 0.],
+            [0., 2.]], dtype=torch.float64)
+    """
+    numbers = torch.arange(1, n_edges * num_heads + 1, device=seed.device)
+    z = seed + numbers * _signed(0x9E3779B97F4A7C15)
+    z = (z ^ _shifted(z, 30)) * _signed(0xBF58476D1CE4E5B9)
+    z = (z ^ _shifted(z, 27)) * _signed(0x94D049BB133111EB)
+    z = z ^ _shifted(z, 31)
+    kept = _shifted(z, 11) >= math.ceil(math.ldexp(dropout, 53))
+    factor = 0.0 if dropout == 1 else 1 / (1 - dropout)
+    return kept.to(torch.float64).mul(factor).view(n_edges, num_heads)
+
+
+def _signed(bits: int) -> int:
+    """The number that 64 bits are with a sign, which is all that tensors have."""
+    return bits - 2**64
+
+
+def _shifted(z: Tensor, n: int) -> Tensor:
+    """Shifted to the right, with zeros behind."""
+    return z >> n & 2 ** (64 - n) - 1

@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: MIT
+"""Graphs as tensors: data of a program, like features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+import gnograd.graph
+import gnograd.torch.graph_building
+from gnograd.graph_arrays import (
+    Borders,
+    GraphArrays,
+    GraphSizes,
+    apart,
+    representation,
+    side_by_side,
+    with_room,
+)
+from gnograd.torch.neighbors import Pointer, neighbors_of
+
+__all__ = ["AnyGraph", "Graph", "arrays_of", "collate", "lend_tensors"]
+
+AnyGraph: TypeAlias = "Graph | gnograd.graph.Graph"
+"""A graph of tensors or of NumPy arrays; a CPU's tensors and arrays share their memory."""
+
+
+class Graph:
+    """A graph whose arrays are tensors.
+
+    What `gnograd.Graph` is for NumPy: functions and modules of `gnograd.torch` take either. This
+    one is part of a program's data: it moves to devices, enters and leaves compiled and exported
+    programs (it is a node of PyTorch's pytrees), and is pickled with all that it has.
+
+    `from_edge_index` and `from_csc` make graphs, and check what they are made of; the constructor
+    trusts its arrays.
+
+    Parameters
+    ----------
+    arrays : GraphArrays
+        Edges by destination, and by source.
+    borders : Borders, optional
+        Of a batch: where its graphs begin, as tensors.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnograd.torch import Graph, agg_simple
+    >>> graph = Graph.from_edge_index(torch.tensor([[0, 1, 2], [1, 0, 1]]), 3)
+    >>> graph
+    Graph(n_src=3, n_dst=3, n_edges=3)
+    >>> agg_simple(torch.eye(3), graph=graph)
+    tensor([[0., 1., 0.],
+            [1., 0., 1.],
+            [0., 0., 0.]])
+    """
+
+    def __init__(self, arrays: GraphArrays, borders: Borders | None = None) -> None:
+        self.arrays = arrays
+        self.borders = borders
+        self._lent: gnograd.graph.Graph | None = None
+
+    @classmethod
+    def from_edge_index(
+        cls,
+        edge_index: Tensor,
+        n_src: int | None = None,
+        n_dst: int | None = None,
+        self_loops: bool | None = None,
+    ) -> Graph:
+        """Graph of PyG's ``edge_index``, whose rows are sources and destinations.
+
+        Parameters
+        ----------
+        edge_index : Tensor of int64 or int32, (2, n_edges)
+        n_src, n_dst : int, optional
+            Numbers of nodes. One left out is the same as the other; both left out are one more than
+            the largest node, for which a GPU is waited for, and compilation breaks the graph.
+        self_loops : bool, optional
+            Leave out the self-loops there are: their rows of edge arrays belong to no edge then. If
+            true, have exactly one at each of the first ``min(n_src, n_dst)`` nodes, whose rows come
+            behind those of `edge_index`.
+
+        Raises
+        ------
+        TypeError, ValueError, IndexError
+            No tensor of integers, another shape, a node out of range.
+
+        Notes
+        -----
+        On a GPU edges are ordered there, and the host does not wait; a node out of range is found
+        by an assertion on the device.
+        """
+        _check_edge_index(edge_index)
+        if n_src is None and n_dst is None:
+            n_src = int(edge_index.max()) + 1 if edge_index.shape[1] else 0
+        n_src = n_dst if n_src is None else n_src
+        n_dst = n_src if n_dst is None else n_dst
+        made = torch.ops.gnograd.graph_from_edges(edge_index, n_src, n_dst, self_loops)
+        return cls(GraphArrays(*made))
+
+    @classmethod
+    def from_csc(cls, offsets: Tensor, indices: Tensor, n_src: int | None = None) -> Graph:
+        """Graph of edges that are ordered by destination.
+
+        Parameters
+        ----------
+        offsets : Tensor of int64 or int32, (n_dst + 1,)
+            First edge of every destination; starts with 0 and ends with the number of edges.
+        indices : Tensor of int64 or int32, (n_edges,)
+            Source of every edge.
+        n_src : int, optional
+            Number of sources; that of destinations when left out.
+
+        Raises
+        ------
+        TypeError, ValueError, IndexError
+            As for `gnograd.Graph`.
+        """
+        n_src = offsets.shape[0] - 1 if n_src is None else n_src
+        made = torch.ops.gnograd.graph_from_csc(offsets, indices, n_src)
+        offsets, indices, src_offsets, src_indices, src_edges = made
+        return cls(GraphArrays(offsets, indices, None, src_offsets, src_indices, src_edges, None))
+
+    @classmethod
+    def radius(
+        cls,
+        sources: Tensor,
+        radius: float,
+        destinations: Tensor | None = None,
+        include_self: bool = True,
+        period: float | Sequence[float] | None = None,
+        source_items: Pointer = None,
+        destination_items: Pointer = None,
+    ) -> Graph:
+        """Graph of all pairs of points at most `radius` apart, as `gnograd.Graph.radius` makes it.
+
+        Parameters
+        ----------
+        sources, destinations : Tensor, (n_src, d), (n_dst, d)
+            On one device, where they are looked for.
+        radius, include_self, period
+            As for `gnograd.Graph.radius`.
+        source_items, destination_items : sequence of int or Tensor, (n_items + 1,), optional
+            First point of every item of a batch, and the number of points at the end: only points
+            of the same item are neighbours. Both or none, but for the sources among themselves.
+        """
+        if destinations is None:
+            destination_items = source_items
+            destinations = sources if include_self else None
+        elif not include_self:
+            raise ValueError("Graph.radius: include_self=False needs destinations=None")
+        found = neighbors_of(sources, destinations, radius, period, source_items, destination_items)
+        return cls.from_csc(*found, n_src=sources.shape[0])
+
+    @classmethod
+    def of(cls, graph: AnyGraph, device: torch.device | str | None = None) -> Graph:
+        """The same graph as tensors, on the CPU in the same memory.
+
+        Parameters
+        ----------
+        graph : gnograd.Graph or Graph
+        device : optional
+            Where the tensors are to be; as they are when left out.
+        """
+        if isinstance(graph, Graph):
+            return graph if device is None else graph.to(device)
+        borders = graph.borders
+        if borders is not None:
+            borders = Borders(*map(torch.tensor, borders))
+        made = cls(arrays_of(graph), borders)
+        return made if device is None else made.to(device)
+
+    @classmethod
+    def batch(cls, graphs: Sequence[AnyGraph]) -> Graph:
+        """One graph of several, as `gnograd.Graph.batch` does."""
+        arrays, borders = side_by_side([arrays_of(graph) for graph in graphs], _cat, _numbers)
+        return cls(arrays, Borders(*map(torch.tensor, borders)))
+
+    def unbatch(self) -> list[Graph]:
+        """The graphs of which `batch` made this one."""
+        borders = None if self.borders is None else Borders(*(b.tolist() for b in self.borders))
+        return [Graph(arrays) for arrays in apart(self.arrays, borders)]
+
+    def pad(self, n_edges: int) -> Graph:
+        """The same graph with room for more edges, as `gnograd.Graph.pad` does."""
+        return Graph(with_room(self.arrays, n_edges, _cat, _numbers), self.borders)
+
+    # ---- what there is to see ----
+
+    @property
+    def sizes(self) -> GraphSizes:
+        """Numbers of sources, destinations and rows of edge arrays."""
+        return self.arrays.sizes
+
+    @property
+    def n_src(self) -> int:
+        """Number of sources."""
+        return self.sizes.n_src
+
+    @property
+    def n_dst(self) -> int:
+        """Number of destinations."""
+        return self.sizes.n_dst
+
+    @property
+    def n_edges(self) -> int:
+        """Number of rows of edge arrays: of the edges, unless there is room for more."""
+        return self.sizes.n_edges
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return self.arrays.offsets.device
+
+    @property
+    def in_degree(self) -> Tensor:
+        """Number of edges that end in every destination, int64, (n_dst,)."""
+        return self.arrays.offsets.diff()
+
+    @property
+    def src(self) -> Tensor:
+        """Source of every row of the edge arrays, int64, (n_edges,); 0 where it is no edge's."""
+        return self._by_row(self.arrays.indices.long())
+
+    @property
+    def dst(self) -> Tensor:
+        """Destination of every row of the edge arrays, int64, (n_edges,); 0 likewise."""
+        offsets = self.arrays.offsets
+        places = torch.arange(self.n_edges, device=offsets.device)
+        nodes = torch.searchsorted(offsets, places, right=True) - 1
+        return self._by_row(torch.where(places < offsets[-1], nodes, 0))
+
+    def _by_row(self, values: Tensor) -> Tensor:
+        """From the order of destinations to that of the edge arrays."""
+        ids = self.arrays.edge_ids
+        return values if ids is None else torch.empty_like(values).scatter(0, ids, values)
+
+    def __repr__(self) -> str:
+        return representation(self.arrays)
+
+    # ---- where it is ----
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Graph:
+        """The same graph on a device; itself if it is there."""
+        if self.device == torch.device(device):
+            return self
+        return self._each(lambda x: x.to(device, non_blocking=non_blocking))
+
+    def cpu(self) -> Graph:
+        """The same graph on the CPU."""
+        return self.to("cpu")
+
+    def cuda(self, device: int | None = None, non_blocking: bool = False) -> Graph:
+        """The same graph on a GPU."""
+        return self.to("cuda" if device is None else f"cuda:{device}", non_blocking)
+
+    def pin_memory(self) -> Graph:
+        """The same graph in pinned memory, as `torch.utils.data.DataLoader` asks for it."""
+        return self._each(lambda x: x.pin_memory())
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Graph:
+        borders = self.borders  # of a batch: they stay on the host, which is asked for them
+        return Graph(GraphArrays(*(None if x is None else change(x) for x in self.arrays)), borders)
+
+    @property
+    def lent(self) -> gnograd.graph.Graph:
+        """The same for kernels, in the same memory; made once."""
+        if self._lent is None:
+            self._lent = lend_tensors(self.arrays)
+        return self._lent
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lent": None}
+
+
+def collate(samples: Sequence[Any]) -> Any:
+    """Make one sample of several, for `torch.utils.data.DataLoader`.
+
+    Parameters
+    ----------
+    samples : sequence
+        Graphs, tensors, numbers, or tuples, lists and dictionaries of these, all of one form.
+
+    Returns
+    -------
+    object
+        In that form: the batch of the graphs (`Graph.batch`), tensors one behind the other as the
+        rows of nodes and edges are, those without an axis and numbers as a tensor (n_samples,), and
+        lists of anything else.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnograd.torch import Graph, collate
+    >>> sample = {"graph": Graph.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3),
+    ...           "x": torch.rand(3, 4), "y": 1.0}
+    >>> batch = collate([sample, sample])
+    >>> batch["graph"], batch["x"].shape, batch["y"]
+    (Graph(n_src=6, n_dst=6, n_edges=4), torch.Size([6, 4]), tensor([1., 1.]))
+    """
+    first = samples[0]
+    if isinstance(first, Graph | gnograd.graph.Graph):
+        return Graph.batch(samples)
+    if isinstance(first, Tensor):
+        return torch.cat(list(samples)) if first.dim() else torch.stack(list(samples))
+    if isinstance(first, int | float):
+        return torch.tensor(samples)
+    if isinstance(first, Mapping):
+        return {name: collate([sample[name] for sample in samples]) for name in first}
+    if isinstance(first, tuple | list):
+        if {len(sample) for sample in samples} != {len(first)}:
+            raise ValueError("collate: samples are sequences of different lengths")
+        parts = [collate(column) for column in zip(*samples, strict=True)]
+        if hasattr(first, "_fields"):  # a named tuple
+            return type(first)(*parts)
+        return type(first)(parts)
+    return list(samples)
+
+
+def arrays_of(graph: AnyGraph, device: torch.device | None = None) -> GraphArrays:
+    """The tensors of a graph, on a device."""
+    if isinstance(graph, Graph):
+        return graph.arrays if device is None else graph.to(device).arrays
+    arrays = GraphArrays(*(None if x is None else torch.from_numpy(x) for x in graph.arrays))
+    if device is None or device.type == "cpu":
+        return arrays
+    if torch.compiler.is_compiling():
+        return Graph(arrays).to(device).arrays
+    known = graph.mirrors.get(device)
+    if known is None:
+        known = graph.mirrors[device] = Graph(arrays).to(device)
+    return known.arrays
+
+
+def lend_tensors(arrays: GraphArrays) -> gnograd.graph.Graph:
+    """Graph for kernels in the memory of tensors."""
+    for name, x in zip(arrays._fields, arrays, strict=True):
+        dtype = torch.int32 if name.endswith("indices") else torch.int64
+        if x is not None and (x.dtype is not dtype or not x.is_contiguous()):
+            raise TypeError(f"graph: {name} is a tensor of {x.dtype}, needs contiguous {dtype}")
+    if arrays.offsets.is_cuda:
+        from gnograd.backends import cuda
+
+        graph = gnograd.graph.remote(arrays)
+        cuda.lend(graph)
+        return graph
+    return gnograd.graph.lend(GraphArrays(*(None if x is None else x.numpy() for x in arrays)))
+
+
+def _check_edge_index(edge_index: Any) -> None:
+    if not isinstance(edge_index, Tensor):
+        raise TypeError(
+            f"Graph.from_edge_index: edge_index is of type {type(edge_index).__name__}, "
+            "needs a tensor of int64"
+        )
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise ValueError(
+            f"Graph.from_edge_index: edge_index has shape {tuple(edge_index.shape)}, "
+            "needs (2, n_edges)"
+        )
+    if edge_index.dtype not in (torch.int32, torch.int64):
+        raise TypeError(
+            f"Graph.from_edge_index: edge_index is {edge_index.dtype}, needs int64 or int32"
+        )
+
+
+def _cat(arrays: list[Tensor]) -> Tensor:
+    return torch.cat(arrays)
+
+
+def _numbers(first: int, last: int, like: Tensor) -> Tensor:
+    return torch.arange(first, last, dtype=like.dtype, device=like.device)
+
+
+# ---- pytrees ----
+
+
+def _flatten(graph: AnyGraph) -> tuple[list[Any], Any]:
+    graph = Graph.of(graph)
+    return [*graph.arrays, *(graph.borders or ())], None
+
+
+def _flatten_with_keys(graph: AnyGraph) -> tuple[list[tuple[Any, Any]], Any]:
+    leaves, context = _flatten(graph)
+    names = [*GraphArrays._fields, *(f"border_{name}" for name in Borders._fields)]
+    return [(pytree.GetAttrKey(name), x) for name, x in zip(names, leaves, strict=False)], context
+
+
+def _unflatten(leaves: Any, context: Any) -> Graph:
+    arrays, borders = list(leaves)[:7], list(leaves)[7:]
+    return Graph(GraphArrays(*arrays), Borders(*borders) if borders else None)
+
+
+for _kind, _name in ((Graph, "gnograd.torch.Graph"), (gnograd.graph.Graph, "gnograd.Graph")):
+    pytree.register_pytree_node(
+        _kind, _flatten, _unflatten, serialized_type_name=_name,
+        flatten_with_keys_fn=_flatten_with_keys,
+    )  # fmt: skip
+torch.serialization.add_safe_globals([Graph, GraphArrays, Borders])

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""What layers of attention along edges share: heads, edge features, the weights themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnograd.torch.conv import Convolution, Given, Pair
+from gnograd.torch.dropout import dropout_factors
+from gnograd.torch.edges import Edges, used_rows
+from gnograd.torch.linear import Linear
+
+__all__ = ["Attention"]
+
+
+class Attention(Convolution):
+    """What the attention layers share: heads, edges and their features, the weights themselves."""
+
+    lin_edge: Linear | None
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        heads: int,
+        concat: bool,
+        dropout: float,
+        edge_dim: int | None,
+        options: dict[str, Any],
+    ) -> None:
+        super().__init__(**{"node_dim": 0} | options)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.heads, self.concat, self.dropout, self.edge_dim = heads, concat, dropout, edge_dim
+        pair = (in_channels, in_channels) if isinstance(in_channels, int) else in_channels
+        self.n_src_features, self.n_dst_features = pair
+        self.width = out_channels * (heads if concat else 1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads})"
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters, as PyG does."""
+        for module in self.children():
+            if isinstance(module, Linear):
+                module.reset_parameters()
+
+    def take(
+        self,
+        x: Pair,
+        edge_index: Edges,
+        size: tuple[int, int] | None = None,
+        self_loops: bool = False,
+        edge_attr: Tensor | None = None,
+    ) -> Given:
+        """The same with edge features, which a sparse matrix may have for values."""
+        given = super().take(x, edge_index, size, self_loops)
+        if edge_attr is None and given.values is not None and given.values.dim() > 1:
+            edge_attr = given.values
+        if edge_attr is not None:
+            if self.edge_dim is None:
+                name = type(self).__name__
+                raise ValueError(f"{name}: edge_attr goes with edge_dim: give both or none")
+            if edge_attr.dim() == 1:
+                edge_attr = edge_attr[:, None]
+        return given._replace(edge_attr=edge_attr)
+
+    def features_of_edges(self, given: Given) -> Tensor | None:
+        """Projected edge features, if there are any."""
+        if given.edge_attr is None or self.lin_edge is None:
+            return None
+        out: Tensor = self.lin_edge(given.edge_attr)
+        return out
+
+    def destinations(self, given: Given) -> Tensor:
+        """Features of the destinations, which have to be there."""
+        if given.x_dst is None:
+            raise TypeError(f"{type(self).__name__}: x has no features of destinations")
+        return given.x_dst
+
+    def heads_of(self, x: Tensor) -> Tensor:
+        """Features by heads, (n, heads, out_channels)."""
+        return x.view(-1, self.heads, self.out_channels)
+
+    def draw(self, like: Tensor) -> dict[str, Any]:
+        """Arguments for dropout: in training a new seed, of PyTorch's generator for the device."""
+        if not self.training or self.dropout == 0:
+            return {}
+        return {
+            "dropout": self.dropout,
+            "seed": torch.randint(2**63 - 1, (1,), device=like.device),
+        }
+
+    def with_weights(
+        self,
+        out: Tensor,
+        given: Given,
+        scores: Tensor,
+        ends: tuple[Tensor, Tensor],
+        dropped: dict[str, Any],
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """The result with the edges and the attention weights, as PyG returns them."""
+        used = used_rows(given.graph, out.device)
+        src, dst, scores = ends[0][used], ends[1][used], scores[used]
+        n_dst = len(out)
+        rows = dst[:, None].expand_as(scores)
+        highest = scores.detach().new_zeros(n_dst, self.heads)
+        highest = highest.scatter_reduce(0, rows, scores.detach(), "amax", include_self=False)
+        exponentials = (scores - highest[dst]).exp()
+        total = torch.zeros_like(highest).index_add(0, dst, exponentials)
+        alpha = exponentials / total[dst]
+        if dropped:
+            factors = dropout_factors(n_edges=len(used), num_heads=self.heads, **dropped)
+            alpha = alpha * factors[used].to(alpha)
+        if self.backwards:
+            src, dst = dst, src
+        if given.layout is not None:
+            return out, _matrix(src, dst, alpha, (n_dst, len(given.x_src)), given.layout)
+        edges = torch.stack([src, dst]) if given.edge_index is None else given.edge_index
+        return out, (edges, alpha)
+
+
+def _matrix(
+    src: Tensor, dst: Tensor, alpha: Tensor, shape: tuple[int, int], layout: torch.layout
+) -> tuple[Tensor, Tensor]:
+    """Sparse matrix of the weights, (n_dst, n_src, heads), and they in the order it has them."""
+    first, second = (src, dst) if layout == torch.sparse_csc else (dst, src)
+    order = (first * max(shape) + second).argsort(stable=True)
+    rows, alpha = torch.stack([dst, src])[:, order], alpha[order]
+    matrix = torch.sparse_coo_tensor(rows, alpha, (*shape, alpha.shape[1]))
+    return matrix if layout == torch.sparse_coo else matrix.to_sparse(layout=layout), alpha

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Graphs made inside PyTorch's programs: custom operators that compilers need not look into.
+
+On the CPU edges are ordered by the library; on a GPU by PyTorch's stable sort, where they are.
+Both give the same graph. A result is the list of the arrays of `gnograd.graph_arrays.GraphArrays`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import gnograd.graph
+
+
+def _by_destination(keys: Tensor, n_keys: int, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Order edges by one end: offsets, the other ends, and where each edge was before.
+
+    Keys that are not below n_keys come last, behind the last offset.
+    """
+    keys, order = keys.sort(stable=True)
+    nodes = torch.arange(n_keys + 1, device=keys.device)
+    offsets = torch.searchsorted(keys, nodes)
+    return offsets, others[order].int(), order
+
+
+def _ordered(
+    src: Tensor, dst: Tensor, left_out: Tensor | None, n_src: int, n_dst: int
+) -> list[Tensor]:
+    """Both orders of edges, by PyTorch's own operators, on the device where they are."""
+    if left_out is not None:
+        src, dst = src.masked_fill(left_out, n_src), dst.masked_fill(left_out, n_dst)
+    offsets, indices, rows = _by_destination(dst, n_dst, src)
+    src_offsets, src_indices, positions = _by_destination(src[rows], n_src, dst[rows])
+    free = torch.arange(len(src), device=src.device) >= offsets[-1]
+    return [
+        offsets, indices.masked_fill(free, 0), rows,
+        src_offsets, src_indices.masked_fill(free, 0), rows[positions], positions,
+    ]  # fmt: skip
+
+
+def _checked_on_device(name: str, nodes: Tensor, n: int) -> None:
+    torch._assert_async(
+        ((nodes >= 0) & (nodes < n)).all(), f"graph: {name} has a node that is not one of {n}"
+    )
+
+
+@torch.library.custom_op("gnograd::graph_from_edges", mutates_args=())
+def _graph_from_edges(
+    edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None
+) -> list[Tensor]:
+    if edge_index.device.type == "cpu":
+        src, dst = edge_index.numpy()
+        made = gnograd.graph.Graph.from_edges(src, dst, n_src, n_dst, self_loops)
+        arrays = made.arrays
+        if arrays.edge_ids is None:  # there is but one form of the results
+            places, edges = np.arange(made.n_edges), arrays.src_edges.copy()
+            arrays = arrays._replace(edge_ids=places, src_positions=edges)
+        return list(map(torch.from_numpy, arrays))
+    return _edges_on_device(edge_index, n_src, n_dst, self_loops)
+
+
+def _edges_on_device(
+    edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None
+) -> list[Tensor]:
+    src, dst = edge_index.long()
+    _checked_on_device("src", src, n_src)
+    _checked_on_device("dst", dst, n_dst)
+    left_out = None if self_loops is None else src == dst
+    if self_loops:
+        loops = torch.arange(min(n_src, n_dst), device=src.device)
+        left_out = torch.cat([src == dst, torch.zeros_like(loops, dtype=torch.bool)])
+        src, dst = torch.cat([src, loops]), torch.cat([dst, loops])
+    return _ordered(src, dst, left_out, n_src, n_dst)
+
+
+@_graph_from_edges.register_fake
+def _(edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None) -> list[Tensor]:
+    n_edges = edge_index.shape[1]
+    if self_loops:
+        n_edges = n_edges + torch.sym_min(n_src, n_dst)
+    return _like_graph(edge_index, n_src, n_dst, n_edges)
+
+
+def _like_graph(like: Tensor, n_src: int, n_dst: int, n_edges: int) -> list[Tensor]:
+    lengths = n_dst + 1, n_edges, n_edges, n_src + 1, n_edges, n_edges, n_edges
+    return [
+        like.new_empty((n,), dtype=torch.int32 if k in (1, 4) else torch.int64)
+        for k, n in enumerate(lengths)
+    ]
+
+
+@torch.library.custom_op("gnograd::graph_from_csc", mutates_args=())
+def _graph_from_csc(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
+    if offsets.device.type == "cpu":
+        made = gnograd.graph.Graph(offsets.numpy(), indices.numpy(), n_src)
+        return [torch.from_numpy(x) for x in made.arrays if x is not None]
+    return _csc_on_device(offsets, indices, n_src)
+
+
+def _csc_on_device(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
+    offsets, src = offsets.long(), indices.long()
+    n_edges = len(src)
+    _checked_on_device("indices", src, n_src)
+    torch._assert_async(
+        ((offsets[0] == 0) & (offsets[-1] == n_edges) & (offsets.diff() >= 0).all()),
+        "graph: offsets do not ascend from 0 to the number of edges",
+    )
+    places = torch.arange(n_edges, device=src.device)
+    dst = torch.searchsorted(offsets, places, right=True) - 1
+    return [offsets, src.int(), *_by_destination(src, n_src, dst)]
+
+
+@_graph_from_csc.register_fake
+def _(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
+    made = _like_graph(indices, n_src, offsets.shape[0] - 1, indices.shape[0])
+    return [*made[:2], *made[3:6]]

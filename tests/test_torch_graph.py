@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: MIT
+"""Graphs as data of PyTorch's programs: built, batched, compiled, exported, in other processes."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gnograd as gg
+
+torch = pytest.importorskip("torch")
+gt = pytest.importorskip("gnograd.torch")
+from gnograd.graph_arrays import GraphArrays  # noqa: E402
+from gnograd.torch import graph_building  # noqa: E402
+
+
+def random_edges(n_nodes, n_edges, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(n_nodes, (2, n_edges), generator=generator)
+
+
+def same(graph, other):
+    assert graph.sizes == other.sizes
+    for name in ("src", "dst", "in_degree"):
+        np.testing.assert_array_equal(getattr(graph, name), getattr(other, name), name)
+    for mine, theirs in zip(gt.Graph.of(graph).arrays, gt.Graph.of(other).arrays, strict=True):
+        if mine is not None and theirs is not None:
+            np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("self_loops", [None, False, True])
+@pytest.mark.parametrize("sizes", [(5, 5, 30), (4, 7, 20), (7, 4, 20), (3, 3, 0), (1, 1, 4)])
+def test_graph_of_edges(sizes, self_loops):
+    """By the library, and by what a GPU does, run on the CPU: the same to the last entry."""
+    n_src, n_dst, n_edges = sizes
+    ends = torch.stack([random_edges(n, n_edges, n)[0] for n in (n_src, n_dst)])
+    graph = gt.Graph.from_edge_index(ends, n_src, n_dst, self_loops)
+    same(graph, gg.Graph.from_edges(*ends.numpy(), n_src, n_dst, self_loops))
+    on_device = graph_building._edges_on_device(ends, n_src, n_dst, self_loops)
+    for mine, theirs in zip(graph.arrays, on_device, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=0)
+
+
+def test_graph_of_columns():
+    offsets, indices = torch.tensor([0, 2, 2, 5]), torch.tensor([3, 0, 1, 1, 2])
+    graph = gt.Graph.from_csc(offsets, indices, 4)
+    same(graph, gg.Graph(offsets.numpy(), indices.numpy(), 4))
+    on_device = graph_building._csc_on_device(offsets, indices, 4)
+    for mine, theirs in zip(
+        torch.ops.gnograd.graph_from_csc(offsets, indices, 4), on_device, strict=True
+    ):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=0)
+    with pytest.raises(IndexError, match=r"indices\[0\] is 3, not one of 3 source nodes"):
+        gt.Graph.from_csc(offsets, indices)
+
+
+def test_graph_within_a_radius():
+    x = torch.rand(40, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    y = x[:15] + 0.01
+    same(gt.Graph.radius(x, 0.3, y), gg.Graph.radius(x.numpy(), 0.3, y.numpy()))
+    same(
+        gt.Graph.radius(x, 0.3, include_self=False, period=1.0),
+        gg.Graph.radius(x.numpy(), 0.3, include_self=False, period=1.0),
+    )
+    halves = gt.Graph.radius(x, 0.3, include_self=False, source_items=[0, 18, 40])
+    same(
+        halves,
+        gg.Graph.batch(
+            [gg.Graph.radius(part.numpy(), 0.3, include_self=False) for part in (x[:18], x[18:])]
+        ),
+    )
+
+
+def test_wrong_edges():
+    with pytest.raises(TypeError, match="edge_index is of type ndarray, needs a tensor of int64"):
+        gt.Graph.from_edge_index(np.zeros((2, 3), np.int64))
+    with pytest.raises(ValueError, match=r"edge_index has shape \(3, 2\), needs \(2, n_edges\)"):
+        gt.Graph.from_edge_index(torch.zeros(3, 2, dtype=torch.int64))
+    with pytest.raises(TypeError, match=r"edge_index is torch.float32"):
+        gt.Graph.from_edge_index(torch.zeros(2, 3))
+    with pytest.raises(IndexError, match=r"dst\[1\] is 3, not one of 3 destination nodes"):
+        gt.Graph.from_edge_index(torch.tensor([[0, 1], [1, 3]]), 3)
+    graph = gt.Graph.from_edge_index(random_edges(4, 6), 4)
+    wrong = graph.arrays._replace(offsets=graph.arrays.offsets.int())
+    with pytest.raises(TypeError, match=r"offsets is a tensor of torch\.int32, needs contiguous"):
+        gt.agg_simple(torch.ones(4, 1), graph=gt.Graph(wrong))
+
+
+def test_edges_become_a_graph_once():
+    edges = random_edges(6, 20)
+    graph = gt.graph_from_edge_index(edges, 6, 6)
+    assert gt.graph_from_edge_index(edges, 6, 6) is graph
+    assert gt.graph_from_edge_index(edges, 6, 6, True) is not graph
+    assert gt.graph_from_edge_index(edges.clone(), 6, 6) is not graph
+    edges[0, 0] = (edges[0, 0] + 1) % 6
+    changed = gt.graph_from_edge_index(edges, 6, 6)
+    assert changed is not graph
+    same(changed, gg.Graph.from_edges(*edges.numpy(), 6, 6))
+
+
+def test_one_conversion_for_all_layers(monkeypatch):
+    made = []
+    original = gg.Graph.from_edges
+    monkeypatch.setattr(gg.Graph, "from_edges", lambda *a: made.append(a) or original(*a))
+    layers = [gt.GATConv(4, 4) for _ in range(3)]
+    x, edges = torch.randn(6, 4), random_edges(6, 20)
+    for layer in layers:
+        x = layer(x, edges)
+    x.sum().backward()
+    assert len(made) == 1
+
+
+# ---- data ----
+
+
+def test_batches():
+    graphs = [gg.Graph([0, 2, 3, 3], [1, 2, 0]), gg.Graph.from_edges([0, 1, 1], [1, 0, 0], 2, 3)]
+    batch = gg.Graph.batch(graphs)
+    assert batch.sizes == (5, 6, 6)
+    assert batch.borders == ((0, 3, 5), (0, 3, 6), (0, 3, 6))
+    for back, graph in zip(batch.pad(9).unbatch(), graphs, strict=True):
+        same(back, graph)
+    same(gt.Graph.batch(graphs), batch)
+    for back, graph in zip(gt.Graph.batch(graphs).unbatch(), graphs, strict=True):
+        same(back, graph)
+    with pytest.raises(ValueError, match=r"graphs\[1\] has room for 2 more edges"):
+        gg.Graph.batch([graphs[0], graphs[1].pad(5)])
+    with pytest.raises(ValueError, match="the graph is no batch"):
+        graphs[0].unbatch()
+    with pytest.raises(ValueError, match="graphs is empty"):
+        gg.Graph.batch([])
+    with pytest.raises(TypeError, match=r"graphs\[0\] is of type int"):
+        gg.Graph.batch([1])
+
+
+class Samples(torch.utils.data.Dataset):
+    """Graphs of different sizes with features of nodes and edges."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, k):
+        edges = random_edges(4 + k, 10 + k, k)
+        return {
+            "graph": gt.Graph.from_edge_index(edges, 4 + k),
+            "x": torch.full((4 + k, 2), float(k)),
+            "w": torch.ones(10 + k),
+            "y": float(k),
+        }
+
+
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_data_loader(n_workers):
+    loader = torch.utils.data.DataLoader(
+        Samples(), batch_size=4, collate_fn=gt.collate, num_workers=n_workers
+    )
+    batches = list(loader)
+    assert len(batches) == 2
+    for first, batch in zip((0, 4), batches, strict=True):
+        out = gt.agg_weighted(batch["x"], batch["w"], graph=batch["graph"])
+        samples = [Samples()[k] for k in range(first, first + 4)]
+        want = torch.cat([gt.agg_weighted(s["x"], s["w"], graph=s["graph"]) for s in samples])
+        torch.testing.assert_close(out, want, rtol=0, atol=0)
+        assert batch["y"].tolist() == [first, first + 1, first + 2, first + 3]
+
+
+def test_graphs_are_copied_and_stored():
+    graph = gt.Graph.from_edge_index(random_edges(6, 20), 6, self_loops=True)
+    graph.lent  # noqa: B018 - what is kept besides the arrays does not travel
+    stored = io.BytesIO()
+    torch.save(graph, stored)
+    stored.seek(0)
+    for other in (
+        pickle.loads(pickle.dumps(graph)),
+        copy.deepcopy(graph),
+        torch.load(stored, weights_only=True),
+        graph.to("cpu"),
+        torch.utils._pytree.tree_map(lambda x: x.clone(), graph),
+        pickle.loads(pickle.dumps(graph.lent)),
+    ):
+        same(other, graph)
+    x = torch.randn(6, 2)
+    torch.testing.assert_close(
+        gt.agg_simple(x, graph=gt.Graph.of(graph.lent)), gt.agg_simple(x, graph=graph)
+    )
+
+
+@pytest.mark.parametrize("kind", ["NumPy", "tensors", "batch"])
+def test_pytrees(kind):
+    graph = gg.Graph.from_edges(*random_edges(6, 20).numpy(), 6, 6)
+    if kind == "tensors":
+        graph = gt.Graph.of(graph)
+    if kind == "batch":
+        graph = gt.Graph.batch([graph, graph])
+    leaves, form = torch.utils._pytree.tree_flatten({"graph": graph})
+    back = torch.utils._pytree.tree_unflatten(leaves, form)["graph"]
+    assert isinstance(back, gt.Graph)
+    same(back, graph)
+    if kind == "batch":
+        assert len(back.unbatch()) == 2
+
+
+# ---- room for more edges ----
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_room_for_more_edges(ordered):
+    """Rows that belong to no edge do not matter, whatever is in them; derivatives to them are 0."""
+    torch.manual_seed(0)
+    src, dst = random_edges(6, 20)
+    if ordered:
+        dst = dst.sort().values
+    graph = gg.Graph.from_edges(src.numpy(), dst.numpy(), 6, 6)
+    assert (graph.edge_ids is None) == ordered
+    padded = graph.pad(27)
+    assert (padded.src[20:] == 0).all()
+    assert (padded.dst[20:] == 0).all()
+    for make in (lambda g: g, gt.Graph.of, lambda g: gt.Graph.of(graph).pad(g.n_edges)):
+        coords = torch.randn(20, 2, dtype=torch.float64, requires_grad=True)
+        more = torch.full((7, 2), float("nan"), dtype=torch.float64)
+        h, U, b_u, V, b_v = (
+            torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+            for shape in ((6, 3), (2, 5), (5,), (5, 3, 4), (3, 4))
+        )
+        results = []
+        for g, c in ((graph, coords), (make(padded), torch.cat([coords, more]))):
+            out = gt.gno(h, c, U, b_u, V, b_v, graph=g, activation="tanh", reduction="mean")
+            first = torch.autograd.grad(out.square().sum(), [coords, h, U, V], create_graph=True)
+            second = torch.autograd.grad(sum(x.square().sum() for x in first), [coords, h, U, V])
+            results.append([out, *first, *second])
+        for got, want in zip(*results, strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match="n_edges is 3, needs 20 or more"):
+        graph.pad(3)
+
+
+# ---- programs ----
+
+
+class Model(torch.nn.Module):
+    """Two layers on a graph that is given with the features."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = gt.GATConv(3, 4, heads=2, add_self_loops=False)
+        self.second = gt.GNO(8, 3, coord_dim=2, hidden_channels=8)
+
+    def forward(self, x, coords, graph):
+        return self.second(self.first(x, graph).tanh(), coords, graph)
+
+
+def batch_of(seed, numpy=False):
+    generator = np.random.default_rng(seed)
+    n, m = generator.integers(5, 40, 2)
+    m = int(3 * m)
+    edges = random_edges(int(n), m, seed)
+    graph = gt.Graph.from_edge_index(edges, int(n))
+    if numpy:
+        graph = gg.Graph.from_edges(*edges.numpy(), int(n), int(n))
+    torch.manual_seed(seed)
+    return torch.randn(int(n), 3), torch.randn(m, 2), graph
+
+
+def count_compilations():
+    made = []
+
+    def backend(module, inputs):
+        made.append(1)
+        from torch._dynamo.backends.debugging import aot_eager
+
+        return aot_eager(module, inputs)
+
+    return backend, made
+
+
+@pytest.mark.parametrize("numpy", [False, True])
+def test_one_program_for_all_graphs(numpy):
+    """At most two compilations for a stream of mini-batches, training included."""
+    torch._dynamo.reset()
+    model = Model()
+    backend, made = count_compilations()
+    compiled = torch.compile(model, fullgraph=True, backend=backend)
+    for seed in range(100):
+        batch = batch_of(seed, numpy)
+        results = []
+        for function in (model, compiled):
+            model.zero_grad()
+            out = function(*batch)
+            out.square().sum().backward()
+            results.append([out, *(p.grad.clone() for p in model.parameters())])
+        for got, want in zip(*results, strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+    assert len(made) <= 2
+
+
+def test_one_program_for_all_edges():
+    """The same where the graph is made inside the model, self-loops among its edges."""
+    torch._dynamo.reset()
+    model = torch.nn.ModuleList([gt.GATConv(3, 4), gt.GATv2Conv(4, 4), gt.TransformerConv(4, 2)])
+
+    def run(x, edges):
+        for layer in model:
+            x = layer(x, edges).tanh()
+        return x
+
+    backend, made = count_compilations()
+    compiled = torch.compile(run, fullgraph=True, backend=backend)
+    for seed in range(20):
+        n = 5 + seed
+        edges = random_edges(n, 4 * n + seed % 3, seed)
+        x = torch.randn(n, 3)
+        torch.testing.assert_close(compiled(x, edges), run(x, edges), rtol=1e-4, atol=1e-5)
+    assert len(made) <= 2
+
+
+def test_neighbours_in_a_program():
+    torch._dynamo.reset()
+
+    def run(points, h):
+        graph = gt.Graph.radius(points, 0.4)
+        coords = points[graph.src] - points[graph.dst]
+        return gt.agg_weighted(h, (-coords.square().sum(-1)).exp(), graph=graph)
+
+    compiled = torch.compile(run, fullgraph=True, backend="aot_eager")
+    for n in (10, 20, 31):
+        points = torch.rand(n, 2, requires_grad=True)
+        h = torch.randn(n, 3)
+        results = []
+        for function in (run, compiled):
+            out = function(points, h)
+            results.append([out, *torch.autograd.grad(out.sum(), points)])
+        for got, want in zip(*results, strict=True):
+            torch.testing.assert_close(got, want)
+
+
+def test_exported_program_takes_a_graph(tmp_path):
+    """In a process of its own, with a graph of another size."""
+    torch.manual_seed(0)
+    model = Model().eval()
+    batch = batch_of(0)
+    n, m = (torch.export.Dim(name, min=2) for name in ("n", "m"))
+    of_graph = [{0: n + 1}, {0: m}, {0: m}, {0: n + 1}, {0: m}, {0: m}, {0: m}]
+    program = torch.export.export(
+        model, batch, dynamic_shapes=({0: n}, {0: m}, of_graph), strict=False
+    )
+    torch.export.save(program, tmp_path / "model.pt2")
+    other = batch_of(1)
+    torch.save((other, model(*other)), tmp_path / "batch.pt")
+    code = """
+import sys, torch, gnograd.torch
+program = torch.export.load(sys.argv[1] + "/model.pt2").module()
+batch, want = torch.load(sys.argv[1] + "/batch.pt", weights_only=True)
+torch.testing.assert_close(program(*batch), want)
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+
+
+def test_arrays_of_any_other_framework_are_refused():
+    graph = gt.Graph.from_edge_index(random_edges(4, 6), 4)
+    with pytest.raises(TypeError, match=r"graph is of type Graph, needs a gnograd\.Graph"):
+        gg.agg_simple(np.ones((4, 1)), graph=graph)
+    assert isinstance(graph.arrays, GraphArrays)

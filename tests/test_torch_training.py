@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Models trained as PyTorch's users train them: the losses are those of eager mode."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+torch = pytest.importorskip("torch")
+gt = pytest.importorskip("gnograd.torch")
+import models_of_torch as models  # noqa: E402
+
+STEPS = 4
+NAMES = sorted(models.MODELS)
+
+
+def losses_of(name, change=lambda model: model, autocast=False):
+    """Losses of some steps of gradient descent, each on another sample."""
+    model = models.make(name)
+    function = change(model)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    losses = []
+    for step in range(STEPS):
+        inputs, target = models.sample(name, step)
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            out = function(*inputs)
+        loss = (out.float() - target).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_autocast(name):
+    """To the precision of bfloat16, in which PyTorch's own layers compute there."""
+    assert losses_of(name, autocast=True) == pytest.approx(losses_of(name), rel=0.05)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_compiled_with_changing_graphs(name):
+    """By one program, after the first sizes have been seen to change."""
+    torch._dynamo.reset()
+    made = []
+
+    def backend(module, inputs):
+        made.append(module)
+        return torch._dynamo.lookup_backend("aot_eager")(module, inputs)
+
+    def compiled(model):
+        return torch.compile(model, fullgraph=True, backend=backend)
+
+    assert losses_of(name, compiled) == pytest.approx(losses_of(name), rel=1e-4)
+    assert len(made) <= 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exported_and_loaded_in_another_process(name, tmp_path):
+    model = models.make(name).eval()
+    inputs, _ = models.sample(name, 0)
+    program = torch.export.export(
+        model, inputs, dynamic_shapes=models.dynamic_shapes(name), strict=False
+    )
+    torch.export.save(program, tmp_path / "model.pt2")
+    others = [models.sample(name, k)[0] for k in (0, 1)]
+    torch.save([(x, model(*x).detach()) for x in others], tmp_path / "samples.pt")
+    code = """
+    import sys, torch, gnograd.torch
+    program = torch.export.load(sys.argv[1] + "/model.pt2").module()
+    for inputs, want in torch.load(sys.argv[1] + "/samples.pt", weights_only=True):
+        torch.testing.assert_close(program(*inputs), want, rtol=1e-4, atol=1e-5)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], check=True)
+
+
+def test_on_two_processes(tmp_path):
+    """DistributedDataParallel: gradients are the mean of those of both processes' samples."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        textwrap.dedent("""
+        import sys, torch
+        sys.path.insert(0, sys.argv[1])
+        import models_of_torch as models
+        from torch.nn.parallel import DistributedDataParallel
+
+        def train(rank, folder):
+            torch.distributed.init_process_group(
+                "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+            torch.set_num_threads(1)
+            for name in sorted(models.MODELS):
+                model = models.make(name)
+                parallel = DistributedDataParallel(model)
+                optimizer = torch.optim.SGD(model.parameters(), 0.1)
+                for step in range(3):
+                    inputs, target = models.sample(name, 2 * step + rank)
+                    optimizer.zero_grad()
+                    (parallel(*inputs) - target).square().mean().backward()
+                    optimizer.step()
+                if rank == 0:
+                    torch.save(model.state_dict(), f"{folder}/{name}.pt")
+            torch.distributed.destroy_process_group()
+
+        if __name__ == "__main__":
+            torch.multiprocessing.spawn(train, (sys.argv[2],), nprocs=2)
+    """)
+    )
+    command = [sys.executable, str(script), str(models.FOLDER), str(tmp_path)]
+    subprocess.run(command, check=True, timeout=300)
+    for name in NAMES:
+        model = models.make(name)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            for rank in range(2):
+                inputs, target = models.sample(name, 2 * step + rank)
+                ((model(*inputs) - target).square().mean() / 2).backward()
+            optimizer.step()
+        trained = torch.load(tmp_path / f"{name}.pt", weights_only=True)
+        for key, value in model.state_dict().items():
+            torch.testing.assert_close(trained[key], value, rtol=1e-4, atol=1e-5)
