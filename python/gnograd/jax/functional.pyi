@@ -112,7 +112,7 @@ def gno_deep(
     layers: Array,
     edge_weight: Array | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     widths: Sequence[int],
     activation: str = "gelu",
     reduction: str = "sum",

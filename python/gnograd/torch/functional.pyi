@@ -114,7 +114,7 @@ def gno_deep(
     layers: Tensor,
     edge_weight: Tensor | None = None,
     *,
-    graph: Graph,
+    graph: AnyGraph,
     widths: Sequence[int],
     activation: str = "gelu",
     reduction: str = "sum",

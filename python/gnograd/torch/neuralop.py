@@ -562,7 +562,8 @@ def _edge_input(
     y: Tensor, x: Tensor, kernel_input: Tensor | None, index: Tensor, degree: Tensor
 ) -> Tensor:
     """Input of the kernel network: ``[y_j, x_i]`` or ``[y_j, x_i, f_j]`` for every edge."""
-    columns = [y.index_select(0, index), x.repeat_interleave(degree, dim=0, output_size=index.shape[0])]
+    of_x = x.repeat_interleave(degree, dim=0, output_size=index.shape[0])
+    columns = [y.index_select(0, index), of_x]
     if kernel_input is not None:
         columns.append(kernel_input.index_select(0, index))
     return torch.cat(columns, dim=1)
