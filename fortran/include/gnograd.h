@@ -1004,43 +1004,43 @@ int gnograd_gno_with_hessian_hvp_r64(
  */
 
 int gnograd_gno_deep_forward_r32(
-    const gnograd_graph *graph, int64_t n_batch, int64_t d_y, int64_t d_x, int64_t d_c,
+    const gnograd_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
     int64_t n_in, int64_t n_layers,
     const int64_t *widths,    /* [n_layers] */
     int activation, int reduction,
-    const float *h,           /* [n_src, n_batch*f_out] or null */
+    const float *h,           /* [n_src, n_functions*f_out] or null */
     const float *y,           /* [n_src, d_y] or null */
     const float *x,           /* [n_dst, d_x] or null */
     const float *c,           /* [n_edges, d_c] or null */
     const float *layers,      /* [(n_in+1)*first_width+deeper_layers] */
     const float *edge_weight, /* [n_edges] or null */
-    float *out);              /* [n_dst, max(n_batch,1)*f_out] */
+    float *out);              /* [n_dst, max(n_functions,1)*f_out] */
 int gnograd_gno_deep_vjp_r32(
-    const gnograd_graph *graph, int64_t n_batch, int64_t d_y, int64_t d_x, int64_t d_c,
+    const gnograd_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
     int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
-    const float *cotangent,   /* [n_dst, max(n_batch,1)*f_out] */
+    const float *cotangent,   /* [n_dst, max(n_functions,1)*f_out] */
     const float *h, const float *y, const float *x, const float *c, const float *layers,
     const float *edge_weight,
-    float *grad_h,            /* [n_src, n_batch*f_out] or null */
+    float *grad_h,            /* [n_src, n_functions*f_out] or null */
     float *grad_y,            /* [n_src, d_y] or null */
     float *grad_x,            /* [n_dst, d_x] or null */
     float *grad_c,            /* [n_edges, d_c] or null */
     float *grad_layers,       /* [(n_in+1)*first_width+deeper_layers] or null */
     float *grad_edge_weight); /* [n_edges] or null */
 int gnograd_gno_deep_jvp_r32(
-    const gnograd_graph *graph, int64_t n_batch, int64_t d_y, int64_t d_x, int64_t d_c,
+    const gnograd_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
     int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
     const float *h, const float *y, const float *x, const float *c, const float *layers,
     const float *edge_weight,
-    const float *t_h,           /* [n_src, n_batch*f_out] or null */
+    const float *t_h,           /* [n_src, n_functions*f_out] or null */
     const float *t_y,           /* [n_src, d_y] or null */
     const float *t_x,           /* [n_dst, d_x] or null */
     const float *t_c,           /* [n_edges, d_c] or null */
     const float *t_layers,      /* [(n_in+1)*first_width+deeper_layers] or null */
     const float *t_edge_weight, /* [n_edges] or null */
-    float *t_out);              /* [n_dst, max(n_batch,1)*f_out] */
+    float *t_out);              /* [n_dst, max(n_functions,1)*f_out] */
 int gnograd_gno_deep_hvp_r32(
-    const gnograd_graph *graph, int64_t n_batch, int64_t d_y, int64_t d_x, int64_t d_c,
+    const gnograd_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
     int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
     const float *cotangent, const float *h, const float *y, const float *x, const float *c,
     const float *layers, const float *edge_weight, const float *t_h, const float *t_y,
@@ -1048,24 +1048,24 @@ int gnograd_gno_deep_hvp_r32(
     float *grad_h, float *grad_y, float *grad_x, float *grad_c, float *grad_layers,
     float *grad_edge_weight);
 int gnograd_gno_deep_forward_r64(
-    const gnograd_graph *graph, int64_t n_batch, int64_t d_y, int64_t d_x, int64_t d_c,
+    const gnograd_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
     int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
     const double *h, const double *y, const double *x, const double *c, const double *layers,
     const double *edge_weight, double *out);
 int gnograd_gno_deep_vjp_r64(
-    const gnograd_graph *graph, int64_t n_batch, int64_t d_y, int64_t d_x, int64_t d_c,
+    const gnograd_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
     int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
     const double *cotangent, const double *h, const double *y, const double *x, const double *c,
     const double *layers, const double *edge_weight, double *grad_h, double *grad_y, double *grad_x,
     double *grad_c, double *grad_layers, double *grad_edge_weight);
 int gnograd_gno_deep_jvp_r64(
-    const gnograd_graph *graph, int64_t n_batch, int64_t d_y, int64_t d_x, int64_t d_c,
+    const gnograd_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
     int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
     const double *h, const double *y, const double *x, const double *c, const double *layers,
     const double *edge_weight, const double *t_h, const double *t_y, const double *t_x,
     const double *t_c, const double *t_layers, const double *t_edge_weight, double *t_out);
 int gnograd_gno_deep_hvp_r64(
-    const gnograd_graph *graph, int64_t n_batch, int64_t d_y, int64_t d_x, int64_t d_c,
+    const gnograd_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
     int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
     const double *cotangent, const double *h, const double *y, const double *x, const double *c,
     const double *layers, const double *edge_weight, const double *t_h, const double *t_y,

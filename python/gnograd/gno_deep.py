@@ -28,15 +28,15 @@ def _sizes(static: Mapping[str, Any]) -> dict[str, int]:
 
 @operator(
     inputs={
-        "h": "n_src n_batch*F_out or None",
+        "h": "n_src n_functions*F_out or None",
         "y": "n_src d_y or None",
         "x": "n_dst d_x or None",
         "c": "n_edges d_c or None",
         "layers": "(n_in+1)*first_width+deeper_layers",
         "edge_weight": "n_edges or None",
     },
-    outputs={"out": "n_dst max(n_batch,1)*F_out"},
-    arguments="graph n_batch d_y d_x d_c n_in n_layers widths activation reduction",
+    outputs={"out": "n_dst max(n_functions,1)*F_out"},
+    arguments="graph n_functions d_y d_x d_c n_in n_layers widths activation reduction",
     sizes=_sizes,
     choices={"activation": ACTIVATIONS, "reduction": REDUCTIONS},
     limits={"widths": AT_LEAST_1},

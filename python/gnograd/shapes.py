@@ -121,7 +121,8 @@ def shape_of(spec: str, sizes: Mapping[str, Any]) -> Shape:
 
 def value(dim: str, sizes: Mapping[str, Any]) -> int:
     """Length of one dimension."""
-    return sizes[dim] if dim in sizes else int(number(dim, sizes))
+    length: int = sizes[dim] if dim in sizes else number(dim, sizes)
+    return length
 
 
 def number(expression: str, sizes: Mapping[str, Any]) -> Any:

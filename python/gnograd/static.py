@@ -79,6 +79,8 @@ def number(label: str, value: Any, limits: Limits = _ANY) -> float:
     Traceback (most recent call last):
     ValueError: mha_gat: dropout is 1.5, needs a number from 0 to 1
     """
+    if type(value).__name__ == "SymInt":  # PyTorch leaves it open: it is checked when it is known
+        return value  # type: ignore[no-any-return]
     exact = value if type(value) is float else _real(label, value)
     if limits == _ANY:
         return exact

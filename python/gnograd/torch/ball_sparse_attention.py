@@ -149,7 +149,7 @@ class BallSparseAttention(SparseBranches):
         ValueError
             Shapes or borders that do not fit, positions that are not finite.
         """
-        if x.ndim != 2 or positions.ndim != 2 or len(x) != len(positions):
+        if x.ndim != 2 or positions.ndim != 2 or x.shape[0] != positions.shape[0]:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}, positions {tuple(positions.shape)}: need (N, dim) "
                 "and (N, d)"
@@ -157,21 +157,21 @@ class BallSparseAttention(SparseBranches):
         if batch is not None and cu_seqlens is not None:
             raise ValueError("batch and cu_seqlens are both given, needs one of them")
         if cu_seqlens is not None:
-            cu = checked_borders(cu_seqlens, len(x)).to(x.device)
-            batch = torch.bucketize(torch.arange(len(x), device=x.device), cu[1:], right=True)
+            cu = checked_borders(cu_seqlens, x.shape[0]).to(x.device)
+            batch = torch.bucketize(torch.arange(x.shape[0], device=x.device), cu[1:], right=True)
             batch_size = len(cu) - 1
         if batch is not None:
-            batch = self._checked(batch, len(x))
+            batch = self._checked(batch, x.shape[0])
         order = None if ordered else ball_tree_order(positions, batch)
         layout = None
-        if batch is not None and len(x) > 0:
+        if batch is not None and x.shape[0] > 0:
             if ordered:
                 _check_sorted(batch)
             if batch_size is None:
                 batch_size = _largest(batch) + 1
             ones = torch.ones_like(batch)
             cu = borders_of(ones.new_zeros(batch_size).scatter_add(0, batch, ones))
-            layout = clouds_of(cu, len(x), self.ball_size, self.compress_size, self.query_group)
+            layout = clouds_of(cu, x.shape[0], self.ball_size, self.compress_size, self.query_group)
         if order is None:
             return self._attend(x, positions, layout)
         out = self._attend(x[order], positions[order], layout)
@@ -179,7 +179,7 @@ class BallSparseAttention(SparseBranches):
 
     @staticmethod
     def _checked(batch: Tensor, n: int) -> Tensor:
-        if batch.ndim != 1 or len(batch) != n or batch.is_floating_point():
+        if batch.ndim != 1 or batch.shape[0] != n or batch.is_floating_point():
             raise ValueError(
                 f"batch is of {batch.dtype} and shape {tuple(batch.shape)}, needs integers and "
                 f"({n},)"
@@ -236,7 +236,7 @@ class BallSparseAttention(SparseBranches):
             stride=self.compress_size,
             block_size=self.ball_size,
             n_blocks=self.num_selected_balls,
-            n_keys=len(k),
+            n_keys=k.shape[0],
             cu_q=cu_q,
             cu_k=cu_k,
             query_block=self.query_group,
@@ -261,7 +261,7 @@ class BallSparseAttention(SparseBranches):
             there = torch.arange(size, device=positions.device) < clouds.ball_sizes[:, None]
             members = torch.where(there[..., None], positions[clouds.members], 0)
             return (members.sum(dim=1) / clouds.ball_sizes[:, None].clamp(min=1))[clouds.ball]
-        full = len(positions) // size * size
+        full = positions.shape[0] // size * size
         balls = positions[:full].unflatten(0, (-1, size))
         centers = balls.mean(dim=1, keepdim=True).expand_as(balls).flatten(0, 1)
         rest = positions[full:]
@@ -270,7 +270,7 @@ class BallSparseAttention(SparseBranches):
 
 @not_compiled
 def _largest(batch: Tensor) -> int:
-    return int(batch.max()) if len(batch) else 0
+    return int(batch.max()) if batch.shape[0] else 0
 
 
 def _check_sorted(batch: Tensor) -> None:

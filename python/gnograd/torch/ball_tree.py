@@ -78,7 +78,7 @@ def _ball_tree_order(positions: Tensor, batch: Tensor | None) -> Tensor:
 
 @_ball_tree_order.register_fake
 def _(positions: Tensor, batch: Tensor | None) -> Tensor:
-    return positions.new_empty(len(positions), dtype=torch.int64)
+    return positions.new_empty(positions.shape[0], dtype=torch.int64)
 
 
 def _tree_order(points: NDArray[np.float64]) -> NDArray[Any]:

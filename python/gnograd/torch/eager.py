@@ -24,7 +24,7 @@ from gnograd.graph import Graph
 from gnograd.operator import Function, Operator
 from gnograd.recent import Recent, key_of
 
-__all__ = ["eager", "eager_function"]
+__all__ = ["eager", "eager_function", "is_eager"]
 
 Tensors: TypeAlias = Sequence[Tensor | None]
 _KINDS_OF_CALLS = 64
@@ -151,6 +151,12 @@ def _forward_of(
         return tuple(_run(kind.forward, graph, addresses)[:n_outputs])
 
     return forward
+
+
+def is_eager(*tensors: Tensor | None) -> bool:
+    """Whether a custom operator on these tensors may be left out, and its function called."""
+    plain = all(x is None or type(x) in _PLAIN for x in tensors)
+    return plain and not torch.compiler.is_compiling() and _is_plain()
 
 
 def _is_plain() -> bool:

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 import gnograd.graph
-import gnograd.torch.graph_building
 from gnograd.graph_arrays import (
     Borders,
     GraphArrays,
@@ -21,6 +20,7 @@ from gnograd.graph_arrays import (
     side_by_side,
     with_room,
 )
+from gnograd.torch.graph_building import graph_from_csc, graph_from_edges
 from gnograd.torch.neighbors import Pointer, neighbors_of
 
 __all__ = ["AnyGraph", "Graph", "arrays_of", "collate", "lend_tensors"]
@@ -98,9 +98,12 @@ class Graph:
         _check_edge_index(edge_index)
         if n_src is None and n_dst is None:
             n_src = int(edge_index.max()) + 1 if edge_index.shape[1] else 0
-        n_src = n_dst if n_src is None else n_src
-        n_dst = n_src if n_dst is None else n_dst
-        made = torch.ops.gnograd.graph_from_edges(edge_index, n_src, n_dst, self_loops)
+        made = graph_from_edges(
+            edge_index,
+            n_dst if n_src is None else n_src,  # type: ignore[arg-type]
+            n_src if n_dst is None else n_dst,  # type: ignore[arg-type]
+            self_loops,
+        )
         return cls(GraphArrays(*made))
 
     @classmethod
@@ -122,7 +125,7 @@ class Graph:
             As for `gnograd.Graph`.
         """
         n_src = offsets.shape[0] - 1 if n_src is None else n_src
-        made = torch.ops.gnograd.graph_from_csc(offsets, indices, n_src)
+        made = graph_from_csc(offsets, indices, n_src)
         offsets, indices, src_offsets, src_indices, src_edges = made
         return cls(GraphArrays(offsets, indices, None, src_offsets, src_indices, src_edges, None))
 
@@ -211,6 +214,24 @@ class Graph:
     def n_edges(self) -> int:
         """Number of rows of edge arrays: of the edges, unless there is room for more."""
         return self.sizes.n_edges
+
+    @property
+    def offsets(self) -> Tensor:
+        """First edge of every destination, int64, (n_dst + 1,)."""
+        offsets: Tensor = self.arrays.offsets
+        return offsets
+
+    @property
+    def indices(self) -> Tensor:
+        """Source of every edge, int32, (n_edges,), ordered by destination."""
+        indices: Tensor = self.arrays.indices
+        return indices
+
+    @property
+    def edge_ids(self) -> Tensor | None:
+        """Row of the edge arrays that every entry of `indices` uses, or None: its own."""
+        ids: Tensor | None = self.arrays.edge_ids
+        return ids
 
     @property
     def device(self) -> torch.device:

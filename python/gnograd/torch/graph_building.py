@@ -12,6 +12,9 @@ import torch
 from torch import Tensor
 
 import gnograd.graph
+from gnograd.torch.eager import is_eager
+
+__all__ = ["graph_from_csc", "graph_from_edges"]
 
 
 def _by_destination(keys: Tensor, n_keys: int, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -46,8 +49,25 @@ def _checked_on_device(name: str, nodes: Tensor, n: int) -> None:
     )
 
 
-@torch.library.custom_op("gnograd::graph_from_edges", mutates_args=())
-def _graph_from_edges(
+def graph_from_edges(
+    edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None
+) -> list[Tensor]:
+    """Arrays of the graph of an ``edge_index``."""
+    if is_eager(edge_index):
+        return _from_edges(edge_index, n_src, n_dst, self_loops)
+    made: list[Tensor] = torch.ops.gnograd.graph_from_edges(edge_index, n_src, n_dst, self_loops)
+    return made
+
+
+def graph_from_csc(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
+    """Arrays of the graph of edges by destination, but those that it does not need."""
+    if is_eager(offsets, indices):
+        return _from_csc(offsets, indices, n_src)
+    made: list[Tensor] = torch.ops.gnograd.graph_from_csc(offsets, indices, n_src)
+    return made
+
+
+def _from_edges(
     edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None
 ) -> list[Tensor]:
     if edge_index.device.type == "cpu":
@@ -75,7 +95,10 @@ def _edges_on_device(
     return _ordered(src, dst, left_out, n_src, n_dst)
 
 
-@_graph_from_edges.register_fake
+_op = torch.library.custom_op("gnograd::graph_from_edges", _from_edges, mutates_args=())
+
+
+@_op.register_fake
 def _(edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None) -> list[Tensor]:
     n_edges = edge_index.shape[1]
     if self_loops:
@@ -91,8 +114,7 @@ def _like_graph(like: Tensor, n_src: int, n_dst: int, n_edges: int) -> list[Tens
     ]
 
 
-@torch.library.custom_op("gnograd::graph_from_csc", mutates_args=())
-def _graph_from_csc(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
+def _from_csc(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
     if offsets.device.type == "cpu":
         made = gnograd.graph.Graph(offsets.numpy(), indices.numpy(), n_src)
         return [torch.from_numpy(x) for x in made.arrays if x is not None]
@@ -112,7 +134,10 @@ def _csc_on_device(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]
     return [offsets, src.int(), *_by_destination(src, n_src, dst)]
 
 
-@_graph_from_csc.register_fake
+_op = torch.library.custom_op("gnograd::graph_from_csc", _from_csc, mutates_args=())
+
+
+@_op.register_fake
 def _(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
     made = _like_graph(indices, n_src, offsets.shape[0] - 1, indices.shape[0])
     return [*made[:2], *made[3:6]]

@@ -189,9 +189,9 @@ class NativeSparseAttention(SparseBranches):
             return self._batch(x, context, key_padding_mask, q_offset)
         if key_padding_mask is not None:
             raise ValueError("key_padding_mask is for a batch (batch, T, dim)")
-        n_k = len(x if context is None else context)
+        n_k = (x if context is None else context).shape[0]
         if cu_seqlens is None and context_cu_seqlens is None:
-            layout = equal_items(1, len(x), n_k, self.compression, x.device)
+            layout = equal_items(1, x.shape[0], n_k, self.compression, x.device)
         elif cu_seqlens is None or (context is None) != (context_cu_seqlens is None):
             raise ValueError("cu_seqlens and context_cu_seqlens: x and context are both packed")
         else:
@@ -302,8 +302,8 @@ class NativeSparseAttention(SparseBranches):
         batch, n_q = x.shape[:2]
         keys = x if context is None else context
         n_k = keys.shape[1]
-        if len(keys) != batch:
-            raise ValueError(f"context has a batch of {len(keys)}, x one of {batch}")
+        if keys.shape[0] != batch:
+            raise ValueError(f"context has a batch of {keys.shape[0]}, x one of {batch}")
         if batch > 1 and n_q % self.query_block_size:
             raise ValueError(
                 f"x has items of {n_q} tokens, needs multiples of {self.query_block_size}, "
@@ -334,11 +334,12 @@ class NativeSparseAttention(SparseBranches):
     @not_compiled
     def _packed(self, x: Tensor, cu_q: Borders, n_k: int, cu_k: Borders) -> TokenLayout:
         """Sequences of any lengths."""
-        q = checked_borders(cu_q, len(x), self.query_block_size)  # type: ignore[arg-type]
+        q = checked_borders(cu_q, x.shape[0], self.query_block_size)  # type: ignore[arg-type]
         k = q if cu_k is None else checked_borders(cu_k, n_k, name="context_cu_seqlens")
-        if len(k) != len(q):
+        if k.shape[0] != q.shape[0]:
             raise ValueError(
-                f"context_cu_seqlens has {len(k) - 1} sequences, needs {len(q) - 1} as cu_seqlens"
+                f"context_cu_seqlens has {k.shape[0] - 1} sequences, "
+                f"needs {q.shape[0] - 1} as cu_seqlens"
             )
         return packed_items(q, k, self.compression, x.device)
 
@@ -386,7 +387,7 @@ class NativeSparseAttention(SparseBranches):
             lse,
             block_size=self.selection_block_size,
             n_blocks=self.num_selected_blocks,
-            n_keys=len(selected[0]),
+            n_keys=selected[0].shape[0],
             cu_q=layout.cu_q,
             cu_k=layout.cu_select,
             query_block=self.query_block_size,

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from gnograd.neighbors import MOST_AXES, checked_items, neighbors
 from gnograd.torch.arrays import as_arrays
+from gnograd.torch.eager import is_eager
 
 __all__ = ["NeighborSearch", "neighbor_search", "neighbors_of"]
 
 Pointer = Sequence[int] | Tensor | None
 
 
-@torch.library.custom_op("gnograd::neighbors", mutates_args=())
 def _neighbors(
     data: Tensor,
     queries: Tensor | None,
@@ -44,7 +44,10 @@ def _neighbors(
     return splits, index
 
 
-@_neighbors.register_fake
+_op = torch.library.custom_op("gnograd::neighbors", _neighbors, mutates_args=())
+
+
+@_op.register_fake
 def _(
     data: Tensor,
     queries: Tensor | None,
@@ -98,9 +101,9 @@ def neighbors_of(
         box = [float(p) for p in ([period] if isinstance(period, int | float) else period)]
     if isinstance(radius, Tensor):
         radius = radius.item()
-    splits, index = torch.ops.gnograd.neighbors(
-        data.detach(), None if queries is None else queries.detach(), radius, box, *items
-    )
+    data, queries = data.detach(), None if queries is None else queries.detach()
+    find = _neighbors if is_eager(data, queries) else torch.ops.gnograd.neighbors
+    splits, index = find(data, queries, radius, box, *items)
     return splits, index
 
 

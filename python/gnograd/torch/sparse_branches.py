@@ -55,18 +55,18 @@ class SparseBranches(nn.Module):
         self, x: Tensor, context: Tensor | None = None
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         """Queries ``(T, heads, head_dim)`` of x; keys and values of the branches of the context."""
-        q = self.to_q(x).view(len(x), self.num_heads, self.head_dim)
+        q = self.to_q(x).view(x.shape[0], self.num_heads, self.head_dim)
         context = x if context is None else context
         kv = self.to_kv(context)
-        kv = kv.view(len(context), BRANCHES, 2, self.num_kv_heads, self.head_dim)
+        kv = kv.view(context.shape[0], BRANCHES, 2, self.num_kv_heads, self.head_dim)
         keys, values = kv.unbind(dim=2)
         return q, list(keys.unbind(dim=1)), list(values.unbind(dim=1))
 
     def combine(self, x: Tensor, branches: list[Tensor]) -> Tensor:
         """Sum of the branches ``(T, heads, head_dim)`` under their gates."""
-        gates = torch.sigmoid(self.to_gate(x)).view(len(x), BRANCHES, self.num_heads, 1)
+        gates = torch.sigmoid(self.to_gate(x)).view(x.shape[0], BRANCHES, self.num_heads, 1)
         total = (gates * torch.stack(branches, dim=1)).sum(dim=1)
-        return self.to_out(total.reshape(len(x), self.num_heads * self.head_dim))
+        return self.to_out(total.reshape(x.shape[0], self.num_heads * self.head_dim))
 
 
 def borders_of(sizes: Tensor) -> Tensor:
