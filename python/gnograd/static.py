@@ -46,6 +46,8 @@ def integer(label: str, value: Any, limits: Limits = _ANY) -> int:
     Traceback (most recent call last):
     TypeError: window_attention: window is 2.7, needs an integer
     """
+    if type(value) is not int and type(value).__name__ == "SymInt":
+        return value  # type: ignore[no-any-return]  # left open: checked when it is known
     exact: int = value if type(value) is int else _exact(label, value)
     if limits.least <= exact <= limits.most:
         return exact
@@ -79,8 +81,6 @@ def number(label: str, value: Any, limits: Limits = _ANY) -> float:
     Traceback (most recent call last):
     ValueError: mha_gat: dropout is 1.5, needs a number from 0 to 1
     """
-    if type(value).__name__ == "SymInt":  # PyTorch leaves it open: it is checked when it is known
-        return value  # type: ignore[no-any-return]
     exact = value if type(value) is float else _real(label, value)
     if limits == _ANY:
         return exact
