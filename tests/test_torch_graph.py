@@ -366,3 +366,24 @@ def test_arrays_of_any_other_framework_are_refused():
     with pytest.raises(TypeError, match=r"graph is of type Graph, needs a gnograd\.Graph"):
         gg.agg_simple(np.ones((4, 1)), graph=graph)
     assert isinstance(graph.arrays, GraphArrays)
+
+
+@pytest.mark.parametrize("transform_type", ["linear", "nonlinear"])
+def test_neighbours_and_integral_in_one_program(transform_type):
+    """neuraloperator's block: neighbours are found, and their number stays open."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    block = gt.GNOBlock(3, 3, coord_dim=2, radius=0.3, transform_type=transform_type)
+    backend, made = count_compilations()
+    compiled = torch.compile(block, fullgraph=True, backend=backend)
+    for n in (30, 50, 61):
+        inputs = torch.rand(n, 2), torch.rand(n // 2, 2), torch.rand(n, 3)
+        results = []
+        for function in (block, compiled):
+            block.zero_grad()
+            out = function(*inputs)
+            out.square().sum().backward()
+            results.append([out, *(p.grad.clone() for p in block.parameters())])
+        for got, want in zip(*results, strict=True):
+            torch.testing.assert_close(got, want)
+    assert len(made) <= 2
