@@ -370,7 +370,7 @@ def test_arrays_of_any_other_framework_are_refused():
 
 @pytest.mark.parametrize("transform_type", ["linear", "nonlinear"])
 def test_neighbours_and_integral_in_one_program(transform_type):
-    """neuraloperator's block: neighbours are found, and their number stays open."""
+    """The block of neuraloperator: neighbours are found, and their number stays open."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     block = gt.GNOBlock(3, 3, coord_dim=2, radius=0.3, transform_type=transform_type)
