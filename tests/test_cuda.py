@@ -1006,7 +1006,8 @@ def test_jax_integers_on_device():
     out = np.zeros_like(v)
     declared = gg.window_attention.static.items()
     static = tuple((k, v) for k, v in declared if k not in ("cu_q", "cu_k"))
-    task = jax_task.Task(gg.window_attention, static, "forward", jax_task.Parts((True,) * 5))
+    there = *(True,) * 3, *(False,) * 3, *(True,) * 2  # q, k, v; no bias; cu_q, cu_k
+    task = jax_task.Task(gg.window_attention, static, "forward", jax_task.Parts(there))
     xla = Xla(stream=0)
     assert xla.call(task, [q, k, v, ends.astype(np.int32), ends.astype(np.int32)], [out]) is None
     assert xla.taken[:2] == [24, 24]
@@ -1093,10 +1094,13 @@ def test_tensors_of_plain_functions(weighted, on_gpu, calls):
 
 @on_host
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-def test_torch_neighbor_search(dtype, rng, on_gpu, launched):
+def test_torch_neighbor_search(dtype, rng, on_gpu, launched, monkeypatch):
     import torch
 
     import gnograd.torch as gt
+
+    # these tensors are no CUDA tensors to PyTorch's dispatcher
+    monkeypatch.setattr(gt.neighbors, "is_eager", lambda *_: True)
 
     data, queries = (torch.tensor(rng.random((n, 2))).to(getattr(torch, dtype)) for n in (50, 30))
     options = {"data_ptr": [0, 20, 50], "queries_ptr": [0, 30, 30]}
