@@ -279,14 +279,14 @@ def count_compilations():
     return backend, made
 
 
-@pytest.mark.parametrize("numpy", [False, True])
-def test_one_program_for_all_graphs(numpy):
+@pytest.mark.parametrize(("numpy", "n_batches"), [(False, 100), (True, 20)])
+def test_one_program_for_all_graphs(numpy, n_batches):
     """At most two compilations for a stream of mini-batches, training included."""
     torch._dynamo.reset()
     model = Model()
     backend, made = count_compilations()
     compiled = torch.compile(model, fullgraph=True, backend=backend)
-    for seed in range(100):
+    for seed in range(n_batches):
         batch = batch_of(seed, numpy)
         results = []
         for function in (model, compiled):

@@ -303,11 +303,13 @@ struct Case {
         return std::tuple_cat(
             head, std::tuple(n, q, k, s.block, s.stride, s.scale, causal, s.q_offset));
       else
-        return std::tuple_cat(head, std::tuple(n, q, k, s.window, s.scale, causal, s.q_offset));
+        return std::tuple_cat(
+            head, std::tuple(int64_t{0}, n, q, k, s.window, s.scale, causal, s.q_offset));
     }();
     const auto inputs = [](T* const (&x)[4]) {
       if constexpr (branch == selected) return std::tuple(x[0], x[1], x[2], x[3]);
-      else return std::tuple(x[0], x[1], x[2]);
+      else if constexpr (branch == compressed) return std::tuple(x[0], x[1], x[2]);
+      else return std::tuple(x[0], x[1], x[2], nullptr, nullptr, nullptr);  // no bias
     };
     const auto outputs = [](auto* out, auto* lse) {
       if constexpr (branch == compressed) return std::tuple(out, lse);

@@ -114,12 +114,18 @@ def make(trial, name, style="normal", forced=(), dense=False):
                 present[label] = spec
         elif label in signature.inputs and trial.chance(0.7):
             present[label] = spec
+    if name == "gno_deep" and not {"y", "x", "c"} & set(present):
+        present["c"] = specs["c"]  # the network needs something to see
     told = {
         w for spec in present.values() for dim in dims(spec) if "+" not in dim for w in _words(dim)
     }
     for word in (w for spec in specs.values() for dim in dims(spec) for w in _words(dim)):
         # what no array tells is 0
         sizes.setdefault(word, trial.pick(*small) if word in told else 0)
+    if name == "gno_deep":
+        seen = [f"d_{label}" for label in ("y", "x", "c") if label in present]
+        sizes[seen[0]] = max(1, sizes[seen[0]])
+        sizes["n_in"] = sum(sizes[word] for word in seen)
     ghost = not dense and trial.chance(0.1) and make_ghost(trial, signature, sizes, known)
     inputs = {}
     for label, spec in signature.inputs.items():

@@ -87,7 +87,10 @@ def _arguments(
         elif word in op.lists or word in op.arrays:
             if value is not None:
                 dtype = shapes.dtype_of(signature.arrays.get(word, "int64"), "")
-                kept.append(np.ascontiguousarray(value, dtype))
+                given = np.asarray(value)
+                if given.dtype.kind not in "iu" and given.size:
+                    raise TypeError(f"{op.name}: {word} is {given.dtype}, needs {dtype}")
+                kept.append(np.ascontiguousarray(given, dtype))
             value = 0 if value is None else address(kept[-1])
         elif instead[word] not in codes:
             value = shapes.number(instead[word], sizes)
