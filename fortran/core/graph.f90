@@ -379,15 +379,16 @@ contains
     !> Of the allocations
     integer, intent(out) :: status
 
+    ! by lengths: an array without elements has no upper bound
     status = 0
-    if (associated(from%offsets)) &
-      & allocate (to%offsets(0:ubound(from%offsets, 1)), source=from%offsets, stat=status)
+    if (associated(from%offsets)) allocate (to%offsets(0:size(from%offsets, kind=int64) - 1), &
+      & source=from%offsets, stat=status)
     if (status == 0 .and. associated(from%indices)) &
-      & allocate (to%indices(0:ubound(from%indices, 1)), source=from%indices, stat=status)
+      & allocate (to%indices(0:size(from%indices, kind=int64) - 1), source=from%indices, stat=status)
     if (status == 0 .and. associated(from%edge)) &
-      & allocate (to%edge(0:ubound(from%edge, 1)), source=from%edge, stat=status)
-    if (status == 0 .and. associated(from%position)) &
-      & allocate (to%position(0:ubound(from%position, 1)), source=from%position, stat=status)
+      & allocate (to%edge(0:size(from%edge, kind=int64) - 1), source=from%edge, stat=status)
+    if (status == 0 .and. associated(from%position)) allocate (to%position( &
+      & 0:size(from%position, kind=int64) - 1), source=from%position, stat=status)
   end subroutine copy_csc
 
   ! ---- checks ----
