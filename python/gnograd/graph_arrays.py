@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 __all__ = [
-    "Borders", "GraphArrays", "GraphSizes", "apart", "representation", "side_by_side", "with_room",
+    "Borders", "GraphArrays", "GraphSizes", "OfArrays", "apart", "representation", "side_by_side",
+    "with_room",
 ]  # fmt: skip
 
 
@@ -49,6 +50,32 @@ class GraphArrays(NamedTuple):
         return GraphSizes(
             self.src_offsets.shape[0] - 1, self.offsets.shape[0] - 1, self.indices.shape[0]
         )
+
+
+class OfArrays:
+    """What graphs of all frameworks tell of their arrays."""
+
+    arrays: GraphArrays
+
+    @property
+    def sizes(self) -> GraphSizes:
+        """Numbers of sources, destinations and rows of edge arrays."""
+        return self.arrays.sizes
+
+    @property
+    def n_src(self) -> int:
+        """Number of sources."""
+        return self.sizes.n_src
+
+    @property
+    def n_dst(self) -> int:
+        """Number of destinations."""
+        return self.sizes.n_dst
+
+    @property
+    def n_edges(self) -> int:
+        """Number of rows of edge arrays: of the edges, unless there is room for more."""
+        return self.sizes.n_edges
 
 
 class Borders(NamedTuple):

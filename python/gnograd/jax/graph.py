@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import gnograd.graph
-from gnograd.graph_arrays import Borders, GraphArrays, GraphSizes
+from gnograd.graph_arrays import Borders, GraphArrays, OfArrays
 
 __all__ = ["AnyGraph", "Graph", "arrays_of", "check"]
 
@@ -27,7 +27,7 @@ _WIDE = GraphArrays(True, False, True, True, False, True, True)
 """Which of the arrays have 64 bits."""
 
 
-class Graph:
+class Graph(OfArrays):
     """A graph as an argument of JAX programs: a pytree, whose leaves are JAX arrays.
 
     What `gnograd.Graph` is for NumPy: functions of `gnograd.jax` take either. That one is a pytree
@@ -110,26 +110,6 @@ class Graph:
             )
         )
         return cls(arrays._replace(edge_ids=None, src_positions=None) if ordered else arrays)
-
-    @property
-    def sizes(self) -> GraphSizes:
-        """Numbers of sources, destinations and rows of edge arrays."""
-        return self.arrays.sizes
-
-    @property
-    def n_src(self) -> int:
-        """Number of sources."""
-        return self.sizes.n_src
-
-    @property
-    def n_dst(self) -> int:
-        """Number of destinations."""
-        return self.sizes.n_dst
-
-    @property
-    def n_edges(self) -> int:
-        """Number of rows of edge arrays: of the edges, and of the room for more."""
-        return self.sizes.n_edges
 
     @property
     def offsets(self) -> jax.Array:

@@ -14,7 +14,7 @@ import gnograd.graph
 from gnograd.graph_arrays import (
     Borders,
     GraphArrays,
-    GraphSizes,
+    OfArrays,
     apart,
     representation,
     side_by_side,
@@ -29,7 +29,7 @@ AnyGraph: TypeAlias = "Graph | gnograd.graph.Graph"
 """A graph of tensors or of NumPy arrays; a CPU's tensors and arrays share their memory."""
 
 
-class Graph:
+class Graph(OfArrays):
     """A graph whose arrays are tensors.
 
     What `gnograd.Graph` is for NumPy: functions and modules of `gnograd.torch` take either. This
@@ -196,26 +196,6 @@ class Graph:
     # ---- what there is to see ----
 
     @property
-    def sizes(self) -> GraphSizes:
-        """Numbers of sources, destinations and rows of edge arrays."""
-        return self.arrays.sizes
-
-    @property
-    def n_src(self) -> int:
-        """Number of sources."""
-        return self.sizes.n_src
-
-    @property
-    def n_dst(self) -> int:
-        """Number of destinations."""
-        return self.sizes.n_dst
-
-    @property
-    def n_edges(self) -> int:
-        """Number of rows of edge arrays: of the edges, unless there is room for more."""
-        return self.sizes.n_edges
-
-    @property
     def offsets(self) -> Tensor:
         """First edge of every destination, int64, (n_dst + 1,)."""
         offsets: Tensor = self.arrays.offsets
@@ -246,20 +226,17 @@ class Graph:
     @property
     def src(self) -> Tensor:
         """Source of every row of the edge arrays, int64, (n_edges,); 0 where it is no edge's."""
-        return self._by_row(self.arrays.indices.long())
+        return self._by_row(self.arrays.edge_ids, self.arrays.indices)
 
     @property
     def dst(self) -> Tensor:
         """Destination of every row of the edge arrays, int64, (n_edges,); 0 likewise."""
-        offsets = self.arrays.offsets
-        places = torch.arange(self.n_edges, device=offsets.device)
-        nodes = torch.searchsorted(offsets, places, right=True) - 1
-        return self._by_row(torch.where(places < offsets[-1], nodes, 0))
+        return self._by_row(self.arrays.src_edges, self.arrays.src_indices)
 
-    def _by_row(self, values: Tensor) -> Tensor:
-        """From the order of destinations to that of the edge arrays."""
-        ids = self.arrays.edge_ids
-        return values if ids is None else torch.empty_like(values).scatter(0, ids, values)
+    def _by_row(self, rows: Tensor | None, nodes: Tensor) -> Tensor:
+        """Nodes at one end of the edges, in one of the two orders, by rows of the edge arrays."""
+        nodes = nodes.long()
+        return nodes if rows is None else torch.empty_like(nodes).scatter(0, rows, nodes)
 
     def __repr__(self) -> str:
         return representation(self.arrays)
