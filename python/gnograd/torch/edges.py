@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -40,37 +40,46 @@ def graph_from_edge_index(
     n_src, n_dst : int
         Numbers of nodes.
     self_loops : bool, optional
+        As there.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        No tensor of integers, another shape, a node out of range.
     """
     if torch.compiler.is_compiling() or not isinstance(edge_index, Tensor):
         return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops)
     return _made.graph(edge_index, n_src, n_dst, self_loops)
 
 
+class _Kept(NamedTuple):
+    """What was made of a tensor."""
+
+    tensor: weakref.ref[Tensor]
+    state: tuple[Any, ...]
+    """Where its numbers are, how many, and how often they were changed."""
+    graphs: dict[tuple[Any, ...], Graph]
+    """By the other arguments."""
+
+
 class _Made:
     """Graphs of tensors that are still there, and as they were."""
 
     def __init__(self) -> None:
-        self._graphs: dict[int, tuple[weakref.ref[Tensor], dict[Any, Graph]]] = {}
+        self._kept: dict[int, _Kept] = {}
 
     def graph(self, edge_index: Tensor, *arguments: Any) -> Graph:
-        key = id(edge_index)
-        known = self._graphs.get(key)
-        if known is None or known[0]() is not edge_index:
-            forget = self._graphs.pop
-            known = weakref.ref(edge_index, lambda _: forget(key, None)), {}
-            self._graphs[key] = known
-        _, graphs = known
-        # an inference tensor does not say how often it was changed
-        version = None if edge_index.is_inference() else edge_index._version
-        state = edge_index.data_ptr(), tuple(edge_index.shape), version, *arguments
-        if version is None or state not in graphs:
-            graph = Graph.from_edge_index(edge_index, *arguments)
-            if version is None:
-                return graph
-            for other in [other for other in graphs if other[:3] != state[:3]]:
-                del graphs[other]
-            graphs[state] = graph
-        return graphs[state]
+        if edge_index.is_inference():  # it does not say how often it was changed
+            return Graph.from_edge_index(edge_index, *arguments)
+        key, forget = id(edge_index), self._kept.pop
+        state = edge_index.data_ptr(), tuple(edge_index.shape), edge_index._version
+        kept = self._kept.get(key)
+        if kept is None or kept.tensor() is not edge_index or kept.state != state:
+            kept = _Kept(weakref.ref(edge_index, lambda _: forget(key, None)), state, {})
+            self._kept[key] = kept
+        if arguments not in kept.graphs:
+            kept.graphs[arguments] = Graph.from_edge_index(edge_index, *arguments)
+        return kept.graphs[arguments]
 
 
 _made = _Made()
