@@ -6,16 +6,13 @@ numpy   a NumPy call of every operator on a graph of 8 nodes beside its kernel a
 torch   the same through `gnograd.torch`, forward alone and with backward, beside the kernels alone;
         beside that an autograd function that computes nothing; and in a fresh process the import
         of gnograd.torch and a first call: their time, and what they import beside torch
-layers  GATConv, GATv2Conv and TransformerConv (16 features, 2 heads of 8) from an edge_index,
-        forward and backward on one thread, beside PyG's layers with the same parameters, whose
-        values and gradients are compared first
 
 A time is the median of runs of many calls each; contestants take turns, so that what disturbs one
 disturbs all.
 
-    python benchmarks/calls.py [--parts numpy torch layers] [--runs 15]
+    python benchmarks/calls.py [--parts numpy torch] [--runs 15]
 
-PyTorch and torch_geometric are optional.
+PyTorch is optional. Layers are timed by torch_layers.py.
 """
 
 import argparse
@@ -31,9 +28,6 @@ import numpy as np
 import gnograd as gg
 from gnograd import _core
 from gnograd.backends import cpu
-
-SIZES = {"100 nodes, 400 edges": (100, 400), "1,000 nodes, 6,000 edges": (1000, 6000)}
-LAYERS = ("GATConv", "GATv2Conv", "TransformerConv")
 
 
 def microseconds(calls: dict[str, Callable[[], object]], runs: int) -> dict[str, float]:
@@ -211,55 +205,9 @@ def first_call() -> str:
     return line if len(line) < 200 else line[:200] + " ..."
 
 
-# ---- layers ----
-
-
-def layers(runs: int) -> None:
-    import torch
-    import torch_geometric.nn as pyg
-
-    import gnograd.torch as gt
-
-    torch.set_num_threads(1)
-    gg.set_num_threads(1)
-    print(f"\n{'forward and backward':42} {'gnograd':>10} {'PyG':>10} {'ratio':>7}")
-    for label, (nodes, edges) in SIZES.items():
-        generator = torch.Generator().manual_seed(0)
-        edge_index = torch.randint(0, nodes, (2, edges), generator=generator)
-        x = torch.randn(nodes, 16, generator=generator)
-        for layer in LAYERS:
-            theirs = getattr(pyg, layer)(16, 8, heads=2)
-            ours = getattr(gt, layer)(16, 8, heads=2)
-            ours.load_state_dict(theirs.state_dict())
-            steps = {"gnograd": step(ours, x, edge_index), "PyG": step(theirs, x, edge_index)}
-            for a, b in zip(*(steps[name]() for name in ("gnograd", "PyG")), strict=True):
-                torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
-            taken = microseconds(steps, runs)
-            print(
-                f"{layer:16} {label:25} {taken['gnograd']:7.0f} us {taken['PyG']:7.0f} us "
-                f"{taken['PyG'] / taken['gnograd']:6.2f}x",
-                flush=True,
-            )
-
-
-def step(module, x, edge_index) -> Callable[[], tuple]:
-    """Output and gradients, as a training step has them: fresh tensors, a graph of its own."""
-    import torch
-
-    # by name: the two may have them in another order
-    parameters = [parameter for _, parameter in sorted(module.named_parameters())]
-
-    def call():
-        out = module(x, edge_index)
-        return out.detach(), *torch.autograd.grad(out.square().mean(), parameters)
-
-    return call
-
-
 PARTS = {
     "numpy": (numpy_calls, ()),
     "torch": (torch_calls, ("torch",)),
-    "layers": (layers, ("torch", "torch_geometric")),
 }
 
 

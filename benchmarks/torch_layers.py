@@ -15,7 +15,6 @@ Needs PyTorch and torch_geometric; compiling needs a C++ compiler.
 """
 
 import argparse
-import statistics
 import time
 from collections.abc import Callable
 
@@ -25,6 +24,7 @@ import torch_geometric.nn as pyg
 
 import gnograd as gg
 import gnograd.torch as gt
+from calls import microseconds
 
 SIZES = [(100, 400), (1000, 6000), (10_000, 100_000)]
 LAYERS = {
@@ -73,24 +73,6 @@ def steps(
     return found
 
 
-def medians(calls: dict[str, Step], runs: int) -> dict[str, float]:
-    """Median time of each call in microseconds; the runs of all are interleaved."""
-    counts = {}
-    for name, call in calls.items():
-        call()
-        start = time.perf_counter()
-        call()
-        counts[name] = max(1, min(200, int(0.02 / (time.perf_counter() - start + 1e-9))))
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(runs):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(counts[name]):
-                call()
-            times[name].append((time.perf_counter() - start) / counts[name])
-    return {name: 1e6 * statistics.median(taken) for name, taken in times.items()}
-
-
 def table(title: str, runs: int, of_layers: Callable[[str, dict], tuple[dict, str]]) -> None:
     print(f"\n{title:16} {'nodes':>7} {'edges':>8} {'gnograd':>12} {'PyG':>12} {'ratio':>7}")
     for name in LAYERS:
@@ -98,7 +80,7 @@ def table(title: str, runs: int, of_layers: Callable[[str, dict], tuple[dict, st
         parameters = {who: list(layer.parameters()) for who, layer in contestants.items()}
         modules, note = of_layers(name, contestants)
         for nodes, edges in SIZES:
-            taken = medians(steps(modules, parameters, nodes, edges), runs)
+            taken = microseconds(steps(modules, parameters, nodes, edges), runs)
             print(
                 f"{name:16} {nodes:7} {edges:8} {taken['gnograd']:9.0f} us {taken['PyG']:9.0f} us "
                 f"{taken['PyG'] / taken['gnograd']:6.2f}x",
