@@ -16,7 +16,10 @@ from gnograd.torch.functional import *
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
 from gnograd.torch.gcn import GCNConv
 from gnograd.torch.graph import Graph, collate
+from gnograd.torch.graph_cast import GraphCastProcessor, MeshGraphDecoder, MeshGraphEncoder
 from gnograd.torch.layers import GNO, WeightedAggregation, gno_pack_layers
+from gnograd.torch.mesh_blocks import MeshEdgeBlock, MeshNodeBlock
+from gnograd.torch.mesh_graph_net import MeshGraphNet
 from gnograd.torch.native_sparse_attention import KeyValueCache, NativeSparseAttention
 from gnograd.torch.neighbors import NeighborSearch, neighbor_search
 from gnograd.torch.neuralop import (
@@ -38,10 +41,16 @@ __all__ = [
     "GCNConv",
     "GNOBlock",
     "Graph",
+    "GraphCastProcessor",
     "IntegralTransform",
     "InteractionPPBlock",
     "KeyValueCache",
     "LinearChannelMLP",
+    "MeshEdgeBlock",
+    "MeshGraphDecoder",
+    "MeshGraphEncoder",
+    "MeshGraphNet",
+    "MeshNodeBlock",
     "NativeSparseAttention",
     "NeighborSearch",
     "SAGEConv",

@@ -21,10 +21,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, relu, silu
+from torch.nn.functional import gelu
 from torch.utils.checkpoint import checkpoint
 
 from gnograd.torch import functional
+from gnograd.torch.activations import activation_name
 from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.neighbors import NeighborSearch, Pointer
 
@@ -34,23 +35,6 @@ Activation: TypeAlias = Callable[[Tensor], Tensor]
 Neighbors: TypeAlias = "AnyGraph | Mapping[str, Tensor]"
 
 TRANSFORM_TYPES = ("linear_kernelonly", "linear", "nonlinear_kernelonly", "nonlinear")
-
-_FUNCTIONS: dict[Any, str] = {
-    gelu: "gelu",
-    relu: "relu",
-    silu: "silu",
-    torch.relu: "relu",
-    torch.sin: "sin",
-    torch.tanh: "tanh",
-    nn.functional.tanh: "tanh",
-}
-_MODULES: dict[type[nn.Module], str] = {
-    nn.GELU: "gelu",
-    nn.Identity: "identity",
-    nn.ReLU: "relu",
-    nn.SiLU: "silu",
-    nn.Tanh: "tanh",
-}
 
 _EDGE_NUMBERS = 2**21
 """Numbers that PyTorch may hold for the edges that it evaluates a kernel network on at a time."""
@@ -604,7 +588,7 @@ def _network(module: nn.Module) -> _Network | None:
             parts = [part for layer in plain.fcs for part in (layer, plain.non_linearity)][:-1]
     if len(parts) % 2 == 0 or any(type(part) is not nn.Linear for part in parts[::2]):
         return None
-    names = {_activation_name(activation) for activation in parts[1::2]} or {"identity"}
+    names = {activation_name(activation) for activation in parts[1::2]} or {"identity"}
     name = names.pop()
     return None if names or name is None else _Network(parts[::2], name)
 
@@ -612,15 +596,6 @@ def _network(module: nn.Module) -> _Network | None:
 def _is_theirs(module: nn.Module) -> bool:
     kind = type(module)
     return kind.__name__ == "LinearChannelMLP" and kind.__module__.startswith("neuralop.")
-
-
-def _activation_name(activation: Any) -> str | None:
-    """Name that `gnograd.gno` has for an activation, if it has one."""
-    if isinstance(activation, nn.Module):
-        if getattr(activation, "approximate", "none") != "none":
-            return None
-        return _MODULES.get(type(activation))
-    return _FUNCTIONS.get(activation)
 
 
 def _bias(layer: nn.Linear) -> Tensor:
