@@ -188,6 +188,44 @@ class OnMesh(nn.Module):
         return self.model(sample.inputs, edges, sample.edge_index)[:, 0]
 
 
+class Transformer(nn.Module):
+    """Layers of attention between tokens that know their places."""
+
+    def __init__(self, tokens: Tensor, width: int, n_layers: int = 2) -> None:
+        super().__init__()
+        self.place = nn.Linear(4, width)
+        angles = torch.pi * tokens
+        self.register_buffer("waves", torch.cat([angles.sin(), angles.cos()], dim=1))
+        layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0, activation="gelu", batch_first=True, norm_first=True
+        )
+        self.layers = nn.TransformerEncoder(layer, n_layers, enable_nested_tensor=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply to (batch, n_tokens, width)."""
+        return self.layers(x + self.place(self.waves))
+
+
+class OnTokens(nn.Module):
+    """MAGNO, from the points to a lattice of tokens, and back."""
+
+    title = "MAGNO"
+
+    def __init__(self, n_side: int = 14, width: int = 32) -> None:
+        super().__init__()
+        ticks = (torch.arange(n_side) + 0.5) / n_side
+        tokens = torch.cartesian_prod(ticks, ticks)
+        self.register_buffer("tokens", tokens)
+        config = gt.MAGNOConfig(
+            radius=0.07, scales=[1.0, 2.0], hidden_size=width, mlp_layers=2, lifting_channels=width
+        )
+        self.model = gt.MAGNO(5, 1, config, Transformer(tokens, width))
+
+    def forward(self, sample: Sample) -> Tensor:
+        """What is added to the temperature at the start, (N,)."""
+        return self.model(self.tokens, sample.positions, sample.inputs[None])[0, :, 0]
+
+
 class OnNeighborhoods(nn.Module):
     """Layers of the graph neural operator over neighbourhoods of the points."""
 
@@ -217,7 +255,11 @@ class OnNeighborhoods(nn.Module):
         return self.read(x)[:, 0]
 
 
-NETWORKS: dict[str, Callable[[], nn.Module]] = {"mesh": OnMesh, "gno": OnNeighborhoods}
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "mesh": OnMesh,
+    "magno": OnTokens,
+    "gno": OnNeighborhoods,
+}
 
 
 # ---- training ----
