@@ -13,8 +13,6 @@ from torch import nn  # noqa: E402
 import gnograd as gg  # noqa: E402
 import gnograd.torch as gt  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("error")
-
 
 class PlainMLP(nn.Module):
     """Layers with PhysicsNeMo's names."""
