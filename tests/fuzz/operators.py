@@ -151,7 +151,12 @@ def make(trial, name, style="normal", forced=(), dense=False):
         if not ghost:
             given = [None if x is None else (x.shape, str(x.dtype)) for x in call.inputs]
             results = list(operator.results(given, **static).values())[: operator.n_outputs]
-            cotangents = tuple(numbers(trial, shape) for shape, _ in results)
+            there = operator.signature(**static).there
+            cotangents = tuple(
+                numbers(trial, shape)
+                for (shape, _), is_there in zip(results, there, strict=True)
+                if is_there
+            )
             call.cotangent = cotangents if len(cotangents) > 1 else cotangents[0]
     return call
 
