@@ -14,11 +14,13 @@ from reference import (
     derivatives,
     dimenet,
     edge_mlp,
+    edge_updates,
     gat,
     gno,
     gno_deep,
     gno_jets,
     nsa,
+    relational,
 )
 
 ON_GRAPHS = {
@@ -29,6 +31,8 @@ ON_GRAPHS = {
         edge_mlp: ("edge_mlp",),
         gno_jets: ("gno_with_gradient", "gno_with_laplacian", "gno_with_hessian"),
         aggregation: ("agg_weighted", "agg_simple", "agg_concat"),
+        relational: ("agg_relational",),
+        edge_updates: ("update_edges",),
         gat: ("mha_gat", "mha_gat_v2", "mha_simple"),
         dimenet: ("agg_edge_to_edge",),
     }.items()
