@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 from gnograd.aggregation import agg_concat, agg_simple, agg_weighted
 from gnograd.dimenet import agg_edge_to_edge, radial_basis
+from gnograd.edge_updates import update_edges
 from gnograd.gat import mha_gat, mha_gat_v2, mha_simple
 from gnograd.gno import (
     gno,
@@ -33,6 +34,7 @@ from gnograd.nsa import (
     window_attention,
 )
 from gnograd.operator import Function, Operator
+from gnograd.relational import agg_relational
 from gnograd.runtime import (
     get_config,
     get_include,
@@ -52,6 +54,7 @@ __all__ = [
     "Operator",
     "agg_concat",
     "agg_edge_to_edge",
+    "agg_relational",
     "agg_simple",
     "agg_weighted",
     "compress",
@@ -84,6 +87,7 @@ __all__ = [
     "set_matmul_precision",
     "set_num_threads",
     "show_config",
+    "update_edges",
     "window_attention",
 ]
 __version__ = version("gnograd")
