@@ -497,6 +497,315 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_hvp_bf16(
     const void *t_own, void *grad_x, void *grad_w, void *grad_e, void *grad_own, void *workspace,
     size_t workspace_bytes, void *stream);
 
+/* ---- relations: out_i = [S_i0 | S_i1 | ... | own_i], S_ir the Sum (0) or Mean (1) of w_e x_j over the
+ *      edges e = (j -> i) of type r; with coeff [B_i0 | ... | own_i], B_ib = sum_r coeff_rb S_ir
+ *
+ * D = n_features, R = n_relations; n_bases is 0 without coeff. edge_type [n_edges] has 0 to R-1; an
+ * edge of another type is left out. Mean divides by the sum of w, or the number of edges, of a
+ * relation at the destination. w null: all 1.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases,
+    const int32_t *edge_type, /* [n_edges] */
+    int aggregation,
+    const void *x,            /* [n_src, n_features] */
+    const void *w,            /* [n_edges] or null */
+    const void *coeff,        /* [n_relations, n_bases] or null */
+    const void *own,          /* [n_dst, n_own_features] or null */
+    void *out,                /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+    const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x,          /* [n_src, n_features] or null */
+    void *grad_w,          /* [n_edges] or null */
+    void *grad_coeff,      /* [n_relations, n_bases] or null */
+    void *grad_own,        /* [n_dst, n_own_features] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own,
+    const void *t_x,     /* [n_src, n_features] or null */
+    const void *t_w,     /* [n_edges] or null */
+    const void *t_coeff, /* [n_relations, n_bases] or null */
+    const void *t_own,   /* [n_dst, n_own_features] or null */
+    void *t_out,         /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x, void *grad_w, void *grad_coeff, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, const void *t_x, const void *t_w,
+    const void *t_coeff, const void *t_own, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x, void *grad_w, void *grad_coeff, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, const void *t_x, const void *t_w,
+    const void *t_coeff, const void *t_own, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x, void *grad_w, void *grad_coeff, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, const void *t_x, const void *t_w,
+    const void *t_coeff, const void *t_own, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+
+/* ---- edges: out_p = [e_p | x_src_j | x_dst_i], or with mode 1 their sum, for p = (j -> i)
+ *
+ * Each part is there if its input is; for a sum all have n_edge_features features, and n_src_features
+ * and n_dst_features are the same number.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode,
+    const void *e,     /* [n_edges, n_edge_features] or null */
+    const void *x_src, /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    const void *x_dst, /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+    void *out,         /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode,
+    const void *cotangent, /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+    const void *e, const void *x_src, const void *x_dst,
+    void *grad_e,          /* [n_edges, n_edge_features] or null */
+    void *grad_x_src,      /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    void *grad_x_dst,      /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e,     /* [n_edges, n_edge_features] or null */
+    const void *t_x_src, /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    const void *t_x_dst, /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+    void *t_out,         /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, void *grad_e, void *grad_x_src, void *grad_x_dst, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, void *grad_e, void *grad_x_src, void *grad_x_dst, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, void *grad_e, void *grad_x_src, void *grad_x_dst, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
+
 /* ---- graph attention: out_i = sum over p = (j -> i) of softmax(score)_p value_p, per head ----
  *
  * mha_gat:    score act(a_src . x_src_j + a_dst . x_dst_i (+ a_edge . e_p)), value x_src_j

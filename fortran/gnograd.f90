@@ -20,6 +20,8 @@ module gnograd
   use gnograd_autodiff_gno_deep, only: gno_deep
   use gnograd_autodiff_gno_jets, only: gno_with_gradient, gno_with_laplacian, gno_with_hessian
   use gnograd_autodiff_aggregation, only: agg_weighted, agg_simple, agg_concat
+  use gnograd_autodiff_relational, only: agg_relational
+  use gnograd_autodiff_edge_updates, only: update_edges
   use gnograd_autodiff_gat, only: mha_gat, mha_gat_v2, mha_simple
   use gnograd_autodiff_nsa, only: selected_attention, compressed_attention, window_attention, &
     & compress

@@ -7,6 +7,8 @@ module gnograd_kernels
     & agg_simple_hvp, agg_concat_forward, agg_concat_vjp, agg_concat_jvp, agg_concat_hvp
   use gnograd_kernels_dimenet, only: agg_edge_to_edge_forward, agg_edge_to_edge_vjp, &
     & agg_edge_to_edge_jvp, agg_edge_to_edge_hvp
+  use gnograd_kernels_edge_updates, only: update_edges_forward, update_edges_vjp, &
+    & update_edges_jvp, update_edges_hvp
   use gnograd_kernels_gno, only: gno_forward, gno_vjp, gno_jvp, gno_hvp, gno_contract_forward, &
     & gno_contract_vjp, gno_contract_jvp, gno_contract_hvp
   use gnograd_kernels_gno_aggregate, only: gno_aggregate_forward, gno_aggregate_vjp, &
@@ -30,6 +32,8 @@ module gnograd_kernels
   use gnograd_kernels_nsa_select, only: select_blocks_forward
   use gnograd_kernels_radial_basis, only: radial_basis_forward, radial_basis_vjp, &
     & radial_basis_jvp, radial_basis_hvp
+  use gnograd_kernels_relational, only: agg_relational_forward, agg_relational_vjp, &
+    & agg_relational_jvp, agg_relational_hvp
   implicit none
   public
 end module gnograd_kernels

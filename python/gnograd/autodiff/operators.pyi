@@ -10,6 +10,7 @@ from gnograd.graph import Graph
 __all__ = [
     "agg_concat",
     "agg_edge_to_edge",
+    "agg_relational",
     "agg_simple",
     "agg_weighted",
     "compress",
@@ -27,6 +28,7 @@ __all__ = [
     "mha_simple",
     "radial_basis",
     "selected_attention",
+    "update_edges",
     "window_attention",
 ]
 
@@ -51,6 +53,17 @@ def agg_edge_to_edge(
     n_spherical: int = 7,
     n_radial: int = 6,
     exclude: str = "reverse_edge",
+) -> Array: ...
+def agg_relational(
+    x: Operand,
+    w: Operand | None = None,
+    coeff: Operand | None = None,
+    own: Operand | None = None,
+    *,
+    graph: Graph,
+    edge_type: NDArray[Any],
+    n_relations: int,
+    aggregation: str = "sum",
 ) -> Array: ...
 def agg_simple(
     x: Operand | None, e: Operand | None = None, *, graph: Graph, aggregation: str = "sum"
@@ -230,6 +243,14 @@ def selected_attention(
     cu_k: NDArray[Any] | None = None,
     query_block: int = 1,
     duplicates: str = "ignore",
+) -> Array: ...
+def update_edges(
+    e: Operand | None,
+    x_src: Operand | None = None,
+    x_dst: Operand | None = None,
+    *,
+    graph: Graph,
+    mode: str = "concat",
 ) -> Array: ...
 def window_attention(
     q: Operand,

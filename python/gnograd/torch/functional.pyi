@@ -9,6 +9,7 @@ from gnograd.torch.graph import AnyGraph
 __all__ = [
     "agg_concat",
     "agg_edge_to_edge",
+    "agg_relational",
     "agg_simple",
     "agg_weighted",
     "compress",
@@ -27,6 +28,7 @@ __all__ = [
     "radial_basis",
     "select_blocks",
     "selected_attention",
+    "update_edges",
     "window_attention",
 ]
 
@@ -51,6 +53,17 @@ def agg_edge_to_edge(
     n_spherical: int = 7,
     n_radial: int = 6,
     exclude: str = "reverse_edge",
+) -> Tensor: ...
+def agg_relational(
+    x: Tensor,
+    w: Tensor | None = None,
+    coeff: Tensor | None = None,
+    own: Tensor | None = None,
+    *,
+    graph: AnyGraph,
+    edge_type: Tensor,
+    n_relations: int,
+    aggregation: str = "sum",
 ) -> Tensor: ...
 def agg_simple(
     x: Tensor | None, e: Tensor | None = None, *, graph: AnyGraph, aggregation: str = "sum"
@@ -252,6 +265,14 @@ def selected_attention(
     cu_k: Tensor | None = None,
     query_block: int = 1,
     duplicates: str = "ignore",
+) -> Tensor: ...
+def update_edges(
+    e: Tensor | None,
+    x_src: Tensor | None = None,
+    x_dst: Tensor | None = None,
+    *,
+    graph: AnyGraph,
+    mode: str = "concat",
 ) -> Tensor: ...
 def window_attention(
     q: Tensor,
