@@ -62,10 +62,16 @@ def _backward(mode: str) -> Callable[[Call], None]:
         call.sizes["columns"] = sum(widths) if mode == "concat" else widths[0]
         cotangent = call.read("grad_output_edge_embedding", "n_edges columns")
         graph = call.get("graph").graph
+        # of the inputs, which the old interface does not give, kernels only ask which are there
+        wanted = [gradient is not None for gradient in gradients]
+        told_of = [bool(width) for width in widths] if mode == "concat" else wanted
+        inputs = [
+            cotangent if there or asked else None
+            for there, asked in zip(told_of, wanted, strict=True)
+        ]
         call.compute(
-            "update_edges", "vjp", graph, *widths, MODES[mode], cotangent, None, None, None,
-            *gradients,
-        )  # fmt: skip
+            "update_edges", "vjp", graph, *widths, MODES[mode], cotangent, *inputs, *gradients
+        )
         call.store()
 
     return body
