@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import mpmath
