@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 from gnograd.aggregation import agg_concat, agg_simple, agg_weighted
 from gnograd.dimenet import agg_edge_to_edge, radial_basis
+from gnograd.edge_softmax import edge_softmax
 from gnograd.gat import mha_gat, mha_gat_v2, mha_simple
 from gnograd.gno import (
     gno,
@@ -23,6 +24,7 @@ from gnograd.gno_jets import (
     gno_with_laplacian,
 )
 from gnograd.graph import EdgesBySource, Graph
+from gnograd.moments import NeighborhoodMoments, neighborhood_moments, offset_moments
 from gnograd.neighbors import Neighbors, neighbors
 from gnograd.nsa import (
     compress,
@@ -48,6 +50,7 @@ __all__ = [
     "EdgesBySource",
     "Function",
     "Graph",
+    "NeighborhoodMoments",
     "Neighbors",
     "Operator",
     "agg_concat",
@@ -57,6 +60,7 @@ __all__ = [
     "compress",
     "compressed_attention",
     "compressed_offsets",
+    "edge_softmax",
     "get_config",
     "get_include",
     "get_matmul_precision",
@@ -77,7 +81,9 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "neighborhood_moments",
     "neighbors",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",

@@ -14,6 +14,7 @@ __all__ = [
     "agg_weighted",
     "compress",
     "compressed_attention",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -25,6 +26,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "selected_attention",
     "window_attention",
@@ -78,6 +80,7 @@ def compressed_attention(
     cu_q: NDArray[Any] | None = None,
     cu_k: NDArray[Any] | None = None,
 ) -> tuple[Array, Array]: ...
+def edge_softmax(s: Operand, *, graph: Graph) -> Array: ...
 def gno(
     h: Operand | None,
     coords: Operand,
@@ -212,6 +215,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: NDArray[Any] | None = None,
 ) -> Array: ...
+def offset_moments(x: Operand, y: Operand, *, graph: Graph) -> Array: ...
 def radial_basis(
     x: Operand, w: Operand, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Array, Array]: ...

@@ -13,6 +13,7 @@ __all__ = [
     "agg_weighted",
     "compress",
     "compressed_attention",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -24,6 +25,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",
@@ -78,6 +80,7 @@ def compressed_attention(
     cu_q: Array | None = None,
     cu_k: Array | None = None,
 ) -> tuple[Array, Array]: ...
+def edge_softmax(s: Array, *, graph: AnyGraph) -> Array: ...
 def gno(
     h: Array | None,
     coords: Array,
@@ -212,6 +215,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: Array | None = None,
 ) -> Array: ...
+def offset_moments(x: Array, y: Array, *, graph: AnyGraph) -> Array: ...
 def radial_basis(
     x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Array, Array]: ...

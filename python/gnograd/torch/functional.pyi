@@ -13,6 +13,7 @@ __all__ = [
     "agg_weighted",
     "compress",
     "compressed_attention",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -24,6 +25,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",
@@ -78,6 +80,7 @@ def compressed_attention(
     cu_q: Tensor | None = None,
     cu_k: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]: ...
+def edge_softmax(s: Tensor, *, graph: AnyGraph) -> Tensor: ...
 def gno(
     h: Tensor | None,
     coords: Tensor,
@@ -214,6 +217,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: Tensor | None = None,
 ) -> Tensor: ...
+def offset_moments(x: Tensor, y: Tensor, *, graph: AnyGraph) -> Tensor: ...
 def radial_basis(
     x: Tensor, w: Tensor, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Tensor, Tensor]: ...
