@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from itertools import combinations_with_replacement, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,40 +81,52 @@ class NeighborhoodMoments(NamedTuple):
     eigenvalues: Any
     """Of the covariance of the neighbours' positions, the largest first, (n_dst, d)."""
 
-    @classmethod
-    def of(
-        cls, moments: Any, count: Any, n_dims: int, matrices: Any, eigvalsh: Any
-    ) -> NeighborhoodMoments:
-        """Take apart what `offset_moments` gives, of any library's arrays.
 
-        Parameters
-        ----------
-        moments : array, (n_dst, 2 + d + d * (d + 1) / 2)
-        count : array, (n_dst,)
-        n_dims : int
-            d.
-        matrices : callable
-            ``take(x, columns)``: columns of x, by a list of them, as (n_dst, d * d).
-        eigvalsh : callable
-            Eigenvalues of symmetric matrices (n_dst, d, d), the least first.
-        """
-        d = n_dims
-        covariance = matrices(moments, triangle_columns(d)).reshape(-1, d, d)
-        return cls(
-            count,
-            moments[:, 0],
-            moments[:, 1],
-            moments[:, 2 : 2 + d],
-            eigvalsh(covariance),
+def take_apart(
+    moments: Any, count: Any, n_dims: int, library: Any, asarray: Callable[..., Any]
+) -> NeighborhoodMoments:
+    """Make what `neighborhood_moments` gives of the result of `offset_moments`.
+
+    Parameters
+    ----------
+    moments : array, (n_dst, 2 + d + d * (d + 1) / 2)
+    count : array, (n_dst,)
+    n_dims : int
+        d.
+    library : module
+        NumPy, or one that has its functions for these arrays.
+    asarray : callable
+        The library's, where the moments are.
+    """
+    d = n_dims
+    covariance = moments[:, asarray(_columns_of_covariance(d))].reshape((-1, d, d))
+    # a single point has no spread wherever it is: of the derivatives of equal eigenvalues, which
+    # do not exist, nothing may come back
+    single = (count < 2)[:, None]
+    apart: Any = [[a * (a == b) for b in range(d)] for a in range(d)]
+    apart = asarray(apart, dtype=moments.dtype)
+    covariance = library.where(single[:, None], apart, covariance)
+    eigenvalues = library.flip(library.linalg.eigvalsh(covariance), (-1,))
+    eigenvalues = library.where(single, library.zeros_like(eigenvalues), eigenvalues)
+    return NeighborhoodMoments(
+        count, moments[:, 0], moments[:, 1], moments[:, 2 : 2 + d], eigenvalues
+    )
+
+
+def _columns_of_covariance(d: int) -> list[int]:
+    """Columns of `offset_moments` that have the entries of the matrix, row by row."""
+    upper = {pair: 2 + d + k for k, pair in enumerate(combinations_with_replacement(range(d), 2))}
+    return [upper[min(a, b), max(a, b)] for a, b in product(range(d), repeat=2)]
+
+
+def positions_of_destinations(x: Array, graph: Any, destinations: Array | None) -> Array:
+    """Those given, or those of the sources where the graph allows it."""
+    if destinations is None and graph.n_src != graph.n_dst:
+        raise ValueError(
+            f"neighborhood_moments: graph has {graph.n_src} sources and {graph.n_dst} "
+            "destinations, needs destinations"
         )
-
-
-def triangle_columns(d: int) -> list[int]:
-    """Columns of `offset_moments` that have the entries of the covariance matrix, row by row."""
-    table = np.zeros((d, d), np.int64)
-    rows, columns = np.triu_indices(d)
-    table[rows, columns] = table[columns, rows] = 2 + d + np.arange(len(rows))
-    return [int(column) for column in table.ravel()]
+    return x if destinations is None else destinations
 
 
 def neighborhood_moments(
@@ -164,21 +178,12 @@ def neighborhood_moments(
     >>> found.count, found.mean, found.centroid, found.eigenvalues
     (array([2]), array([1.]), array([[0.5, 0.5]]), array([[0.5, 0. ]]))
     """
-    y = x if destinations is None else destinations
-    if destinations is None and graph.n_src != graph.n_dst:
-        raise ValueError(
-            f"neighborhood_moments: graph has {graph.n_src} sources and {graph.n_dst} "
-            "destinations, needs destinations"
-        )
-    moments = offset_moments(x, y, graph=graph)
+    y = positions_of_destinations(x, graph, destinations)
+    moments: Any = offset_moments(x, y, graph=graph)
     library: Any = np
     if not isinstance(moments, np.ndarray):  # on a GPU
         library = sys.modules[type(moments).__module__.partition(".")[0]]
+        if not hasattr(library, "linalg"):
+            raise NotImplementedError("neighborhood_moments: eigenvalues on a GPU need CuPy")
     count = library.asarray(graph.in_degree)
-    return NeighborhoodMoments.of(
-        moments,
-        count,
-        x.shape[1],
-        lambda values, columns: values[:, columns],
-        lambda c: library.linalg.eigvalsh(c)[:, ::-1],
-    )
+    return take_apart(moments, count, x.shape[1], library, library.asarray)
