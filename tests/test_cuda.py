@@ -26,9 +26,11 @@ import test_aggregation
 import test_ascend
 import test_compat
 import test_dimenet
+import test_edge_softmax
 import test_gat
 import test_gno
 import test_gno_jets
+import test_moments
 import test_neighbors
 import test_nsa
 from conftest import GRAPHS, Edges, power_law
@@ -49,8 +51,10 @@ on_host = pytest.mark.skipif("host (SIMT)" not in GPUS, reason="needs the SIMT b
 if GPUS:
     from gnograd.backends import cuda
 
-CASES = test_aggregation.MANY + test_gat.MANY
-FEW = test_aggregation.FEW + test_gat.FEW
+CASES = (
+    test_aggregation.MANY + test_gat.MANY + test_edge_softmax.MANY + test_moments.MANY
+)  # fmt: skip
+FEW = test_aggregation.FEW + test_gat.FEW + test_edge_softmax.MANY[1:]
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 few_cases = pytest.mark.parametrize("case", FEW, ids=str)
 EPS = {"float64": 1e-13, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -244,7 +248,7 @@ def as_taken(case, arrays, dtype):
     )
 
 
-@pytest.mark.parametrize("case", FEW + test_gat.DROPPED, ids=str)
+@pytest.mark.parametrize("case", FEW + test_gat.DROPPED + test_moments.MANY[1:2], ids=str)
 def test_padded_graphs(case, rng):
     """Room for edges is never read, and gradients to it are 0."""
     edges = power_law(20, 100)
@@ -317,6 +321,13 @@ def check_derivatives_by_positions(case, edges, dtype, rng):
     cotangents = like(operator(*inputs, **static), rng)
     groups = (convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents))
     check_faces(operator, *groups, static, dtype, slack=4)
+
+
+@pytest.mark.parametrize("case", test_moments.MANY, ids=str)
+def test_moments_in_float32(case, rng):
+    edges = GRAPHS["power law"]
+    inputs, tangents, (cotangent,) = draw(case, edges, rng, "float32")
+    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(edges), "float32", 4)
 
 
 @pytest.mark.parametrize("name", ["power law", "no edges"])

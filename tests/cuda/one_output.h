@@ -83,7 +83,7 @@ struct Case {
           pointers(grad, alone));
       for (int a = 0; a < k; ++a)
         if (alone < 0 || alone == a)
-          compare(name("vjp ") + std::to_string(a), grad[a].host(), doubles(want[a]),
+          compare(name("vjp") + " of " + std::to_string(a), grad[a].host(), doubles(want[a]),
                   doubles(rough[a]));
     }
 
@@ -105,7 +105,7 @@ struct Case {
       run(Abi<T>::hvp, Abi<T>::hvp_bytes, sizes, std::tuple(cotangent.get()), pointers(x),
           pointers(dx, alone), pointers(grad));
       for (int a = 0; a < k; ++a)
-        compare(name("hvp ") + std::to_string(a), grad[a].host(), doubles(second[a]),
+        compare(name("hvp") + " of " + std::to_string(a), grad[a].host(), doubles(second[a]),
                 doubles(second32[a]));
     }
   }

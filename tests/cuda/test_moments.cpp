@@ -32,8 +32,12 @@ struct OffsetMoments {
     // 0 with all its derivatives where the points coincide
     static N length(const std::vector<N>& r) {
       N sum = 0;
-      for (const N& x : r) sum += x * x;
-      return std::real(sum) == 0 ? N(0) : std::sqrt(sum);
+      bool apart = false;
+      for (const N& x : r) {
+        sum += x * x;
+        apart = apart || std::real(x) != 0;
+      }
+      return apart ? std::sqrt(sum) : N(0);
     }
     R degree(int64_t i) const { return R(std::max<int64_t>(1, g.offsets[i + 1] - g.offsets[i])); }
 
