@@ -21,7 +21,7 @@ SMALL = {"radius": 0.35, "hidden_size": 8, "mlp_layers": 2}
 CONFIGS = {
     "one radius": {},
     "averaged": {"scales": [0.6, 1.0, 1.7]},
-    "weighted": {"scales": [1.0, 1.6], "use_scale_weights": True},
+    "weighted": {"scales": [1.0, 1.6], "use_scale_weights": True, "hidden_size": 32},
     "dot product": {"attention_type": "dot_product", "mlp_layers": 1, "scales": [1.0, 1.6]},
     "no attention": {"use_attention": False, "use_geoembed": False},
     "pointnet": {"embedding_method": "pointnet", "pooling": "mean"},
@@ -254,7 +254,7 @@ def test_at_most_so_many_neighbours_in_training():
     layer = encoder_of({"sampling_strategy": "max_neighbors", "max_neighbors": 2})
     graph = gt.Graph.radius(y, 0.6, latent)
     seen = set()
-    for _ in range(20):
+    for _ in range(80):
         part = layer._sampled(graph)
         assert torch.equal(part.in_degree, graph.in_degree.clamp(max=2))
         pairs = set(zip(part.src.tolist(), part.dst.tolist(), strict=True))

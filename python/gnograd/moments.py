@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from itertools import combinations_with_replacement, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,8 +114,8 @@ def take_apart(
 
 def _columns_of_covariance(d: int) -> list[int]:
     """Columns of `offset_moments` that have the entries of the matrix, row by row."""
-    upper = {pair: 2 + d + k for k, pair in enumerate(combinations_with_replacement(range(d), 2))}
-    return [upper[min(a, b), max(a, b)] for a, b in product(range(d), repeat=2)]
+    pairs = [(min(a, b), max(a, b)) for a in range(d) for b in range(d)]
+    return [2 + d + row * d - row * (row - 1) // 2 + column - row for row, column in pairs]
 
 
 def positions_of_destinations(x: Array, graph: Any, destinations: Array | None) -> Array:

@@ -132,12 +132,17 @@ class _MultiscaleTransform(nn.Module):
                 nn.Linear(width, len(config.scales)),
             )  # fmt: skip
 
-    def neighbors(self, sources: Tensor, queries: Tensor) -> list[Graph]:
+    def neighbors(
+        self, sources: Tensor, queries: Tensor, items: Sequence[Any] = (None, None)
+    ) -> list[Graph]:
         """Neighbours of the queries among the sources, a graph a radius.
 
         Parameters
         ----------
         sources, queries : Tensor, (n, coord_dim), (m, coord_dim)
+        items : pair of sequences of int, optional
+            First source, and first query, of every item of a batch, and the number of them at the
+            end.
 
         Returns
         -------
@@ -145,7 +150,10 @@ class _MultiscaleTransform(nn.Module):
             For points that do not move, to be given again and again.
         """
         radii = [self.config.radius * scale for scale in self.config.scales]
-        return [Graph.radius(sources.detach(), r, queries.detach()) for r in radii]
+        return [
+            Graph.radius(sources, r, queries, source_items=items[0], destination_items=items[1])
+            for r in radii
+        ]
 
     def _transform(
         self, sources: Tensor, f: Tensor, queries: Tensor, given: Scales | None
@@ -192,14 +200,16 @@ class _MultiscaleTransform(nn.Module):
 
     def _of_items(self, sources: Tensor, queries: Tensor, given: Scales | None) -> list[Any]:
         """For every radius the neighbours of all items, side by side."""
-        pairs = list(zip(sources, queries, strict=True))
-        by_item: Any = [self.neighbors(*pair) for pair in pairs] if given is None else given
-        if len(by_item) != len(pairs):
+        batch, sizes = len(sources), (sources.shape[1], queries.shape[1])
+        if given is None:
+            items = [[n * item for item in range(batch + 1)] for n in sizes]
+            return self.neighbors(sources.flatten(0, 1), queries.flatten(0, 1), items)
+        by_item: Any = given
+        if len(by_item) != batch:
             raise ValueError(
                 f"{type(self).__name__}: neighbours are of {len(by_item)} items, "
-                f"but the positions of {len(pairs)}"
+                f"but the positions of {batch}"
             )
-        sizes = sources.shape[1], queries.shape[1]
         return [
             Graph.batch([as_graph(neighbors, *sizes, sources.device) for neighbors in of_items])
             for of_items in zip(*by_item, strict=True)
