@@ -1310,6 +1310,160 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_bf16(
     const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
     size_t workspace_bytes, void *stream);
 
+/* ---- edge_softmax: softmax of scores over the edges of a destination, per head ----
+ *
+ * s, out [n_edges, n_heads]. vjp takes out as on the CPU and does not read it.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads,
+    const void *s, /* [n_edges, n_heads] */
+    void *out,     /* [n_edges, n_heads] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads,
+    const void *cotangent, /* [n_edges, n_heads] */
+    const void *s, const void *out,
+    void *grad_s,          /* [n_edges, n_heads] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s,
+    const void *t_s, /* [n_edges, n_heads] or null */
+    void *t_out,     /* [n_edges, n_heads] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *out, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, const void *t_s, void *t_out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *out, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, const void *t_s, void *t_out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *out, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, const void *t_s, void *t_out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+
+/* ---- offset_moments, for f32 and f64 ----
+ *
+ * Over the n edges of a destination, with r_p = x_j - y_i for x [n_src, d], y [n_dst, d]: the mean
+ * m = sum |r_p|/n and the variance sum (|r_p| - m)^2/n of the distance, the centroid c = sum r_p/n
+ * (d columns), and the upper triangle of the covariance sum (r_p - c)(r_p - c)^T/n row by row; 0
+ * without edges. Derivatives of |r_p| are 0 where it is.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t d,
+    const void *x, /* [n_src, d] */
+    const void *y, /* [n_dst, d] */
+    void *moments, /* [n_dst, 2+d+d*(d+1)//2] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t d,
+    const void *cotangent, /* [n_dst, 2+d+d*(d+1)//2] */
+    const void *x, const void *y,
+    void *grad_x,          /* [n_src, d] or null */
+    void *grad_y,          /* [n_dst, d] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, const void *x, const void *y,
+    const void *t_x, /* [n_src, d] or null */
+    const void *t_y, /* [n_dst, d] or null */
+    void *t_moments, /* [n_dst, 2+d+d*(d+1)//2] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, const void *cotangent, const void *x, const void *y,
+    const void *t_x, const void *t_y, void *grad_x, void *grad_y, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *x, const void *y, void *moments,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *cotangent, const void *x, const void *y,
+    void *grad_x, void *grad_y, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *x, const void *y, const void *t_x,
+    const void *t_y, void *t_moments, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *cotangent, const void *x, const void *y,
+    const void *t_x, const void *t_y, void *grad_x, void *grad_y, void *workspace,
+    size_t workspace_bytes, void *stream);
+
 /* ---- native sparse attention ----
  *
  * out [n_queries, n_query_heads, d_v] of the queries q [n_queries, n_query_heads, d_k] over the

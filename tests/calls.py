@@ -75,6 +75,8 @@ def calls():
         "mha_gat": (normal((5, 6), (5, 6), (16,), (8, 4)), gat),
         "mha_gat_v2": (normal((5, 6), (5, 6), (6,), (8, 6)), gat | dropped),
         "mha_simple": (normal((5, 6), (5, 6), (5, 6), (8, 6)), dict(num_heads=2) | dropped),
+        "edge_softmax": (normal((8, 2)), {}),
+        "offset_moments": (normal((5, 2), (5, 2)), {}),
         "radial_basis": (basis_inputs(), dict(n_spherical=3)),
         "agg_edge_to_edge": (
             normal((8, 3), (8, 6), (8, 4), (10, 2)),

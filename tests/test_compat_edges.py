@@ -121,7 +121,9 @@ def test_gradients_of_relations_not_wanted(rng):
 
 def test_graphs_with_types():
     offsets, indices, types = np.array([0, 2, 3]), np.array([1, 4, 0]), np.array([0, 3, 1])
-    whole = pylibcugraphops.make_csc_hg(offsets, indices % 2, 0, R, None, types, np.array([2, 0, 1]))
+    whole = pylibcugraphops.make_csc_hg(
+        offsets, indices % 2, 0, R, None, types, np.array([2, 0, 1])
+    )
     assert (whole.n_src_nodes, whole.n_dst_nodes, whole.n_edge_types) == (2, 2, R)
     np.testing.assert_array_equal(whole.edge_types, [3, 1, 0])
     make = pylibcugraphops.make_bipartite_csc_hg
@@ -156,7 +158,12 @@ def test_edge_updates(mode, present, any_graph, rng):
     def formula(*arrays):
         named = dict.fromkeys("esd") | dict(zip(present, arrays, strict=True))
         return edge_reference.update_edges(
-            named["e"], named["s"], named["d"], any_graph.src, any_graph.dst, any_graph.n_dst,
+            named["e"],
+            named["s"],
+            named["d"],
+            any_graph.src,
+            any_graph.dst,
+            any_graph.n_dst,
             mode,
         )
 

@@ -26,10 +26,12 @@ import test_aggregation
 import test_ascend
 import test_compat
 import test_dimenet
+import test_edge_softmax
 import test_edge_updates
 import test_gat
 import test_gno
 import test_gno_jets
+import test_moments
 import test_neighbors
 import test_nsa
 import test_relational
@@ -53,8 +55,12 @@ if GPUS:
 
 CASES = (
     test_aggregation.MANY + test_gat.MANY + test_relational.MANY + test_edge_updates.MANY
-)
-FEW = test_aggregation.FEW + test_gat.FEW + test_relational.FEW + test_edge_updates.FEW
+    + test_edge_softmax.MANY + test_moments.MANY
+)  # fmt: skip
+FEW = (
+    test_aggregation.FEW + test_gat.FEW + test_relational.FEW + test_edge_updates.FEW
+    + test_edge_softmax.MANY[1:]
+)  # fmt: skip
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 few_cases = pytest.mark.parametrize("case", FEW, ids=str)
 EPS = {"float64": 1e-13, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -253,7 +259,7 @@ def as_taken(case, arrays, dtype):
     )
 
 
-@pytest.mark.parametrize("case", FEW + test_gat.DROPPED, ids=str)
+@pytest.mark.parametrize("case", FEW + test_gat.DROPPED + test_moments.MANY[1:2], ids=str)
 def test_padded_graphs(case, rng):
     """Room for edges is never read, and gradients to it are 0."""
     edges = power_law(20, 100)
@@ -350,6 +356,13 @@ def check_derivatives_by_positions(case, edges, dtype, rng):
     cotangents = like(operator(*inputs, **static), rng)
     groups = (convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents))
     check_faces(operator, *groups, static, dtype, slack=4)
+
+
+@pytest.mark.parametrize("case", test_moments.MANY, ids=str)
+def test_moments_in_float32(case, rng):
+    edges = GRAPHS["power law"]
+    inputs, tangents, (cotangent,) = draw(case, edges, rng, "float32")
+    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(edges), "float32", 4)
 
 
 @pytest.mark.parametrize("name", ["power law", "no edges"])

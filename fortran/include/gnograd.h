@@ -591,6 +591,81 @@ int gnograd_mha_simple_hvp_r64(
     const double *t_v, const double *t_e, double *grad_q, double *grad_k, double *grad_v,
     double *grad_e);
 
+/* ---- edge_softmax ----
+ *
+ *     out_e = exp(s_e)/sum of exp(s) over the edges of the same destination, for every head
+ *
+ * Saved by forward for vjp: out. A vjp that does not get it computes it.
+ */
+
+int gnograd_edge_softmax_forward_r32(
+    const gnograd_graph *graph, int64_t n_heads,
+    const float *s, /* [n_edges, n_heads] */
+    float *out);    /* [n_edges, n_heads] */
+int gnograd_edge_softmax_vjp_r32(
+    const gnograd_graph *graph, int64_t n_heads,
+    const float *cotangent, /* [n_edges, n_heads] */
+    const float *s, const float *out,
+    float *grad_s);         /* [n_edges, n_heads] or null */
+int gnograd_edge_softmax_jvp_r32(
+    const gnograd_graph *graph, int64_t n_heads, const float *s,
+    const float *t_s, /* [n_edges, n_heads] or null */
+    float *t_out);    /* [n_edges, n_heads] */
+int gnograd_edge_softmax_hvp_r32(
+    const gnograd_graph *graph, int64_t n_heads, const float *cotangent, const float *s,
+    const float *t_s, float *grad_s);
+int gnograd_edge_softmax_forward_r64(
+    const gnograd_graph *graph, int64_t n_heads, const double *s, double *out);
+int gnograd_edge_softmax_vjp_r64(
+    const gnograd_graph *graph, int64_t n_heads, const double *cotangent, const double *s,
+    const double *out, double *grad_s);
+int gnograd_edge_softmax_jvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, const double *s, const double *t_s, double *t_out);
+int gnograd_edge_softmax_hvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, const double *cotangent, const double *s,
+    const double *t_s, double *grad_s);
+
+/* ---- offset_moments ----
+ *
+ * Over the n edges of a destination, with r_e = x_j - y_i, side by side:
+ *
+ *     mean distance m = sum |r_e|/n, variance sum (|r_e| - m)^2/n, centroid c = sum r_e/n,
+ *     covariance sum (r_e - c)(r_e - c)^T/n, its upper triangle row by row
+ *
+ * and 0 without edges. Derivatives of |r_e| are 0 where it is.
+ */
+
+int gnograd_offset_moments_forward_r32(
+    const gnograd_graph *graph, int64_t d,
+    const float *x,  /* [n_src, d] */
+    const float *y,  /* [n_dst, d] */
+    float *moments); /* [n_dst, 2+d+d*(d+1)//2] */
+int gnograd_offset_moments_vjp_r32(
+    const gnograd_graph *graph, int64_t d,
+    const float *cotangent, /* [n_dst, 2+d+d*(d+1)//2] */
+    const float *x, const float *y,
+    float *grad_x,          /* [n_src, d] or null */
+    float *grad_y);         /* [n_dst, d] or null */
+int gnograd_offset_moments_jvp_r32(
+    const gnograd_graph *graph, int64_t d, const float *x, const float *y,
+    const float *t_x,  /* [n_src, d] or null */
+    const float *t_y,  /* [n_dst, d] or null */
+    float *t_moments); /* [n_dst, 2+d+d*(d+1)//2] */
+int gnograd_offset_moments_hvp_r32(
+    const gnograd_graph *graph, int64_t d, const float *cotangent, const float *x, const float *y,
+    const float *t_x, const float *t_y, float *grad_x, float *grad_y);
+int gnograd_offset_moments_forward_r64(
+    const gnograd_graph *graph, int64_t d, const double *x, const double *y, double *moments);
+int gnograd_offset_moments_vjp_r64(
+    const gnograd_graph *graph, int64_t d, const double *cotangent, const double *x,
+    const double *y, double *grad_x, double *grad_y);
+int gnograd_offset_moments_jvp_r64(
+    const gnograd_graph *graph, int64_t d, const double *x, const double *y, const double *t_x,
+    const double *t_y, double *t_moments);
+int gnograd_offset_moments_hvp_r64(
+    const gnograd_graph *graph, int64_t d, const double *cotangent, const double *x,
+    const double *y, const double *t_x, const double *t_y, double *grad_x, double *grad_y);
+
 /* ---- gno: the graph neural operator sum ----
  *
  *     hid_e   = act(U^T c_e + b_u)
@@ -1417,6 +1492,8 @@ int64_t gnograd_array_edge_mlp(
     int activation, int layer_norm, int residual, int reduction, int outputs, int64_t e,
     int64_t x_src, int64_t x_dst, int64_t weights, int64_t edge_weight,
     int64_t *others);      /* [1] nodes */
+int64_t gnograd_array_edge_softmax(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t s);
 int64_t gnograd_array_update_edges(
     gnograd_tape *tape, const gnograd_graph *graph, int mode, int64_t e, int64_t x_src,
     int64_t x_dst);
@@ -1469,6 +1546,8 @@ int64_t gnograd_array_gno_with_hessian(
     int geometry, int activation, int reduction, int kernel, int64_t h, int64_t x, int64_t y,
     int64_t layers, int64_t v, int64_t b_v, int64_t edge_weight, int64_t weight_derivatives,
     int64_t *others);      /* [2] gradient, hessian */
+int64_t gnograd_array_offset_moments(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t x, int64_t y);
 int64_t gnograd_array_selected_attention(
     gnograd_tape *tape, int64_t n_queries, int64_t n_heads, int64_t n_slots, int64_t n_sequences,
     const int32_t *block_index, /* [(n_queries+query_block-1)//query_block, n_heads, n_slots] */

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from gnograd.aggregation import agg_concat, agg_simple, agg_weighted
 from gnograd.dimenet import agg_edge_to_edge, radial_basis
 from gnograd.edge_mlp import edge_mlp, edge_mlp_pack
+from gnograd.edge_softmax import edge_softmax
 from gnograd.edge_updates import update_edges
 from gnograd.gat import mha_gat, mha_gat_v2, mha_simple
 from gnograd.gno import (
@@ -25,6 +26,7 @@ from gnograd.gno_jets import (
     gno_with_laplacian,
 )
 from gnograd.graph import EdgesBySource, Graph
+from gnograd.moments import NeighborhoodMoments, neighborhood_moments, offset_moments
 from gnograd.neighbors import Neighbors, neighbors
 from gnograd.nsa import (
     compress,
@@ -51,6 +53,7 @@ __all__ = [
     "EdgesBySource",
     "Function",
     "Graph",
+    "NeighborhoodMoments",
     "Neighbors",
     "Operator",
     "agg_concat",
@@ -63,6 +66,7 @@ __all__ = [
     "compressed_offsets",
     "edge_mlp",
     "edge_mlp_pack",
+    "edge_softmax",
     "get_config",
     "get_include",
     "get_matmul_precision",
@@ -83,7 +87,9 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "neighborhood_moments",
     "neighbors",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",

@@ -16,6 +16,7 @@ __all__ = [
     "compress",
     "compressed_attention",
     "edge_mlp",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -27,6 +28,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "selected_attention",
     "update_edges",
@@ -107,6 +109,7 @@ def edge_mlp(
     reduction: str = "sum",
     outputs: str = "both",
 ) -> Array | tuple[Array, Array]: ...
+def edge_softmax(s: Operand, *, graph: Graph) -> Array: ...
 def gno(
     h: Operand | None,
     coords: Operand,
@@ -241,6 +244,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: NDArray[Any] | None = None,
 ) -> Array: ...
+def offset_moments(x: Operand, y: Operand, *, graph: Graph) -> Array: ...
 def radial_basis(
     x: Operand, w: Operand, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Array, Array]: ...

@@ -69,7 +69,8 @@ class _Alias(DistributionFinder, importlib.abc.Loader):
         sys.modules[name] = importlib.import_module(HERE + name.removeprefix(PACKAGE))
 
     def find_distributions(
-        self, context: DistributionFinder.Context = DistributionFinder.Context()  # noqa: B008
+        self,
+        context: DistributionFinder.Context = DistributionFinder.Context(),  # noqa: B008
     ) -> Iterator[Distribution]:
         if context.name is None or context.name == PACKAGE:
             yield _Distribution()

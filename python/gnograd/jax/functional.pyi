@@ -15,6 +15,7 @@ __all__ = [
     "compress",
     "compressed_attention",
     "edge_mlp",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -26,6 +27,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",
@@ -107,6 +109,7 @@ def edge_mlp(
     reduction: str = "sum",
     outputs: str = "both",
 ) -> Array | tuple[Array, Array]: ...
+def edge_softmax(s: Array, *, graph: AnyGraph) -> Array: ...
 def gno(
     h: Array | None,
     coords: Array,
@@ -241,6 +244,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: Array | None = None,
 ) -> Array: ...
+def offset_moments(x: Array, y: Array, *, graph: AnyGraph) -> Array: ...
 def radial_basis(
     x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Array, Array]: ...

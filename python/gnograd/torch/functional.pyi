@@ -15,6 +15,7 @@ __all__ = [
     "compress",
     "compressed_attention",
     "edge_mlp",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -26,6 +27,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",
@@ -107,6 +109,7 @@ def edge_mlp(
     reduction: str = "sum",
     outputs: str = "both",
 ) -> Tensor | tuple[Tensor, Tensor]: ...
+def edge_softmax(s: Tensor, *, graph: AnyGraph) -> Tensor: ...
 def gno(
     h: Tensor | None,
     coords: Tensor,
@@ -243,6 +246,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: Tensor | None = None,
 ) -> Tensor: ...
+def offset_moments(x: Tensor, y: Tensor, *, graph: AnyGraph) -> Tensor: ...
 def radial_basis(
     x: Tensor, w: Tensor, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Tensor, Tensor]: ...

@@ -196,6 +196,8 @@ class IntegralTransform(nn.Module):
     torch.Size([8, 50, 16])
     """
 
+    _theirs = "neuraloperator"
+
     def __init__(
         self,
         channel_mlp: nn.Module | None = None,
@@ -264,9 +266,9 @@ class IntegralTransform(nn.Module):
         """
         x = y if x is None else x
         n = y.shape[0]
-        graph = _as_graph(neighbors, n, x.shape[0], y.device)
+        graph = as_graph(neighbors, n, x.shape[0], y.device)
         index = graph.arrays.indices.long()
-        weight = self._edge_weight(neighbors, weights, index, n)
+        weight = self._edge_weight(neighbors, weights, graph, y, x)
         if f_y is None:
             return self._integrate(graph, index, y, x, None, None, weight)
         if f_y.shape[-2] != n:
@@ -279,7 +281,7 @@ class IntegralTransform(nn.Module):
         if self.transform_type == "linear_kernelonly" and not torch.compiler.is_compiling():
             warnings.warn(
                 "IntegralTransform: transform_type='linear_kernelonly' leaves f_y out, by which "
-                "neuraloperator multiplies; a network trained there wants 'linear'",
+                f"{self._theirs} multiplies; a network trained there wants 'linear'",
                 stacklevel=2,
             )
         if f_y.ndim == 2:
@@ -294,9 +296,10 @@ class IntegralTransform(nn.Module):
         return self._integrate(graph, index, y, x, None, f_y, weight)  # one kernel for all items
 
     def _edge_weight(
-        self, neighbors: Neighbors, weights: Tensor | None, index: Tensor, n: int
+        self, neighbors: Neighbors, weights: Tensor | None, graph: Graph, y: Tensor, x: Tensor
     ) -> Tensor | None:
         """Product of the weights of edges and points, or None."""
+        n = y.shape[0]
         weight = neighbors.get("weights") if isinstance(neighbors, Mapping) else None
         if self.weighting_fn is not None:
             if weight is None:
@@ -312,7 +315,7 @@ class IntegralTransform(nn.Module):
                 f"IntegralTransform: weights has shape {tuple(weights.shape)}, "
                 f"needs ({n},), one for every point of y"
             )
-        of_points = weights.index_select(0, index)
+        of_points = weights.index_select(0, graph.arrays.indices.long())
         return of_points if weight is None else weight * of_points
 
     def _integrate(
@@ -523,7 +526,7 @@ class GNOBlock(nn.Module):
         return self.integral_transform(y, neighbors, x, f_y)
 
 
-def _as_graph(neighbors: Neighbors, n: int, m: int, device: torch.device) -> Graph:
+def as_graph(neighbors: Neighbors, n: int, m: int, device: torch.device) -> Graph:
     """Graph from n points to m points."""
     if isinstance(neighbors, Mapping):
         splits, index = neighbors["neighbors_row_splits"], neighbors["neighbors_index"]
