@@ -23,7 +23,7 @@ from gnograd.gno_jets import (
     gno_with_laplacian,
 )
 from gnograd.graph import EdgesBySource, Graph
-from gnograd.neighbors import Neighbors, neighbors
+from gnograd.neighbors import Neighbors, knn, neighbors
 from gnograd.nsa import (
     compress,
     compressed_attention,
@@ -74,6 +74,7 @@ __all__ = [
     "gno_with_gradient",
     "gno_with_hessian",
     "gno_with_laplacian",
+    "knn",
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",

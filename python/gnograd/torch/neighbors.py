@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnograd.neighbors import MOST_AXES, checked_items, neighbors
+from gnograd.neighbors import neighbors
+from gnograd.neighbors_arguments import checked_items
+from gnograd.neighbors_gpu import MOST_AXES
 from gnograd.torch.arrays import as_arrays
 from gnograd.torch.eager import is_eager
 
