@@ -3108,6 +3108,88 @@ GNOGRAD_CUDA_API int gnograd_cuda_nearest_neighbors_fill_f64(
     const int32_t *found, const int64_t *offsets, int32_t *indices, void *workspace,
     size_t workspace_bytes, void *stream);
 
+/* All periodic images of points [n, d] within a radius, in a cell of any shape. lattice: the vectors
+ * of the cell [d, d], zeros along those that are not periodic; [d, d] by which coordinates are
+ * multiplied for how many cells away they are; the radius in cells [d]; and what is added to it for
+ * rounding.
+ * neighbor_list_images: starts, where the images of every point begin that may be near the cell, and
+ * their number; base, the cell that a point is in; exponent, of the power of two above all numbers
+ * that images are made of, or 2^62 where a point is not finite, or 2^62 - 1 where one is more than
+ * 2^30 cells away. neighbor_list_place: the points in the cell, and their images.
+ * neighbor_list_count, _fill: of these images, the candidates that neighbors finds for the points in
+ * the cell, those of which |x_j - x_i + S cell|^2 <= radius^2, computed as above; but none of a point
+ * itself, and without `full` a pair from one of its ends.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_images_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_images_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full,
+    const void *points,    /* [n, d] */
+    const double *lattice, /* [d (2 d + 1) + 1] */
+    int64_t *starts,       /* [n+1] */
+    int32_t *base,         /* [n, d] */
+    int64_t *exponent,     /* [1] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_place_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_place_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int64_t *starts, const int32_t *base,
+    double *inside, /* [n, d] */
+    double *copies, /* [n_images, d] */
+    int32_t *point, /* [n_images] */
+    int32_t *shift, /* [n_images, d] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_count_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_count_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, /* [n+1] */
+    const int32_t *candidates,        /* [candidate_offsets[n]] */
+    int64_t *offsets,                 /* [n+1] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_fill_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_fill_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, const int32_t *candidates, const int64_t *offsets,
+    int32_t *indices,  /* [offsets[n]] */
+    int32_t *shifts,   /* [offsets[n], d] */
+    double *distances, /* [offsets[n]] */
+    double *vectors,   /* [offsets[n], d] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_images_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_images_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, int64_t *starts, int32_t *base, int64_t *exponent, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_place_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_place_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int64_t *starts, const int32_t *base, double *inside,
+    double *copies, int32_t *point, int32_t *shift, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_count_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_count_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, const int32_t *candidates, int64_t *offsets, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_fill_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_fill_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, const int32_t *candidates, const int64_t *offsets,
+    int32_t *indices, int32_t *shifts, double *distances, double *vectors, void *workspace,
+    size_t workspace_bytes, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

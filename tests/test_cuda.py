@@ -29,6 +29,7 @@ import test_dimenet
 import test_gat
 import test_gno
 import test_gno_jets
+import test_neighbor_list
 import test_neighbors
 import test_nsa
 from conftest import GRAPHS, Edges, power_law
@@ -426,6 +427,32 @@ def test_chosen_neighbors(case, choose, rng):
         assert_array_equal(actual.indices.get(), e.indices)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("d", [1, 2, 3])
+@test_neighbor_list.every_case
+def test_neighbor_list_on_device(case, d, full, dtype, rng):
+    points, arguments = test_neighbor_list.draw(case, d, rng, dtype)
+    expected = gg.neighbor_list(points, **arguments, full=full)
+    found = gg.neighbor_list(cuda.to_device(points), **arguments, full=full)
+    for actual, e in zip(found, expected, strict=True):
+        assert_array_equal(actual.get(), e)
+        assert actual.dtype == e.dtype
+
+
+@pytest.mark.parametrize(
+    ("points", "radius", "message"),
+    [
+        (np.full((2, 2), np.nan), 1.0, "points has entries that are not finite"),
+        (np.full((2, 2), 1e12), 1.0, r"more than 2\*\*30 cells away"),
+        (np.zeros((2, 2)), 1e9, "images are within the radius of the cell: too many"),
+    ],
+)
+def test_refused_neighbor_list(points, radius, message):
+    with pytest.raises(ValueError, match=f"neighbor_list: .*{message}"):
+        gg.neighbor_list(cuda.to_device(points), radius, np.eye(2))
+
+
 def test_nearest_graph_of_a_batch(rng):
     points, batch = rng.random((60, 2)), np.repeat([2, 5, 9], 20)
     expected = gg.Graph.knn(points, 4, batch=batch, include_self=False)
@@ -729,7 +756,7 @@ def test_every_kernel_is_tested():
     cases = CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY + test_gno_jets.MANY
     tested = {case.operator.name for case in cases}
     assert kernels == tested | {
-        "compress", "nearer_neighbors", "nearest_neighbors", "neighbors",
+        "compress", "nearer_neighbors", "nearest_neighbors", "neighbor_list", "neighbors",
         "nsa_selected_attention", "radial_basis", "select_blocks"
     }  # fmt: skip
 
@@ -1142,7 +1169,7 @@ def test_torch_neighbor_search(dtype, rng, on_gpu, launched, monkeypatch):
     import gnograd.torch as gt
 
     # these tensors are no CUDA tensors to PyTorch's dispatcher
-    monkeypatch.setattr(gt.neighbors, "is_eager", lambda *_: True)
+    monkeypatch.setattr(gt.searches, "is_eager", lambda *_: True)
 
     data, queries = (torch.tensor(rng.random((n, 2))).to(getattr(torch, dtype)) for n in (50, 30))
     options = {"data_ptr": [0, 20, 50], "queries_ptr": [0, 30, 30]}

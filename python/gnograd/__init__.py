@@ -23,6 +23,7 @@ from gnograd.gno_jets import (
     gno_with_laplacian,
 )
 from gnograd.graph import EdgesBySource, Graph
+from gnograd.neighbor_list import NeighborList, neighbor_list
 from gnograd.neighbors import Neighbors, knn, neighbors
 from gnograd.nsa import (
     compress,
@@ -48,6 +49,7 @@ __all__ = [
     "EdgesBySource",
     "Function",
     "Graph",
+    "NeighborList",
     "Neighbors",
     "Operator",
     "agg_concat",
@@ -78,6 +80,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "neighbor_list",
     "neighbors",
     "radial_basis",
     "select_blocks",

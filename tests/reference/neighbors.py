@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Neighbours within a radius, and nearest ones, by all distances."""
 
+import itertools
+
 import numpy as np
 
 
@@ -68,3 +70,27 @@ def random_key(seed, i, j):
         z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
         seed = z ^ z >> 31
     return seed
+
+
+def images(points, radius, cell, periodic, full):
+    """Rows (i, j, shift, distance, vector) of all images, of more cells than can be in reach."""
+    n, d = points.shape
+    diameter = np.linalg.norm(np.ptp(points, axis=0))
+    most = (radius + diameter) * np.linalg.norm(np.linalg.inv(cell), axis=0) + 1
+    axes = [range(-int(m), int(m) + 1) if flag else [0] for m, flag in zip(most, periodic)]
+    shifts = np.array([*itertools.product(*axes)])
+    moved = np.zeros(shifts.shape)
+    for a in range(d):
+        moved += shifts[:, a, None] * cell[a]
+    rows = []
+    for i, j in itertools.product(range(n), repeat=2):
+        vectors = (points[j] - points[i]) + moved
+        squares = np.zeros(len(shifts))
+        for a in range(d):
+            squares += vectors[:, a] ** 2
+        for k in np.flatnonzero(squares <= radius * radius):
+            shift = tuple(shifts[k])
+            once = i < j or (i == j and shift > (0,) * d)
+            if once if not full else i != j or any(shift):
+                rows.append((i, j, shift, np.sqrt(squares[k]), vectors[k]))
+    return rows
