@@ -3412,7 +3412,7 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
     void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 
-/* ---- neighbours within a radius, for coordinates in f32 and f64 ----
+/* ---- near points, for coordinates in f32 and f64 ----
  *
  * neighbors_count finds where the neighbours of every destination begin, and leaves what
  * neighbors_fill needs to write them, in ascending order. A source is a neighbour where
@@ -3424,6 +3424,9 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
  * point of every item of a batch, and the number of points; others' points are no neighbours.
  * exclude_self: nor is the source of the destination's own number.
  * n_buckets: a power of two, at least 4, and best next to n_src.
+ * max_neighbors: of a destination with more of them, those with the smallest hashes of (seed, i, j)
+ * are written, i the destination and j the source: number j of the sequence that SplitMix64 makes of
+ * number i of that of the seed. n_src where there are to be all.
  * offsets [n_dst+1]; its last entry is the number of neighbours, or -1 where a source is not finite,
  * or -2 where a destination is not. indices [offsets[n_dst]].
  * Kept between the two: positions [n_src, d], order [n_src], starts [n_buckets+1], grid [2].
@@ -3431,10 +3434,12 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_count_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self,
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed,
     const void *sources,              /* [n_src, d] */
     const void *destinations,         /* [n_dst, d] */
     const int64_t *source_items,      /* [n_items+1] or null */
@@ -3447,32 +3452,206 @@ GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_fill_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self, const void *destinations,
-    const int64_t *source_items, const int64_t *destination_items, const double *positions,
-    const int32_t *order, const int32_t *starts, const double *grid, const int64_t *offsets,
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed, const void *destinations, const int64_t *source_items,
+    const int64_t *destination_items, const double *positions, const int32_t *order,
+    const int32_t *starts, const double *grid, const int64_t *offsets,
     int32_t *indices, /* [offsets[n_dst]] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_count_workspace_bytes_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self, const void *sources,
-    const void *destinations, const int64_t *source_items, const int64_t *destination_items,
-    double *positions, int32_t *order, int32_t *starts, double *grid, int64_t *offsets,
-    void *workspace, size_t workspace_bytes, void *stream);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed, const void *sources, const void *destinations, const int64_t *source_items,
+    const int64_t *destination_items, double *positions, int32_t *order, int32_t *starts,
+    double *grid, int64_t *offsets, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_fill_workspace_bytes_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self, const void *destinations,
-    const int64_t *source_items, const int64_t *destination_items, const double *positions,
-    const int32_t *order, const int32_t *starts, const double *grid, const int64_t *offsets,
-    int32_t *indices, void *workspace, size_t workspace_bytes, void *stream);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed, const void *destinations, const int64_t *source_items,
+    const int64_t *destination_items, const double *positions, const int32_t *order,
+    const int32_t *starts, const double *grid, const int64_t *offsets, int32_t *indices,
+    void *workspace, size_t workspace_bytes, void *stream);
+
+/* Of neighbours that were found, those within a smaller radius, in the order that they are in:
+ * nearer_neighbors_count, then nearer_neighbors_fill. */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z);
+GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_count_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z,
+    const void *sources,      /* [n_src, d] */
+    const void *destinations, /* [n_dst, d] */
+    const int64_t *offsets,   /* [n_dst+1] */
+    const int32_t *indices,   /* [offsets[n_dst]] */
+    int64_t *kept_offsets,    /* [n_dst+1] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z);
+GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_fill_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z, const void *sources, const void *destinations, const int64_t *offsets,
+    const int32_t *indices, const int64_t *kept_offsets,
+    int32_t *kept, /* [kept_offsets[n_dst]] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z);
+GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_count_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z, const void *sources, const void *destinations, const int64_t *offsets,
+    const int32_t *indices, int64_t *kept_offsets, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z);
+GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_fill_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z, const void *sources, const void *destinations, const int64_t *offsets,
+    const int32_t *indices, const int64_t *kept_offsets, int32_t *kept, void *workspace,
+    size_t workspace_bytes, void *stream);
+
+/* nearest_neighbors_find has the k nearest sources of every destination, at most radius away, which
+ * may be infinite; of those at the same distance the ones with the lowest numbers. Distances, items,
+ * exclude_self and offsets as above. found [n_dst, k], the nearest first.
+ * nearest_neighbors_fill writes those that there are, one row behind the other, ascending if wanted.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearest_neighbors_find_workspace_bytes_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending);
+GNOGRAD_CUDA_API int gnograd_cuda_nearest_neighbors_find_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending,
+    const void *sources,              /* [n_src, d] */
+    const void *destinations,         /* [n_dst, d] */
+    const int64_t *source_items,      /* [n_items+1] or null */
+    const int64_t *destination_items, /* [n_items+1] or null */
+    int32_t *found,                   /* [n_dst, k] */
+    int64_t *offsets,                 /* [n_dst+1] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearest_neighbors_fill_workspace_bytes_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending);
+GNOGRAD_CUDA_API int gnograd_cuda_nearest_neighbors_fill_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending,
+    const int32_t *found, const int64_t *offsets,
+    int32_t *indices, /* [offsets[n_dst]] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearest_neighbors_find_workspace_bytes_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending);
+GNOGRAD_CUDA_API int gnograd_cuda_nearest_neighbors_find_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending,
+    const void *sources, const void *destinations, const int64_t *source_items,
+    const int64_t *destination_items, int32_t *found, int64_t *offsets, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearest_neighbors_fill_workspace_bytes_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending);
+GNOGRAD_CUDA_API int gnograd_cuda_nearest_neighbors_fill_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending,
+    const int32_t *found, const int64_t *offsets, int32_t *indices, void *workspace,
+    size_t workspace_bytes, void *stream);
+
+/* All periodic images of points [n, d] within a radius, in a cell of any shape. lattice: the vectors
+ * of the cell [d, d], zeros along those that are not periodic; [d, d] by which coordinates are
+ * multiplied for how many cells away they are; the radius in cells [d]; and what is added to it for
+ * rounding.
+ * neighbor_list_images: starts, where the images of every point begin that may be near the cell, and
+ * their number; base, the cell that a point is in; exponent, of the power of two above all numbers
+ * that images are made of, or 2^62 where a point is not finite, or 2^62 - 1 where one is more than
+ * 2^30 cells away. neighbor_list_place: the points in the cell, and their images.
+ * neighbor_list_count, _fill: of these images, the candidates that neighbors finds for the points in
+ * the cell, those of which |x_j - x_i + S cell|^2 <= radius^2, computed as above; but none of a point
+ * itself, and without `full` a pair from one of its ends.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_images_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_images_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full,
+    const void *points,    /* [n, d] */
+    const double *lattice, /* [d (2 d + 1) + 1] */
+    int64_t *starts,       /* [n+1] */
+    int32_t *base,         /* [n, d] */
+    int64_t *exponent,     /* [1] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_place_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_place_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int64_t *starts, const int32_t *base,
+    double *inside, /* [n, d] */
+    double *copies, /* [n_images, d] */
+    int32_t *point, /* [n_images] */
+    int32_t *shift, /* [n_images, d] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_count_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_count_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, /* [n+1] */
+    const int32_t *candidates,        /* [candidate_offsets[n]] */
+    int64_t *offsets,                 /* [n+1] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_fill_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_fill_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, const int32_t *candidates, const int64_t *offsets,
+    int32_t *indices,  /* [offsets[n]] */
+    int32_t *shifts,   /* [offsets[n], d] */
+    double *distances, /* [offsets[n]] */
+    double *vectors,   /* [offsets[n], d] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_images_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_images_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, int64_t *starts, int32_t *base, int64_t *exponent, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_place_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_place_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int64_t *starts, const int32_t *base, double *inside,
+    double *copies, int32_t *point, int32_t *shift, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_count_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_count_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, const int32_t *candidates, int64_t *offsets, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_fill_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_fill_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, const int32_t *candidates, const int64_t *offsets,
+    int32_t *indices, int32_t *shifts, double *distances, double *vectors, void *workspace,
+    size_t workspace_bytes, void *stream);
 
 #ifdef __cplusplus
 }

@@ -32,6 +32,7 @@ import test_gat
 import test_gno
 import test_gno_jets
 import test_moments
+import test_neighbor_list
 import test_neighbors
 import test_nsa
 import test_relational
@@ -442,6 +443,73 @@ def test_neighbor_search(case, d, dtype, rng):
         assert actual.dtype == e.dtype
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("k", [0, 1, 40, 100])
+@test_neighbors.every_nearest
+def test_nearest_neighbors(case, k, d, dtype, rng):
+    sources, destinations, options = test_neighbors.draw_nearest(case, d, rng, dtype)
+    expected = gg.knn(sources, k, destinations, **options)
+    found = gg.knn(cuda.to_device(sources), k, cuda.to_device(destinations), **options)
+    for actual, e in zip(found, expected, strict=True):
+        assert_array_equal(actual.get(), e)
+        assert actual.dtype == e.dtype
+
+
+@pytest.mark.parametrize("choose", ["nearest", "random", None])
+@test_neighbors.every_case
+def test_chosen_neighbors(case, choose, rng):
+    """Within several radii, and no more than so many."""
+    sources, destinations, options = test_neighbors.draw(case, 2, rng)
+    radius = options.pop("radius")
+    if choose is not None:
+        options |= {"max_neighbors": 3, "choose": choose, "seed": 2**63 - 1}
+    radii = [0.5 * radius, radius]
+    expected = gg.neighbors(sources, radii, destinations, **options)
+    sources, destinations = map(cuda.to_device, (sources, destinations))
+    found = gg.neighbors(sources, radii, destinations, **options)
+    for actual, e in zip(found, expected, strict=True):
+        assert_array_equal(actual.offsets.get(), e.offsets)
+        assert_array_equal(actual.indices.get(), e.indices)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("d", [1, 2, 3])
+@test_neighbor_list.every_case
+def test_neighbor_list_on_device(case, d, full, dtype, rng):
+    points, arguments = test_neighbor_list.draw(case, d, rng, dtype)
+    expected = gg.neighbor_list(points, **arguments, full=full)
+    found = gg.neighbor_list(cuda.to_device(points), **arguments, full=full)
+    for actual, e in zip(found, expected, strict=True):
+        assert_array_equal(actual.get(), e)
+        assert actual.dtype == e.dtype
+
+
+@pytest.mark.parametrize(
+    ("points", "radius", "message"),
+    [
+        (np.full((2, 2), np.nan), 1.0, "points has entries that are not finite"),
+        (np.full((2, 2), 1e12), 1.0, r"more than 2\*\*30 cells away"),
+        (np.zeros((2, 2)), 1e9, "images are within the radius of the cell: too many"),
+    ],
+)
+def test_refused_neighbor_list(points, radius, message):
+    with pytest.raises(ValueError, match=f"neighbor_list: .*{message}"):
+        gg.neighbor_list(cuda.to_device(points), radius, np.eye(2))
+
+
+def test_nearest_graph_of_a_batch(rng):
+    points, batch = rng.random((60, 2)), np.repeat([2, 5, 9], 20)
+    expected = gg.Graph.knn(points, 4, batch=batch, include_self=False)
+    on_device = cuda.to_device(points), 4
+    graph = gg.Graph.knn(*on_device, batch=cuda.to_device(batch), include_self=False)
+    assert_array_equal(graph.offsets, expected.offsets)
+    assert_array_equal(graph.indices, expected.indices)
+    with pytest.raises(ValueError, match="knn: sources has entries that are not finite"):
+        gg.knn(cuda.to_device(np.full((3, 2), np.nan)), 2)
+
+
 def test_neighbors_without_self(rng):
     points = rng.random((60, 2))
     expected = gg.Graph.radius(points, 0.2, include_self=False)
@@ -734,7 +802,8 @@ def test_every_kernel_is_tested():
     cases = CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY + test_gno_jets.MANY
     tested = {case.operator.name for case in cases}
     assert kernels == tested | {
-        "compress", "neighbors", "nsa_selected_attention", "radial_basis", "select_blocks"
+        "compress", "nearer_neighbors", "nearest_neighbors", "neighbor_list", "neighbors",
+        "nsa_selected_attention", "radial_basis", "select_blocks"
     }  # fmt: skip
 
 
@@ -1146,7 +1215,7 @@ def test_torch_neighbor_search(dtype, rng, on_gpu, launched, monkeypatch):
     import gnograd.torch as gt
 
     # these tensors are no CUDA tensors to PyTorch's dispatcher
-    monkeypatch.setattr(gt.neighbors, "is_eager", lambda *_: True)
+    monkeypatch.setattr(gt.searches, "is_eager", lambda *_: True)
 
     data, queries = (torch.tensor(rng.random((n, 2))).to(getattr(torch, dtype)) for n in (50, 30))
     options = {"data_ptr": [0, 20, 50], "queries_ptr": [0, 30, 30]}

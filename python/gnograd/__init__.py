@@ -27,7 +27,8 @@ from gnograd.gno_jets import (
 )
 from gnograd.graph import EdgesBySource, Graph
 from gnograd.moments import NeighborhoodMoments, neighborhood_moments, offset_moments
-from gnograd.neighbors import Neighbors, neighbors
+from gnograd.neighbor_list import NeighborList, neighbor_list
+from gnograd.neighbors import Neighbors, knn, neighbors
 from gnograd.nsa import (
     compress,
     compressed_attention,
@@ -53,6 +54,7 @@ __all__ = [
     "EdgesBySource",
     "Function",
     "Graph",
+    "NeighborList",
     "NeighborhoodMoments",
     "Neighbors",
     "Operator",
@@ -84,9 +86,11 @@ __all__ = [
     "gno_with_gradient",
     "gno_with_hessian",
     "gno_with_laplacian",
+    "knn",
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "neighbor_list",
     "neighborhood_moments",
     "neighbors",
     "offset_moments",
