@@ -2949,6 +2949,117 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
     void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 
+/* ---- gno_deep, for f32 and f64 ----
+ *
+ * The diagonal sum with a kernel network of several layers, as in gnograd.h:
+ * k_e = act(... act([y_j, x_i, c_e] U_1 + b_1) ...) U_n + b_n, out_i = sum or mean of w_e k_e * h_j.
+ * h [n_src, n_batch*f_out] or null: ones, and n_batch 0; y [n_src, d_y], x [n_dst, d_x],
+ * c [n_edges, d_c], of which one without columns may be null; out [n_dst, max(n_batch, 1)*f_out].
+ * widths [n_layers] is host memory, and is read during the call only; layers and codes as above, the
+ * first layer has n_in = d_y + d_x + d_c rows.
+ * Workspace: the layers of at most 65,536 edges within 128 MiB, or of 32 edges; and n_src and n_dst
+ * times widths[0] numbers where y and x have columns, twice that in vjp; all twice with tangents.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers,
+    const int64_t *widths,   /* [n_layers] */
+    int activation, int reduction,
+    const void *h,           /* [n_src, n_functions*f_out] or null */
+    const void *y,           /* [n_src, d_y] or null */
+    const void *x,           /* [n_dst, d_x] or null */
+    const void *c,           /* [n_edges, d_c] or null */
+    const void *layers,      /* [(n_in+1)*first_width+deeper_layers] */
+    const void *edge_weight, /* [n_edges] or null */
+    void *out,               /* [n_dst, max(n_functions,1)*f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent,  /* [n_dst, max(n_functions,1)*f_out] */
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight,
+    void *grad_h,           /* [n_src, n_functions*f_out] or null */
+    void *grad_y,           /* [n_src, d_y] or null */
+    void *grad_x,           /* [n_dst, d_x] or null */
+    void *grad_c,           /* [n_edges, d_c] or null */
+    void *grad_layers,      /* [(n_in+1)*first_width+deeper_layers] or null */
+    void *grad_edge_weight, /* [n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight,
+    const void *t_h,           /* [n_src, n_functions*f_out] or null */
+    const void *t_y,           /* [n_src, d_y] or null */
+    const void *t_x,           /* [n_dst, d_x] or null */
+    const void *t_c,           /* [n_edges, d_c] or null */
+    const void *t_layers,      /* [(n_in+1)*first_width+deeper_layers] or null */
+    const void *t_edge_weight, /* [n_edges] or null */
+    void *t_out,               /* [n_dst, max(n_functions,1)*f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, const void *t_h, const void *t_y, const void *t_x,
+    const void *t_c, const void *t_layers, const void *t_edge_weight, void *grad_h, void *grad_y,
+    void *grad_x, void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight, void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, void *grad_h, void *grad_y, void *grad_x,
+    void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight, const void *t_h, const void *t_y, const void *t_x, const void *t_c,
+    const void *t_layers, const void *t_edge_weight, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, const void *t_h, const void *t_y, const void *t_x,
+    const void *t_c, const void *t_layers, const void *t_edge_weight, void *grad_h, void *grad_y,
+    void *grad_x, void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+
 /* ---- neighbours within a radius, for coordinates in f32 and f64 ----
  *
  * neighbors_count finds where the neighbours of every destination begin, and leaves what
