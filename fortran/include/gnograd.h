@@ -1073,6 +1073,94 @@ int gnograd_gno_deep_hvp_r64(
     double *grad_h, double *grad_y, double *grad_x, double *grad_c, double *grad_layers,
     double *grad_edge_weight);
 
+/* ---- edge_mlp ----
+ *
+ * A network on the edges p = (j -> i), and its sum at their destinations:
+ *
+ *     z_p     = e_p W_e + x_src_j W_s + x_dst_i W_d + b_0
+ *     m_p     = act(... act(z_p) W_1 + b_1 ...) W_L + b_L, then normalised if layer_norm is not 0
+ *     edges_p = e_p + m_p if residual is not 0, else m_p
+ *     nodes_i = sum or mean of edge_weight_p edges_p; the mean divides by the sum of the weights
+ *
+ * outputs: both 0, edges 1, nodes 2; a result that is not asked for is a null pointer, and so is its
+ * cotangent. Other codes as for gno. widths are those of the n_layers layers, of which the last is
+ * f_out; n_in = f_e + f_s + f_d, and with residual f_e = f_out. weights is
+ * [W_e | W_s | W_d | b_0 | W_1 | b_1 | ... | gamma | beta], the last two if layer_norm is not 0.
+ */
+
+int gnograd_edge_mlp_forward_r32(
+    const gnograd_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers,
+    const int64_t *widths,    /* [n_layers] */
+    int activation, int layer_norm, int residual, int reduction, int outputs,
+    const float *e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    const float *x_src,       /* [n_src, f_s] or null */
+    const float *x_dst,       /* [n_dst, f_d] or null */
+    const float *weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] */
+    const float *edge_weight, /* [n_edges] or null */
+    float *edges,             /* [n_edges, f_out]; outputs=nodes: null */
+    float *nodes);            /* [n_dst, f_out]; outputs=edges: null */
+int gnograd_edge_mlp_vjp_r32(
+    const gnograd_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs,
+    const float *c_edges,     /* [n_edges, f_out]; outputs=nodes: null or null */
+    const float *c_nodes,     /* [n_dst, f_out]; outputs=edges: null or null */
+    const float *e, const float *x_src, const float *x_dst, const float *weights,
+    const float *edge_weight,
+    float *grad_e,            /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    float *grad_x_src,        /* [n_src, f_s] or null */
+    float *grad_x_dst,        /* [n_dst, f_d] or null */
+    float *grad_weights,      /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] or null */
+    float *grad_edge_weight); /* [n_edges] or null */
+int gnograd_edge_mlp_jvp_r32(
+    const gnograd_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const float *e, const float *x_src, const float *x_dst,
+    const float *weights, const float *edge_weight,
+    const float *t_e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    const float *t_x_src,       /* [n_src, f_s] or null */
+    const float *t_x_dst,       /* [n_dst, f_d] or null */
+    const float *t_weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] or null */
+    const float *t_edge_weight, /* [n_edges] or null */
+    float *t_edges,             /* [n_edges, f_out]; outputs=nodes: null */
+    float *t_nodes);            /* [n_dst, f_out]; outputs=edges: null */
+int gnograd_edge_mlp_hvp_r32(
+    const gnograd_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const float *c_edges, const float *c_nodes, const float *e,
+    const float *x_src, const float *x_dst, const float *weights, const float *edge_weight,
+    const float *t_e, const float *t_x_src, const float *t_x_dst, const float *t_weights,
+    const float *t_edge_weight, float *grad_e, float *grad_x_src, float *grad_x_dst,
+    float *grad_weights, float *grad_edge_weight);
+int gnograd_edge_mlp_forward_r64(
+    const gnograd_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const double *e, const double *x_src, const double *x_dst,
+    const double *weights, const double *edge_weight, double *edges, double *nodes);
+int gnograd_edge_mlp_vjp_r64(
+    const gnograd_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const double *c_edges, const double *c_nodes, const double *e,
+    const double *x_src, const double *x_dst, const double *weights, const double *edge_weight,
+    double *grad_e, double *grad_x_src, double *grad_x_dst, double *grad_weights,
+    double *grad_edge_weight);
+int gnograd_edge_mlp_jvp_r64(
+    const gnograd_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const double *e, const double *x_src, const double *x_dst,
+    const double *weights, const double *edge_weight, const double *t_e, const double *t_x_src,
+    const double *t_x_dst, const double *t_weights, const double *t_edge_weight, double *t_edges,
+    double *t_nodes);
+int gnograd_edge_mlp_hvp_r64(
+    const gnograd_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const double *c_edges, const double *c_nodes, const double *e,
+    const double *x_src, const double *x_dst, const double *weights, const double *edge_weight,
+    const double *t_e, const double *t_x_src, const double *t_x_dst, const double *t_weights,
+    const double *t_edge_weight, double *grad_e, double *grad_x_src, double *grad_x_dst,
+    double *grad_weights, double *grad_edge_weight);
+
 /* ---- automatic differentiation ----
  *
  * A tape keeps arrays and how they were computed. An array is an integer; 0 says that an operation
@@ -1202,6 +1290,12 @@ int64_t gnograd_array_radial_basis(
 int64_t gnograd_array_agg_edge_to_edge(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial,
     int exclude, int64_t vector, int64_t rbf, int64_t embedding, int64_t weights);
+int64_t gnograd_array_edge_mlp(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_layers,
+    const int64_t *widths, /* [n_layers] */
+    int activation, int layer_norm, int residual, int reduction, int outputs, int64_t e,
+    int64_t x_src, int64_t x_dst, int64_t weights, int64_t edge_weight,
+    int64_t *others);      /* [1] nodes */
 int64_t gnograd_array_mha_gat(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
     int activation, double negative_slope, double dropout,

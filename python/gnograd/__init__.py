@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 from gnograd.aggregation import agg_concat, agg_simple, agg_weighted
 from gnograd.dimenet import agg_edge_to_edge, radial_basis
+from gnograd.edge_mlp import edge_mlp, edge_mlp_pack
 from gnograd.gat import mha_gat, mha_gat_v2, mha_simple
 from gnograd.gno import (
     gno,
@@ -57,6 +58,8 @@ __all__ = [
     "compress",
     "compressed_attention",
     "compressed_offsets",
+    "edge_mlp",
+    "edge_mlp_pack",
     "get_config",
     "get_include",
     "get_matmul_precision",

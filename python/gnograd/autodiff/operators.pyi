@@ -14,6 +14,7 @@ __all__ = [
     "agg_weighted",
     "compress",
     "compressed_attention",
+    "edge_mlp",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -78,6 +79,21 @@ def compressed_attention(
     cu_q: NDArray[Any] | None = None,
     cu_k: NDArray[Any] | None = None,
 ) -> tuple[Array, Array]: ...
+def edge_mlp(
+    e: Operand | None,
+    x_src: Operand | None,
+    x_dst: Operand | None,
+    weights: Operand,
+    edge_weight: Operand | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    activation: str = "silu",
+    layer_norm: bool = True,
+    residual: bool = True,
+    reduction: str = "sum",
+    outputs: str = "both",
+) -> Array | tuple[Array, Array]: ...
 def gno(
     h: Operand | None,
     coords: Operand,

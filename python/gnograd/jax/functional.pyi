@@ -13,6 +13,7 @@ __all__ = [
     "agg_weighted",
     "compress",
     "compressed_attention",
+    "edge_mlp",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -78,6 +79,21 @@ def compressed_attention(
     cu_q: Array | None = None,
     cu_k: Array | None = None,
 ) -> tuple[Array, Array]: ...
+def edge_mlp(
+    e: Array | None,
+    x_src: Array | None,
+    x_dst: Array | None,
+    weights: Array,
+    edge_weight: Array | None = None,
+    *,
+    graph: AnyGraph,
+    widths: Sequence[int],
+    activation: str = "silu",
+    layer_norm: bool = True,
+    residual: bool = True,
+    reduction: str = "sum",
+    outputs: str = "both",
+) -> Array | tuple[Array, Array]: ...
 def gno(
     h: Array | None,
     coords: Array,

@@ -13,6 +13,7 @@ __all__ = [
     "agg_weighted",
     "compress",
     "compressed_attention",
+    "edge_mlp",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -78,6 +79,21 @@ def compressed_attention(
     cu_q: Tensor | None = None,
     cu_k: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]: ...
+def edge_mlp(
+    e: Tensor | None,
+    x_src: Tensor | None,
+    x_dst: Tensor | None,
+    weights: Tensor,
+    edge_weight: Tensor | None = None,
+    *,
+    graph: AnyGraph,
+    widths: Sequence[int],
+    activation: str = "silu",
+    layer_norm: bool = True,
+    residual: bool = True,
+    reduction: str = "sum",
+    outputs: str = "both",
+) -> Tensor | tuple[Tensor, Tensor]: ...
 def gno(
     h: Tensor | None,
     coords: Tensor,
