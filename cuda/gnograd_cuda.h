@@ -3060,6 +3060,127 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_hvp_f64(
     void *grad_x, void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
     size_t workspace_bytes, void *stream);
 
+/* ---- edge_mlp, for f32 and f64 ----
+ *
+ * A network on the edges p = (j -> i), and the sum or mean of edge_weight_p edges_p at their
+ * destinations, as in gnograd.h: edges [n_edges, f_out], nodes [n_dst, f_out]; a result that is not
+ * asked for, by `outputs`, is a null pointer, and so is its cotangent.
+ * e [n_edges, f_e], x_src [n_src, f_s], x_dst [n_dst, f_d], of which one without columns may be
+ * null; edge_weight [n_edges] or null: 1. widths, weights and codes as in gnograd.h, where widths is
+ * host memory, and is read during the call only.
+ * Workspace: as for gno_deep, with x_src and x_dst for y and x; with a mean a number a destination,
+ * and in vjp and hvp, unless outputs are the edges, a number an edge; both twice with tangents.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers,
+    const int64_t *widths,   /* [n_layers] */
+    int activation, int layer_norm, int residual, int reduction, int outputs,
+    const void *e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    const void *x_src,       /* [n_src, f_s] or null */
+    const void *x_dst,       /* [n_dst, f_d] or null */
+    const void *weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] */
+    const void *edge_weight, /* [n_edges] or null */
+    void *edges,             /* [n_edges, f_out]; outputs=nodes: null */
+    void *nodes,             /* [n_dst, f_out]; outputs=edges: null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs,
+    const void *c_edges,    /* [n_edges, f_out]; outputs=nodes: null or null */
+    const void *c_nodes,    /* [n_dst, f_out]; outputs=edges: null or null */
+    const void *e, const void *x_src, const void *x_dst, const void *weights,
+    const void *edge_weight,
+    void *grad_e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    void *grad_x_src,       /* [n_src, f_s] or null */
+    void *grad_x_dst,       /* [n_dst, f_d] or null */
+    void *grad_weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] or null */
+    void *grad_edge_weight, /* [n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight,
+    const void *t_e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    const void *t_x_src,       /* [n_src, f_s] or null */
+    const void *t_x_dst,       /* [n_dst, f_d] or null */
+    const void *t_weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] or null */
+    const void *t_edge_weight, /* [n_edges] or null */
+    void *t_edges,             /* [n_edges, f_out]; outputs=nodes: null */
+    void *t_nodes,             /* [n_dst, f_out]; outputs=edges: null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, const void *t_weights,
+    const void *t_edge_weight, void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights,
+    void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight, void *edges, void *nodes, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights, void *grad_edge_weight,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight, const void *t_e, const void *t_x_src,
+    const void *t_x_dst, const void *t_weights, const void *t_edge_weight, void *t_edges,
+    void *t_nodes, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, const void *t_weights,
+    const void *t_edge_weight, void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights,
+    void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+
 /* ---- neighbours within a radius, for coordinates in f32 and f64 ----
  *
  * neighbors_count finds where the neighbours of every destination begin, and leaves what
