@@ -45,7 +45,8 @@ typedef struct {
   int64_t n_edges; /* or the room for them: behind the last offset, which is the same for both
                       orders, arrays are not read, and results of rows that no edge has are 0 */
   gnograd_cuda_csc by_dst; /* rows are destinations */
-  gnograd_cuda_csc by_src; /* rows are sources; used by vjp and hvp only */
+  gnograd_cuda_csc by_src; /* rows are sources, their edges in the order of by_dst; used by vjp and
+                              hvp only */
 } gnograd_cuda_graph;
 
 /* ---- runtime ---- */

@@ -28,6 +28,7 @@ import test_compat
 import test_dimenet
 import test_gat
 import test_gno
+import test_gno_deep
 import test_gno_jets
 import test_neighbors
 import test_nsa
@@ -309,6 +310,15 @@ def test_graph_neural_operators(variant, name, dtype, rng):
     inputs, tangents, (cotangent,) = draw(variant, GRAPHS[name], rng, dtype)
     static = variant.arguments(GRAPHS[name])
     check_faces(variant.operator, inputs, tangents, cotangent, static, dtype, slack=4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["power law", "no edges"])
+@test_gno_deep.every_case
+def test_deep_kernels(case, name, dtype, rng):
+    inputs, tangents, (cotangent,) = draw(case, GRAPHS[name], rng, dtype)
+    static = case.arguments(GRAPHS[name])
+    check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
 
 
 def check_derivatives_by_positions(case, edges, dtype, rng):
@@ -686,6 +696,7 @@ def test_nan_in_triplets(exclude, rng):
 def test_every_kernel_is_tested():
     kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
     cases = CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY + test_gno_jets.MANY
+    cases = cases + test_gno_deep.MANY
     tested = {case.operator.name for case in cases}
     assert kernels == tested | {
         "compress", "neighbors", "nsa_selected_attention", "radial_basis", "select_blocks"
