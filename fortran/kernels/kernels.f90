@@ -7,6 +7,7 @@ module gnograd_kernels
     & agg_simple_hvp, agg_concat_forward, agg_concat_vjp, agg_concat_jvp, agg_concat_hvp
   use gnograd_kernels_dimenet, only: agg_edge_to_edge_forward, agg_edge_to_edge_vjp, &
     & agg_edge_to_edge_jvp, agg_edge_to_edge_hvp
+  use gnograd_kernels_edge_mlp, only: edge_mlp_forward, edge_mlp_vjp, edge_mlp_jvp, edge_mlp_hvp
   use gnograd_kernels_gno, only: gno_forward, gno_vjp, gno_jvp, gno_hvp, gno_contract_forward, &
     & gno_contract_vjp, gno_contract_jvp, gno_contract_hvp
   use gnograd_kernels_gno_aggregate, only: gno_aggregate_forward, gno_aggregate_vjp, &
