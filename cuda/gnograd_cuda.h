@@ -3070,7 +3070,7 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_hvp_f64(
  * null; edge_weight [n_edges] or null: 1. widths, weights and codes as in gnograd.h, where widths is
  * host memory, and is read during the call only.
  * Workspace: as for gno_deep, with x_src and x_dst for y and x; with a mean a number a destination,
- * and in vjp and hvp, unless outputs are the edges, a number an edge; both twice with tangents.
+ * and in vjp and hvp a number an edge; both twice with tangents.
  */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_forward_workspace_bytes_f32(

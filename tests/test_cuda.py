@@ -352,6 +352,27 @@ def test_memory_of_derivatives_by_positions(kernel):
     assert workspace(200_000) - workspace(100_000) == 100_000 * 2 * 8
 
 
+def test_memory_of_networks_on_edges():
+    """Nothing grows with the edges, but for the mean's weights a number in vjp, two in hvp."""
+    widths = np.array([9, 5, 4])
+    common = (len(widths), widths.ctypes.data)
+
+    def grows(face, *static):
+        face = cuda_library.library().faces[face]
+        sizes = []
+        for n in (100_000, 200_000):
+            graph = cuda._pass(gg.Graph([0, n], np.zeros(n, int), n_src=1), 0)
+            sizes.append(face.workspace_bytes(graph, *static))
+        return (sizes[1] - sizes[0]) / 100_000
+
+    for face, numbers in {"forward": 0, "vjp": 1, "jvp": 0, "hvp": 2}.items():
+        assert grows(f"gno_deep_{face}_f64", 3, 2, 2, 1, 5, *common, 1, 0) == 0
+        for results, reduction in ((0, 0), (0, 1), (1, 1), (2, 1)):
+            expected = 8 * numbers * (reduction == 1 and results != 1)
+            static = (4, 2, 1, 7, *common, 2, True, True, reduction, results)
+            assert grows(f"edge_mlp_{face}_f64", *static) == expected
+
+
 def test_matmul_precision(rng):
     """Products in TF32 where they are asked for, and as before afterwards."""
     arrays = (rng.normal(size=shape).astype("float32") for shape in ((50, 2), (2, 64), 64))

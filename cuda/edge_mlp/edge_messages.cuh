@@ -14,12 +14,12 @@ template <class R, class S>
 struct EdgeMessages {
   EdgeChunk chunk;
   int64_t width;
-  Planes<S> m;                // [n, width]
-  Planes<S> moments;          // [n, 2] mean and 1/sigma, or null: no normalisation
-  Input<R, S> gamma, beta;    // [width]
-  Input<R, S> e;              // [n_edges, width], or null: no residual
-  Input<R, S> weight;         // [n_edges], or null: 1
-  Planes<S> scale;            // s [n_dst], or null: 1
+  Planes<S> m;                   // [n, width]
+  Planes<S> moments;             // [n, 2] mean and 1/sigma, or null: no normalisation
+  Input<R, S> gamma, beta;       // [width]
+  Input<R, S> e;                 // [n_edges, width], or null: no residual
+  Input<R, S> weight;            // [n_edges], or null: 1
+  Planes<S> scale;               // s [n_dst], or null: 1
   const R *of_edges, *of_nodes;  // cotangents [n_edges, width], [n_dst, width], or null: 0
 
   __device__ S normal(int64_t q, int64_t k) const {
@@ -127,11 +127,11 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-// along[position] = edges_p . g_i. Warp: an edge, lanes over features; reads m, e and g_i; bound by
-// memory.
+// d_w_p = edges_p . g_i, of a mean, by position, for message_mean_weights. Warp: an edge, lanes over
+// features; reads m, e and g_i; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    message_weights(EdgeMessages<R, S> messages, Planes<S> along) {
+    message_weights(EdgeMessages<R, S> messages, Planes<S> of_mean, R* __restrict__ of_sum) {
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number, width = messages.width;
   if (q >= messages.chunk.n || !messages.chunk.has(q)) return;
@@ -139,26 +139,26 @@ __global__ void __launch_bounds__(block_threads)
   for (int64_t k = warp.lane; k < width; k += warp_lanes)
     sum += messages(q, k) * messages.of_nodes[messages.chunk.dst(q) * width + k];
   sum = group_sum(sum, warp);
-  if (warp.lane == 0) along.set(messages.chunk.first + q, sum);
+  if (warp.lane != 0) return;
+  if (of_mean.v) of_mean.set(messages.chunk.first + q, sum);
+  else of_sum[messages.chunk.edge(q)] = result(sum);
 }
 
-// d_w_p = edges_p . g_i, of a mean s_i (edges_p - nodes_i) . g_i. Warp: a destination, lanes over
-// its edges; reads and writes a number an edge, of a mean some twice; bound by memory.
+// d_w_p = s_i (edges_p - nodes_i) . g_i, for `along` edges_p . g_i by position. Warp: a destination,
+// lanes over its edges; reads two numbers an edge, one of them twice, writes one; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    message_weight_gradients(Csc graph, Input<R, S> weight, Planes<S> scale, Planes<S> along,
-                             R* __restrict__ grad_weight) {
+    message_mean_weights(Csc graph, Input<R, S> weight, Planes<S> scale, Planes<S> along,
+                         R* __restrict__ grad_weight) {
   const Group warp = this_group(warp_lanes);
   const int64_t i = warp.number;
   if (i >= graph.n_rows) return;
   const int64_t begin = graph.offsets[i], end = graph.offsets[i + 1];
-  S mean = R(0), s = R(1);
-  if (scale.v) {
-    s = scale[i];
-    for (int64_t p = begin + warp.lane; p < end; p += warp_lanes)
-      mean += weight[graph.edge_of(p)] * along[p];
-    mean = s * group_sum(mean, warp);
-  }
+  const S s = scale[i];
+  S mean = R(0);
+  for (int64_t p = begin + warp.lane; p < end; p += warp_lanes)
+    mean += weight[graph.edge_of(p)] * along[p];
+  mean = s * group_sum(mean, warp);
   for (int64_t p = begin + warp.lane; p < end; p += warp_lanes)
     grad_weight[graph.edge_of(p)] = result(s * (along[p] - mean));
 }

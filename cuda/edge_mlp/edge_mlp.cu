@@ -126,7 +126,8 @@ struct EdgeMlp {
     if (!valid(layers)) return GNOGRAD_CUDA_VALUE;
     EdgeChunks<T, S> chunks(layers, 0, true, call.workspace, call.stream);
     const Room<S> room(*this, chunks.most(), call.workspace);
-    const Planes<S> along(results == edges_only ? 0 : graph->n_edges, call.workspace);
+    Planes<S> along(mean() ? graph->n_edges : 0, call.workspace);
+    if (!mean()) along = {};
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const cudaStream_t stream = call.stream;
@@ -140,7 +141,8 @@ struct EdgeMlp {
     chunks.each([&](const EdgeChunk& chunk) {
       const auto made = messages(layers, chunk, chunks.output(), room, in, tangents, g, call);
       if (grad.edge_weight && g.nodes)
-        launch_threads(chunk.n * warp_lanes, stream, message_weights<T, S>, made, along);
+        launch_threads(chunk.n * warp_lanes, stream, message_weights<T, S>, made, along,
+                       grad.edge_weight);
       if (behind)
         for (const bool of_gamma : {true, false})
           chunks.over_edges.add(NormGradients<T, S>{made, of_gamma}, chunk.n, width(),
@@ -153,8 +155,8 @@ struct EdgeMlp {
       });
     });
     chunks.finish_reverse(wanted);
-    if (grad.edge_weight && g.nodes)
-      launch_threads(graph->n_dst * warp_lanes, stream, message_weight_gradients<T, S>,
+    if (grad.edge_weight && g.nodes && mean())
+      launch_threads(graph->n_dst * warp_lanes, stream, message_mean_weights<T, S>,
                      by_dst(*graph), Input<T, S>{in.edge_weight, tangents.edge_weight}, room.scale,
                      along, grad.edge_weight);
     return cudaGetLastError();
