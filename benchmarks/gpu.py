@@ -16,7 +16,8 @@ memory has no ratio. The table is printed and appended to benchmarks/results/gpu
 and the date.
 
     make gpu-bench
-    python benchmarks/gpu.py [--cases power-law mesh triplets gno physics edges neighbors] [--repeats 20]
+    python benchmarks/gpu.py [--repeats 20]
+                             [--cases power-law mesh triplets gno physics edges neighbors]
 """
 
 import argparse

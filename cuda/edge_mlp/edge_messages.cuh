@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What edge_mlp makes of the output m of its layers, for the edges of a chunk, and the way back:
 //
-//     edges_p = e_p + m_p,  or with a normalisation  e_p + gamma * x_p + beta,  x_p = (m_p - mean)/sigma
+//     edges_p = m_p,  or normalised  gamma * x_p + beta,  x_p = (m_p - mean)/sigma;  + e_p or not
 //     nodes_i = s_i sum over the edges p of i of w_p edges_p,   s_i = 1 or 1/(sum of w_p)
 //
 // Neither edges nor x is kept: both are formed from m where they are used.
@@ -53,7 +53,8 @@ struct WeightedMessages {
   }
 };
 
-// What an edge adds to the gradient of gamma, or of beta. It moves its row of m and of the cotangents.
+// What an edge adds to the gradient of gamma, or of beta. It moves its row of m and of the
+// cotangents.
 template <class R, class S>
 struct NormGradients {
   EdgeMessages<R, S> messages;
@@ -127,8 +128,8 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-// d_w_p = edges_p . g_i, of a mean, by position, for message_mean_weights. Warp: an edge, lanes over
-// features; reads m, e and g_i; bound by memory.
+// d_w_p = edges_p . g_i, of a mean, by position, for message_mean_weights. Warp: an edge, lanes
+// over features; reads m, e and g_i; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     message_weights(EdgeMessages<R, S> messages, Planes<S> of_mean, R* __restrict__ of_sum) {
@@ -144,8 +145,9 @@ __global__ void __launch_bounds__(block_threads)
   else of_sum[messages.chunk.edge(q)] = result(sum);
 }
 
-// d_w_p = s_i (edges_p - nodes_i) . g_i, for `along` edges_p . g_i by position. Warp: a destination,
-// lanes over its edges; reads two numbers an edge, one of them twice, writes one; bound by memory.
+// d_w_p = s_i (edges_p - nodes_i) . g_i, for `along` edges_p . g_i by position. Warp: a
+// destination, lanes over its edges; reads two numbers an edge, one of them twice, writes one;
+// bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     message_mean_weights(Csc graph, Input<R, S> weight, Planes<S> scale, Planes<S> along,
@@ -163,8 +165,8 @@ __global__ void __launch_bounds__(block_threads)
     grad_weight[graph.edge_of(p)] = result(s * (along[p] - mean));
 }
 
-// scale[i] = 1/(sum of the weights of i's edges), without weights 1/degree; 0 without edges. Warp: a
-// destination, lanes over its edges; reads a number an edge; bound by memory.
+// scale[i] = 1/(sum of the weights of i's edges), without weights 1/degree; 0 without edges. Warp:
+// a destination, lanes over its edges; reads a number an edge; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     message_scales(Csc graph, Input<R, S> weight, Planes<S> scale) {

@@ -113,8 +113,7 @@ struct EdgeMlp {
       if (out.edges)
         launch_threads(chunk.n * width(), call.stream, edges_scatter<EdgeMessages<T, S>, T>, chunk,
                        width(), made, out.edges);
-      if (out.nodes)
-        chunks.add({chunk, false}, width(), WeightedMessages<T, S>{made}, out.nodes);
+      if (out.nodes) chunks.add({chunk, false}, width(), WeightedMessages<T, S>{made}, out.nodes);
     });
     return cudaGetLastError();
   }
@@ -156,9 +155,9 @@ struct EdgeMlp {
     });
     chunks.finish_reverse(wanted);
     if (grad.edge_weight && g.nodes && mean())
-      launch_threads(graph->n_dst * warp_lanes, stream, message_mean_weights<T, S>,
-                     by_dst(*graph), Input<T, S>{in.edge_weight, tangents.edge_weight}, room.scale,
-                     along, grad.edge_weight);
+      launch_threads(graph->n_dst * warp_lanes, stream, message_mean_weights<T, S>, by_dst(*graph),
+                     Input<T, S>{in.edge_weight, tangents.edge_weight}, room.scale, along,
+                     grad.edge_weight);
     return cudaGetLastError();
   }
 

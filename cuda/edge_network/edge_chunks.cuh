@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Chunks of edges, in the order of destinations, and sums over those of a chunk that share a node.
 //
-// The edges of a destination follow each other. Those of a source are found by the order of sources,
-// where its edges in a chunk follow each other too: a row there is in the order of destinations.
-// Sums go along these runs of edges, in pieces that depend on their places alone; a node whose edges
-// lie in several chunks gets them in the order of chunks.
+// The edges of a destination follow each other. Those of a source are found by the order of
+// sources, where its edges in a chunk follow each other too: a row there is in the order of
+// destinations. Sums go along these runs of edges, in pieces that depend on their places alone; a
+// node whose edges lie in several chunks gets them in the order of chunks.
 #pragma once
 #include "gno/gno_sum.cuh"
 
@@ -67,7 +67,9 @@ struct EdgeRuns {
   bool of_sources;
 
   // A place in the order of that end, and the edge of the chunk there
-  __device__ int64_t place(int64_t q) const { return of_sources ? chunk.place[q] : chunk.first + q; }
+  __device__ int64_t place(int64_t q) const {
+    return of_sources ? chunk.place[q] : chunk.first + q;
+  }
   __device__ int64_t at(int64_t k) const {
     return (of_sources ? chunk.columns.position_of(k) : k) - chunk.first;
   }

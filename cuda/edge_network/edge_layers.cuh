@@ -3,10 +3,10 @@
 //
 //     pre_1 = c_e U_c + (y U_y)_j + (x U_x)_i + b_1,   pre_l = act(pre_(l-1)) U_l + b_l
 //
-// The first layer is linear in what comes from either end, so that its products are made once a node.
-// Edges go in chunks; what the layers make of one is kept for the way back from it, and for no
-// longer. On the way back the gradients to pre_1 are summed at both ends, so that those to y, x and
-// to their rows of U_1 are products over nodes, too.
+// The first layer is linear in what comes from either end, so that its products are made once a
+// node. Edges go in chunks; what the layers make of one is kept for the way back from it, and for
+// no longer. On the way back the gradients to pre_1 are summed at both ends, so that those to y, x
+// and to their rows of U_1 are products over nodes, too.
 #pragma once
 #include <vector>
 
@@ -161,8 +161,8 @@ __global__ void __launch_bounds__(block_threads)
   if (hid.v) hid.set(i, activate(activation, sum));
 }
 
-// Gradients to hid become those to pre. Thread: a feature of an edge; they are read and written, pre
-// is read; bound by memory, in float64 by the slope.
+// Gradients to hid become those to pre. Thread: a feature of an edge; they are read and written,
+// pre is read; bound by memory, in float64 by the slope.
 template <class S>
 __global__ void __launch_bounds__(block_threads)
     edges_activate_reverse(int activation, int64_t n, Planes<S> pre, Planes<S> grad) {
@@ -226,7 +226,7 @@ class EdgeChunks {
   }
 
  public:
-  Planes<S> grad;             // of output(), on the way back
+  Planes<S> grad;               // of output(), on the way back
   ColumnSums<R, S> over_edges;  // on the way back
 
   // `extra` is the largest number of columns that the caller adds to nodes.
@@ -295,8 +295,8 @@ class EdgeChunks {
                          wanted.packed + start, true, stream);
       };
       if (wanted.packed)
-        over_edges.add(PlanesMatrix<S>{grad, width}, chunk.n, width,
-                       wanted.packed + layers.bias(l), stream);
+        over_edges.add(PlanesMatrix<S>{grad, width}, chunk.n, width, wanted.packed + layers.bias(l),
+                       stream);
       if (l > 1) {
         if (wanted.packed) to_layer(hid[l - 2], layers.start(l));
         gemm_planes(down[l - 1], {chunk.n, n, width}, g, layers.layer(l).transposed(), spare,

@@ -7,8 +7,8 @@
 //
 //     p_e = s_i h_j g_i:   d_k_e = w_e p_e,   d_w_e = k_e . p_e,   d_h_j = sum_e s_i w_e k_e g_i
 //
-// summed over the functions of a batch in p_e. k_e and its gradient are there for one chunk of edges
-// at a time; messages are formed where they are added up.
+// summed over the functions of a batch in p_e. k_e and its gradient are there for one chunk of
+// edges at a time; messages are formed where they are added up.
 #include "device/call.cuh"
 #include "edge_network/edge_layers.cuh"
 

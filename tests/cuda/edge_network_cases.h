@@ -57,8 +57,7 @@ struct Layers {
           below[a] += packed[start + a * widths[l] + k] * g[k];
         }
       }
-      for (int64_t a = 0; l && a < inputs(l); ++a)
-        below[a] *= act(activation, pre[l - 1][a], 1);
+      for (int64_t a = 0; l && a < inputs(l); ++a) below[a] *= act(activation, pre[l - 1][a], 1);
       g = below;
     }
     return g;
@@ -83,10 +82,10 @@ void call_entry(Entry entry, Bytes bytes, const S& sizes, const std::vector<void
 }
 #define ENTRY(name, face, type) \
   gnograd_cuda_##name##_##face##_##type, gnograd_cuda_##name##_##face##_workspace_bytes_##type
-#define CALL_FACES(name, n_in, n_out, type, face, sizes, a)                                  \
-  if (face == "forward") call_entry<n_in + n_out>(ENTRY(name, forward, type), sizes, a);     \
-  else if (face == "vjp") call_entry<2 * n_in + n_out>(ENTRY(name, vjp, type), sizes, a);    \
-  else if (face == "jvp") call_entry<2 * n_in + n_out>(ENTRY(name, jvp, type), sizes, a);    \
+#define CALL_FACES(name, n_in, n_out, type, face, sizes, a)                               \
+  if (face == "forward") call_entry<n_in + n_out>(ENTRY(name, forward, type), sizes, a);  \
+  else if (face == "vjp") call_entry<2 * n_in + n_out>(ENTRY(name, vjp, type), sizes, a); \
+  else if (face == "jvp") call_entry<2 * n_in + n_out>(ENTRY(name, jvp, type), sizes, a); \
   else call_entry<3 * n_in + n_out>(ENTRY(name, hvp, type), sizes, a);
 
 // An operator's problem has `graph`, input_names and output_names; inputs() and outputs(), sizes of
@@ -197,7 +196,8 @@ struct FacesCase {
       along("jvp along one", one, only);
       auto grad = room_for<T>(in);
       run("hvp", g.view, {cs, xs, pointers(dx, inputs, only), pointers(grad, inputs)});
-      judge_gradients("hvp along one", grad, problem.vjp(values<C64>(cotangents), values<C64>(in, &one)),
+      judge_gradients("hvp along one", grad,
+                      problem.vjp(values<C64>(cotangents), values<C64>(in, &one)),
                       problem.vjp(values<C32>(cotangents), values<C32>(in, &one)));
     }
   }

@@ -33,8 +33,7 @@ struct Mlp {
   std::vector<int64_t> inputs() const {
     const auto table = [](int64_t n, int64_t columns) { return columns ? n * columns : -1; };
     return {table(graph.n_edges(), o.f_e), table(graph.n_src, o.f_s), table(graph.n_dst, o.f_d),
-            network().n_packed() + (o.norm ? 2 * width() : 0),
-            o.weighted ? graph.n_edges() : -1};
+            network().n_packed() + (o.norm ? 2 * width() : 0), o.weighted ? graph.n_edges() : -1};
   }
   std::vector<int64_t> outputs() const {
     return {o.results == nodes_only ? -1 : graph.n_edges() * width(),

@@ -105,9 +105,9 @@ struct Deep {
   template <class T>
   void run(const std::string& face, const gnograd_cuda_graph& view,
            const std::vector<void*>& a) const {
-    const auto sizes = std::make_tuple(&view, o.functions, o.d_y, o.d_x, o.d_c, network().n_in,
-                                       int64_t(o.widths.size()), o.widths.data(), o.activation,
-                                       o.reduction);
+    const auto sizes =
+        std::make_tuple(&view, o.functions, o.d_y, o.d_x, o.d_c, network().n_in,
+                        int64_t(o.widths.size()), o.widths.data(), o.activation, o.reduction);
     if constexpr (std::is_same_v<T, float>) {
       CALL_FACES(gno_deep, 6, 1, f32, face, sizes, a)
     } else {

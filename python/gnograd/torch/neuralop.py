@@ -6,9 +6,9 @@ the same names and shapes, so that a ``state_dict`` loads as it is. ``docs/neura
 what differs.
 
 A kernel network of linear layers with an activation between them is carried by `gnograd.gno` (one
-hidden layer behind a narrow input) or `gnograd.gno_deep` (any other), which keep nothing of a hidden
-width an edge. Modules of the user's own are evaluated by PyTorch, some edges at a time: those of the
-backward pass are computed again, and what is kept is the kernel's value on every edge.
+hidden layer behind a narrow input) or `gnograd.gno_deep` (any other), which keep nothing of a
+hidden width an edge. Modules of the user's own are evaluated by PyTorch, some edges at a time:
+those of the backward pass are computed again, and what is kept is the kernel's value on every edge.
 """
 
 from __future__ import annotations
