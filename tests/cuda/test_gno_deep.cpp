@@ -144,7 +144,7 @@ int main() {
                                          with_room(without_edges(3, 5), 4),
                                          without_edges(0, 2),
                                          without_edges(4, 0)};
-  test_type<float>(graphs);
+  test_type<float>({irregular, graphs[1]});
   test_type<double>(graphs);
   // more than a tile of products, more nodes than one sum
   test<double>(graphs[1], {.functions = 1, .d_y = 70, .d_c = 3, .widths = {66, 5, 70}});
