@@ -59,6 +59,10 @@ def calls():
             normal((5, 6), (5, 2), (5, 1), (8, 1), (5 * 4 + 5 * 3,), (8,)),
             dict(widths=[4, 3], activation="tanh", reduction="mean"),
         ),
+        "edge_mlp": (
+            normal((8, 3), (5, 2), (5, 1), (7 * 4 + 5 * 3 + 2 * 3,), (8,)),
+            dict(widths=[4, 3], activation="tanh", reduction="mean"),
+        ),
         "agg_weighted": (normal(h, (8,)), dict(aggregation="mean")),
         "agg_concat": (normal(h, (8,), (8, 2), (5, 2)), dict(aggregation="mean")),
         "agg_simple": (normal(h, (8, 2)), dict(aggregation="max")),

@@ -44,6 +44,55 @@ class Case:
         return partial(self.formula, src=edges.src, dst=edges.dst, n_dst=edges.n_dst, **self.static)
 
 
+def join(outputs):
+    """Outputs one behind the other in a vector; a single one is no tuple."""
+    every = outputs if isinstance(outputs, tuple) else (outputs,)
+    return np.concatenate([np.ravel(a) for a in every])
+
+
+@dataclass(frozen=True)
+class Joined:
+    """An operator with its outputs in one vector."""
+
+    operator: gg.Operator
+
+    @property
+    def name(self):
+        return self.operator.name
+
+    @property
+    def inputs(self):
+        return self.operator.inputs
+
+    def __call__(self, *inputs, **static):
+        return join(self.operator(*inputs, **static))
+
+    def forward(self, *inputs, return_saved, **static):
+        outputs, saved = self.operator.forward(*inputs, return_saved=return_saved, **static)
+        return join(outputs), saved
+
+    def vjp(self, cotangent, inputs, **arguments):
+        return self._reverse("vjp", cotangent, inputs, arguments)
+
+    def jvp(self, inputs, tangents, **static):
+        return join(self.operator.jvp(inputs, tangents, **static))
+
+    def hvp(self, cotangent, inputs, tangents, **arguments):
+        return self._reverse("hvp", cotangent, inputs, arguments, tangents)
+
+    def _reverse(self, face, cotangent, inputs, arguments, *tangents):
+        static = {k: v for k, v in arguments.items() if k not in ("wrt", "saved")}
+        shapes = self.operator.results(
+            [None if x is None else (x.shape, "float64") for x in inputs], **static
+        )
+        parts, start = [], 0
+        for shape, _ in [*shapes.values()][: self.operator.n_outputs]:
+            end = start + int(np.prod(shape))
+            parts.append(cotangent[start:end].reshape(shape))
+            start = end
+        return getattr(self.operator, face)(tuple(parts), inputs, *tangents, **arguments)
+
+
 def like(arrays, rng):
     """Random arrays of the same shapes."""
     return tuple(None if x is None else rng.normal(size=x.shape).astype(x.dtype) for x in arrays)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import faces
 import gnograd as gg
 from conftest import GRAPHS, Edges, power_law
-from faces import Case
+from faces import Case, Joined, join
 from memory import needs_linux, temporary_bytes
 from reference import gno as reference_gno
 from reference import gno_jets as reference
@@ -21,53 +21,6 @@ OPERATORS = {
     "gno_with_hessian": lambda d: d + d * (d + 1) // 2,
 }
 """Derivatives that a weight may have."""
-
-
-def join(outputs):
-    return np.concatenate([np.ravel(a) for a in outputs])
-
-
-@dataclass(frozen=True)
-class Joined:
-    """An operator with its outputs one behind the other in a vector."""
-
-    operator: gg.Operator
-
-    @property
-    def name(self):
-        return self.operator.name
-
-    @property
-    def inputs(self):
-        return self.operator.inputs
-
-    def __call__(self, *inputs, **static):
-        return join(self.operator(*inputs, **static))
-
-    def forward(self, *inputs, return_saved, **static):
-        outputs, saved = self.operator.forward(*inputs, return_saved=return_saved, **static)
-        return join(outputs), saved
-
-    def vjp(self, cotangent, inputs, **arguments):
-        return self._reverse("vjp", cotangent, inputs, arguments)
-
-    def jvp(self, inputs, tangents, **static):
-        return join(self.operator.jvp(inputs, tangents, **static))
-
-    def hvp(self, cotangent, inputs, tangents, **arguments):
-        return self._reverse("hvp", cotangent, inputs, arguments, tangents)
-
-    def _reverse(self, face, cotangent, inputs, arguments, *tangents):
-        static = {k: v for k, v in arguments.items() if k not in ("wrt", "saved")}
-        shapes = self.operator.results(
-            [None if x is None else (x.shape, "float64") for x in inputs], **static
-        )
-        parts, start = [], 0
-        for shape, _ in shapes.values():
-            end = start + int(np.prod(shape))
-            parts.append(cotangent[start:end].reshape(shape))
-            start = end
-        return getattr(self.operator, face)(tuple(parts), inputs, *tangents, **arguments)
 
 
 def jets(name, widths, *, d=2, h=True, weights=0, f=(3, 2), **static):

@@ -9,13 +9,24 @@ from operators import FACES, dims, invoke, make
 from values import disguised, same, tupled
 
 from faces import inner, like
-from reference import aggregation, derivatives, dimenet, gat, gno, gno_deep, gno_jets, nsa
+from reference import (
+    aggregation,
+    derivatives,
+    dimenet,
+    edge_mlp,
+    gat,
+    gno,
+    gno_deep,
+    gno_jets,
+    nsa,
+)
 
 ON_GRAPHS = {
     getattr(module, name).__name__: getattr(module, name)
     for module, names in {
         gno: ("gno", "gno_aggregate", "gno_contract"),
         gno_deep: ("gno_deep",),
+        edge_mlp: ("edge_mlp",),
         gno_jets: ("gno_with_gradient", "gno_with_laplacian", "gno_with_hessian"),
         aggregation: ("agg_weighted", "agg_simple", "agg_concat"),
         gat: ("mha_gat", "mha_gat_v2", "mha_simple"),

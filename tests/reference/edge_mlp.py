@@ -21,7 +21,8 @@ def edge_mlp(
         variance = (z * z).mean(axis=1, keepdims=True)
         z = z / np.sqrt(variance + variance.real.dtype.type(1e-5)) * gamma + beta
     edges = e + z if residual else z
-    nodes, total = np.zeros((n_dst, widths[-1]), z.dtype), np.zeros(n_dst, z.dtype)
+    dtype = edges.dtype if edge_weight is None else np.result_type(edges, edge_weight)
+    nodes, total = np.zeros((n_dst, widths[-1]), dtype), np.zeros(n_dst, dtype)
     for p, i in enumerate(dst):
         w = 1 if edge_weight is None else edge_weight[p]
         nodes[i] += w * edges[p]
