@@ -26,6 +26,7 @@ import test_aggregation
 import test_ascend
 import test_compat
 import test_dimenet
+import test_edge_mlp
 import test_gat
 import test_gno
 import test_gno_deep
@@ -321,23 +322,33 @@ def test_deep_kernels(case, name, dtype, rng):
     check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
 
 
-def check_derivatives_by_positions(case, edges, dtype, rng):
+def check_joined(case, edges, dtype, rng):
+    """An operator whose outputs its own tests join."""
     operator, static = case.operator.operator, case.arguments(edges)
     inputs = case.inputs(edges, rng)
-    cotangents = like(operator(*inputs, **static), rng)
-    groups = (convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents))
+    cotangents = like(as_tuple(operator(*inputs, **static)), rng)
+    groups = [convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents)]
+    if len(cotangents) == 1:
+        groups[2] = groups[2][0]
     check_faces(operator, *groups, static, dtype, slack=4)
 
 
 @pytest.mark.parametrize("name", ["power law", "no edges"])
 @test_gno_jets.every_case
 def test_derivatives_by_positions(case, name, rng):
-    check_derivatives_by_positions(case, GRAPHS[name], "float64", rng)
+    check_joined(case, GRAPHS[name], "float64", rng)
 
 
 @test_gno_jets.few_cases
 def test_derivatives_by_positions_in_float32(case, rng):
-    check_derivatives_by_positions(case, GRAPHS["power law"], "float32", rng)
+    check_joined(case, GRAPHS["power law"], "float32", rng)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["power law", "no edges"])
+@test_edge_mlp.every_case
+def test_networks_on_edges(case, name, dtype, rng):
+    check_joined(case, GRAPHS[name], dtype, rng)
 
 
 @pytest.mark.parametrize("kernel", [0, 1])
@@ -717,7 +728,7 @@ def test_nan_in_triplets(exclude, rng):
 def test_every_kernel_is_tested():
     kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
     cases = CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY + test_gno_jets.MANY
-    cases = cases + test_gno_deep.MANY
+    cases += test_gno_deep.MANY + test_edge_mlp.MANY
     tested = {case.operator.name for case in cases}
     assert kernels == tested | {
         "compress", "neighbors", "nsa_selected_attention", "radial_basis", "select_blocks"
