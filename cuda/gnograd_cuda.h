@@ -45,7 +45,8 @@ typedef struct {
   int64_t n_edges; /* or the room for them: behind the last offset, which is the same for both
                       orders, arrays are not read, and results of rows that no edge has are 0 */
   gnograd_cuda_csc by_dst; /* rows are destinations */
-  gnograd_cuda_csc by_src; /* rows are sources; used by vjp and hvp only */
+  gnograd_cuda_csc by_src; /* rows are sources, their edges in the order of by_dst; used by vjp and
+                              hvp only */
 } gnograd_cuda_graph;
 
 /* ---- runtime ---- */
@@ -3411,6 +3412,238 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
     const void *t_edge_weight, const void *t_weight_derivatives, void *grad_h, void *grad_x,
     void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
+
+/* ---- gno_deep, for f32 and f64 ----
+ *
+ * The diagonal sum with a kernel network of several layers, as in gnograd.h:
+ * k_e = act(... act([y_j, x_i, c_e] U_1 + b_1) ...) U_n + b_n, out_i = sum or mean of w_e k_e * h_j.
+ * h [n_src, n_batch*f_out] or null: ones, and n_batch 0; y [n_src, d_y], x [n_dst, d_x],
+ * c [n_edges, d_c], of which one without columns may be null; out [n_dst, max(n_batch, 1)*f_out].
+ * widths [n_layers] is host memory, and is read during the call only; layers and codes as above, the
+ * first layer has n_in = d_y + d_x + d_c rows.
+ * Workspace: the layers of at most 65,536 edges within 128 MiB, or of 32 edges; and n_src and n_dst
+ * times widths[0] numbers where y and x have columns, twice that in vjp; all twice with tangents.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers,
+    const int64_t *widths,   /* [n_layers] */
+    int activation, int reduction,
+    const void *h,           /* [n_src, n_functions*f_out] or null */
+    const void *y,           /* [n_src, d_y] or null */
+    const void *x,           /* [n_dst, d_x] or null */
+    const void *c,           /* [n_edges, d_c] or null */
+    const void *layers,      /* [(n_in+1)*first_width+deeper_layers] */
+    const void *edge_weight, /* [n_edges] or null */
+    void *out,               /* [n_dst, max(n_functions,1)*f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent,  /* [n_dst, max(n_functions,1)*f_out] */
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight,
+    void *grad_h,           /* [n_src, n_functions*f_out] or null */
+    void *grad_y,           /* [n_src, d_y] or null */
+    void *grad_x,           /* [n_dst, d_x] or null */
+    void *grad_c,           /* [n_edges, d_c] or null */
+    void *grad_layers,      /* [(n_in+1)*first_width+deeper_layers] or null */
+    void *grad_edge_weight, /* [n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight,
+    const void *t_h,           /* [n_src, n_functions*f_out] or null */
+    const void *t_y,           /* [n_src, d_y] or null */
+    const void *t_x,           /* [n_dst, d_x] or null */
+    const void *t_c,           /* [n_edges, d_c] or null */
+    const void *t_layers,      /* [(n_in+1)*first_width+deeper_layers] or null */
+    const void *t_edge_weight, /* [n_edges] or null */
+    void *t_out,               /* [n_dst, max(n_functions,1)*f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, const void *t_h, const void *t_y, const void *t_x,
+    const void *t_c, const void *t_layers, const void *t_edge_weight, void *grad_h, void *grad_y,
+    void *grad_x, void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight, void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, void *grad_h, void *grad_y, void *grad_x,
+    void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight, const void *t_h, const void *t_y, const void *t_x, const void *t_c,
+    const void *t_layers, const void *t_edge_weight, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, const void *t_h, const void *t_y, const void *t_x,
+    const void *t_c, const void *t_layers, const void *t_edge_weight, void *grad_h, void *grad_y,
+    void *grad_x, void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+
+/* ---- edge_mlp, for f32 and f64 ----
+ *
+ * A network on the edges p = (j -> i), and the sum or mean of edge_weight_p edges_p at their
+ * destinations, as in gnograd.h: edges [n_edges, f_out], nodes [n_dst, f_out]; a result that is not
+ * asked for, by `outputs`, is a null pointer, and so is its cotangent.
+ * e [n_edges, f_e], x_src [n_src, f_s], x_dst [n_dst, f_d], of which one without columns may be
+ * null; edge_weight [n_edges] or null: 1. widths, weights and codes as in gnograd.h, where widths is
+ * host memory, and is read during the call only.
+ * Workspace: as for gno_deep, with x_src and x_dst for y and x; with a mean a number a destination,
+ * and in vjp and hvp a number an edge; both twice with tangents.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers,
+    const int64_t *widths,   /* [n_layers] */
+    int activation, int layer_norm, int residual, int reduction, int outputs,
+    const void *e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    const void *x_src,       /* [n_src, f_s] or null */
+    const void *x_dst,       /* [n_dst, f_d] or null */
+    const void *weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] */
+    const void *edge_weight, /* [n_edges] or null */
+    void *edges,             /* [n_edges, f_out]; outputs=nodes: null */
+    void *nodes,             /* [n_dst, f_out]; outputs=edges: null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs,
+    const void *c_edges,    /* [n_edges, f_out]; outputs=nodes: null or null */
+    const void *c_nodes,    /* [n_dst, f_out]; outputs=edges: null or null */
+    const void *e, const void *x_src, const void *x_dst, const void *weights,
+    const void *edge_weight,
+    void *grad_e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    void *grad_x_src,       /* [n_src, f_s] or null */
+    void *grad_x_dst,       /* [n_dst, f_d] or null */
+    void *grad_weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] or null */
+    void *grad_edge_weight, /* [n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight,
+    const void *t_e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    const void *t_x_src,       /* [n_src, f_s] or null */
+    const void *t_x_dst,       /* [n_dst, f_d] or null */
+    const void *t_weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] or null */
+    const void *t_edge_weight, /* [n_edges] or null */
+    void *t_edges,             /* [n_edges, f_out]; outputs=nodes: null */
+    void *t_nodes,             /* [n_dst, f_out]; outputs=edges: null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, const void *t_weights,
+    const void *t_edge_weight, void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights,
+    void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight, void *edges, void *nodes, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights, void *grad_edge_weight,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight, const void *t_e, const void *t_x_src,
+    const void *t_x_dst, const void *t_weights, const void *t_edge_weight, void *t_edges,
+    void *t_nodes, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, const void *t_weights,
+    const void *t_edge_weight, void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights,
+    void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 
 /* ---- near points, for coordinates in f32 and f64 ----
  *

@@ -26,10 +26,12 @@ import test_aggregation
 import test_ascend
 import test_compat
 import test_dimenet
+import test_edge_mlp
 import test_edge_softmax
 import test_edge_updates
 import test_gat
 import test_gno
+import test_gno_deep
 import test_gno_jets
 import test_moments
 import test_neighbor_list
@@ -351,11 +353,23 @@ def test_graph_neural_operators(variant, name, dtype, rng):
     check_faces(variant.operator, inputs, tangents, cotangent, static, dtype, slack=4)
 
 
-def check_derivatives_by_positions(case, edges, dtype, rng):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["power law", "no edges"])
+@test_gno_deep.every_case
+def test_deep_kernels(case, name, dtype, rng):
+    inputs, tangents, (cotangent,) = draw(case, GRAPHS[name], rng, dtype)
+    static = case.arguments(GRAPHS[name])
+    check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
+
+
+def check_joined(case, edges, dtype, rng):
+    """An operator whose outputs its own tests join."""
     operator, static = case.operator.operator, case.arguments(edges)
     inputs = case.inputs(edges, rng)
-    cotangents = like(operator(*inputs, **static), rng)
-    groups = (convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents))
+    cotangents = like(as_tuple(operator(*inputs, **static)), rng)
+    groups = [convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents)]
+    if len(cotangents) == 1:
+        groups[2] = groups[2][0]
     check_faces(operator, *groups, static, dtype, slack=4)
 
 
@@ -369,12 +383,19 @@ def test_moments_in_float32(case, rng):
 @pytest.mark.parametrize("name", ["power law", "no edges"])
 @test_gno_jets.every_case
 def test_derivatives_by_positions(case, name, rng):
-    check_derivatives_by_positions(case, GRAPHS[name], "float64", rng)
+    check_joined(case, GRAPHS[name], "float64", rng)
 
 
 @test_gno_jets.few_cases
 def test_derivatives_by_positions_in_float32(case, rng):
-    check_derivatives_by_positions(case, GRAPHS["power law"], "float32", rng)
+    check_joined(case, GRAPHS["power law"], "float32", rng)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["power law", "no edges"])
+@test_edge_mlp.every_case
+def test_networks_on_edges(case, name, dtype, rng):
+    check_joined(case, GRAPHS[name], dtype, rng)
 
 
 @pytest.mark.parametrize("kernel", [0, 1])
@@ -387,6 +408,27 @@ def test_memory_of_derivatives_by_positions(kernel):
         return face.workspace_bytes(graph, 1, 2, 3, 3, 2, widths.ctypes.data, 0, 1, 0, kernel)
 
     assert workspace(200_000) - workspace(100_000) == 100_000 * 2 * 8
+
+
+def test_memory_of_networks_on_edges():
+    """Nothing grows with the edges, but for the mean's weights a number in vjp, two in hvp."""
+    widths = np.array([9, 5, 4])
+    common = (len(widths), widths.ctypes.data)
+
+    def grows(face, *static):
+        face = cuda_library.library().faces[face]
+        sizes = []
+        for n in (100_000, 200_000):
+            graph = cuda._pass(gg.Graph([0, n], np.zeros(n, int), n_src=1), 0)
+            sizes.append(face.workspace_bytes(graph, *static))
+        return (sizes[1] - sizes[0]) / 100_000
+
+    for face, numbers in {"forward": 0, "vjp": 1, "jvp": 0, "hvp": 2}.items():
+        assert grows(f"gno_deep_{face}_f64", 3, 2, 2, 1, 5, *common, 1, 0) == 0
+        for results, reduction in ((0, 0), (0, 1), (1, 1), (2, 1)):
+            expected = 8 * numbers * (reduction == 1 and results != 1)
+            static = (4, 2, 1, 7, *common, 2, True, True, reduction, results)
+            assert grows(f"edge_mlp_{face}_f64", *static) == expected
 
 
 def test_matmul_precision(rng):
@@ -800,6 +842,7 @@ def test_nan_in_triplets(exclude, rng):
 def test_every_kernel_is_tested():
     kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
     cases = CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY + test_gno_jets.MANY
+    cases += test_gno_deep.MANY + test_edge_mlp.MANY
     tested = {case.operator.name for case in cases}
     assert kernels == tested | {
         "compress", "nearer_neighbors", "nearest_neighbors", "neighbor_list", "neighbors",

@@ -6,10 +6,9 @@ the same names and shapes, so that a ``state_dict`` loads as it is. ``docs/neura
 what differs.
 
 A kernel network of linear layers with an activation between them is carried by `gnograd.gno` (one
-hidden layer behind a narrow input) or `gnograd.gno_deep` (any other, on the CPU), which keep
-nothing of a hidden width an edge. Modules of the user's own, and deeper networks on a GPU, are
-evaluated by PyTorch, some edges at a time: those of the backward pass are computed again, and what
-is kept is the kernel's value on every edge.
+hidden layer behind a narrow input) or `gnograd.gno_deep` (any other), which keep nothing of a
+hidden width an edge. Modules of the user's own are evaluated by PyTorch, some edges at a time:
+those of the backward pass are computed again, and what is kept is the kernel's value on every edge.
 """
 
 from __future__ import annotations
@@ -172,8 +171,8 @@ class IntegralTransform(nn.Module):
     Derivatives are exact to second order, and a third is refused. A `LinearChannelMLP`, or a
     ``Sequential`` of ``Linear`` layers and an activation that `gnograd.gno` has, is evaluated by
     gnograd: with one hidden layer and an input no wider than that by `gnograd.gno`, which keeps the
-    input of the network for an edge; any other on the CPU by `gnograd.gno_deep`, which keeps
-    nothing for an edge, and makes the first layer once a point. Otherwise what is kept an edge is
+    input of the network for an edge; any other by `gnograd.gno_deep`, which keeps nothing for an
+    edge, and makes the first layer once a point. Otherwise what is kept an edge is
     the kernel's value, and PyTorch's temporaries for a part of the edges beside: some 20 MiB in
     float32.
 
@@ -337,7 +336,7 @@ class IntegralTransform(nn.Module):
             channels += 0 if kernel_input is None else kernel_input.shape[1]
             _check_width(channels, network.linears[0].in_features)
             _check_factor(factor, network.linears[-1].out_features, self.transform_type)
-            if not network.is_narrow and y.device.type == "cpu":
+            if not network.is_narrow:
                 from_sources = y if kernel_input is None else torch.cat([y, kernel_input], dim=1)
                 return _of_batch(
                     factor,
