@@ -51,9 +51,7 @@ on_host = pytest.mark.skipif("host (SIMT)" not in GPUS, reason="needs the SIMT b
 if GPUS:
     from gnograd.backends import cuda
 
-CASES = (
-    test_aggregation.MANY + test_gat.MANY + test_relational.MANY + test_edge_updates.MANY
-)
+CASES = test_aggregation.MANY + test_gat.MANY + test_relational.MANY + test_edge_updates.MANY
 FEW = test_aggregation.FEW + test_gat.FEW + test_relational.FEW + test_edge_updates.FEW
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 few_cases = pytest.mark.parametrize("case", FEW, ids=str)

@@ -153,10 +153,10 @@ class RGCNConv(Convolution):
         if sources is None:
             sources = torch.arange(self.in_channels_l, device=self.weight.device)
         given = self.take((sources, sources if root is None else root), edge_index)
-        edge_type = given.values if edge_type is None else edge_type
+        if edge_type is None and given.values is not None:
+            edge_type = given.values.to(torch.int32)
         if edge_type is None:
             raise ValueError("RGCNConv: edge_type is missing, needs the relation of every edge")
-        edge_type = edge_type.to(torch.int32)
         graph = self.along(given.graph, sources.device)
         if sources.is_floating_point():
             out = self._of_features(sources, graph, edge_type)
