@@ -113,8 +113,9 @@ class RGCNConv(Convolution):
         else:
             shape += (num_blocks, pair[0] // num_blocks, out_channels // num_blocks)
         self.weight = nn.Parameter(torch.empty(shape))
-        comp = None if num_bases is None else nn.Parameter(torch.empty(num_relations, num_bases))
-        self.register_parameter("comp", comp)
+        self.comp = (
+            None if num_bases is None else nn.Parameter(torch.empty(num_relations, num_bases))
+        )
         self.root = nn.Parameter(torch.empty(pair[1], out_channels)) if root_weight else None
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
@@ -178,7 +179,7 @@ class RGCNConv(Convolution):
         """Nodes without features: an edge of relation r brings a row of ``W_r``."""
         if self.num_blocks is not None:
             raise ValueError("RGCNConv: num_blocks needs features of the nodes, x has integers")
-        weight = self.weight
+        weight: Tensor = self.weight
         if self.comp is not None:
             weight = torch.einsum("rb,bio->rio", self.comp, weight)
         table = weight.flatten(0, 1)
