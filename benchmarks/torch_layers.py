@@ -33,17 +33,22 @@ LAYERS = {
     "TransformerConv": {"out_channels": 8, "heads": 2},
     "SAGEConv": {"out_channels": 16},
     "GCNConv": {"out_channels": 16},
+    "RGCNConv": {"out_channels": 16, "num_relations": 8, "num_bases": 4},
 }
 FEATURES = 16
 
 Step = Callable[[], tuple[torch.Tensor, ...]]
 
 
-def graph(nodes: int, edges: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Features and random edges."""
+def graph(name: str, nodes: int, edges: int, seed: int = 0) -> tuple[torch.Tensor, ...]:
+    """Features and random edges, with their types for a layer that has relations."""
     generator = torch.Generator().manual_seed(seed)
     edge_index = torch.randint(0, nodes, (2, edges), generator=generator)
-    return torch.randn(nodes, FEATURES, generator=generator), edge_index
+    x = torch.randn(nodes, FEATURES, generator=generator)
+    relations = LAYERS[name].get("num_relations")
+    if relations is None:
+        return x, edge_index
+    return x, edge_index, torch.randint(0, relations, (edges,), generator=generator)
 
 
 def layers(name: str) -> dict[str, torch.nn.Module]:
@@ -54,19 +59,19 @@ def layers(name: str) -> dict[str, torch.nn.Module]:
     return {"gnograd": ours, "PyG": theirs}
 
 
-def step(module: Callable, parameters: list, x: torch.Tensor, edge_index: torch.Tensor) -> Step:
+def step(module: Callable, parameters: list, *given: torch.Tensor) -> Step:
     def call() -> tuple[torch.Tensor, ...]:
-        out = module(x, edge_index)
+        out = module(*given)
         return out.detach(), *torch.autograd.grad(out.square().mean(), parameters)
 
     return call
 
 
 def steps(
-    modules: dict[str, Callable], parameters: dict, nodes: int, edges: int
+    name: str, modules: dict[str, Callable], parameters: dict, nodes: int, edges: int
 ) -> dict[str, Step]:
     """A step of each contestant, found to be equal."""
-    data = graph(nodes, edges)
+    data = graph(name, nodes, edges)
     found = {who: step(module, parameters[who], *data) for who, module in modules.items()}
     for a, b in zip(*(call() for call in found.values()), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
@@ -80,7 +85,7 @@ def table(title: str, runs: int, of_layers: Callable[[str, dict], tuple[dict, st
         parameters = {who: list(layer.parameters()) for who, layer in contestants.items()}
         modules, note = of_layers(name, contestants)
         for nodes, edges in SIZES:
-            taken = microseconds(steps(modules, parameters, nodes, edges), runs)
+            taken = microseconds(steps(name, modules, parameters, nodes, edges), runs)
             print(
                 f"{name:16} {nodes:7} {edges:8} {taken['gnograd']:9.0f} us {taken['PyG']:9.0f} us "
                 f"{taken['PyG'] / taken['gnograd']:6.2f}x",
@@ -103,10 +108,11 @@ def compiled(runs: int) -> None:
             modules[who] = torch.compile(layer, backend=counter, dynamic=True)
             parameters = list(layer.parameters())
             start = time.perf_counter()
-            step(modules[who], parameters, *graph(900, 5000))()
+            step(modules[who], parameters, *graph(name, 900, 5000))()
             first = time.perf_counter() - start
             for k in range(10):
-                step(modules[who], parameters, *graph(900 + 10 * k, 5000 + 100 * k, seed=k))()
+                data = graph(name, 900 + 10 * k, 5000 + 100 * k, seed=k)
+                step(modules[who], parameters, *data)()
             notes.append(f"{who} {first:.1f} s at first, {counter.frame_count} programs")
         return modules, f"{'':16} {'; '.join(notes)}"
 

@@ -7,7 +7,14 @@ import pytest
 import gnograd as gg
 import gnograd.autodiff as ad
 from test_aggregation import AGGREGATIONS, concat, edges_alone, nodes_and_own, simple, weighted
+from test_edge_updates import parts
 from test_gat import gat, gat_v2, gat_v2_with_edges, gat_with_edges, qkv, qkv_with_edges
+from test_relational import everything, features, types_of
+
+
+def relations(edges):
+    return {"n_relations": 4, "edge_type": types_of(edges, 4), "aggregation": "mean"}
+
 
 CASES = {
     **{f"agg_weighted {name}": ("agg_weighted", weighted, name) for name in AGGREGATIONS},
@@ -15,6 +22,16 @@ CASES = {
     "agg_simple e2n": ("agg_simple", edges_alone, "sum"),
     **{f"agg_concat {name}": ("agg_concat", concat, name) for name in ("mean", "min")},
     "agg_concat n2n": ("agg_concat", nodes_and_own, "sum"),
+    "agg_relational": ("agg_relational", features, relations),
+    "agg_relational basis": ("agg_relational", everything, relations),
+    **{
+        f"update_edges {mode}": (
+            "update_edges",
+            lambda edges, rng, wanted=wanted: parts(edges, rng, 2, wanted),
+            {"mode": mode},
+        )
+        for mode, wanted in {"concat": [0, 1, 2], "sum": (1, 2)}.items()
+    },
     "mha_gat": ("mha_gat", gat, {"num_heads": 2, "activation": "Tanh"}),
     "mha_gat edges": (
         "mha_gat",
@@ -49,6 +66,7 @@ def case(request):
 def setup(case, edges, rng):
     name, make, static = case
     static = {"aggregation": static} if isinstance(static, str) else static
+    static = static(edges) if callable(static) else static
     heads = {"num_heads": static["num_heads"]} if "num_heads" in static else {}
     inputs = make(edges, rng, **heads)
     return getattr(ad, name), getattr(gg, name), inputs, {**static, "graph": edges.graph}

@@ -113,8 +113,9 @@ class RGCNConv(Convolution):
         else:
             shape += (num_blocks, pair[0] // num_blocks, out_channels // num_blocks)
         self.weight = nn.Parameter(torch.empty(shape))
-        comp = None if num_bases is None else nn.Parameter(torch.empty(num_relations, num_bases))
-        self.register_parameter("comp", comp)
+        self.comp = (
+            None if num_bases is None else nn.Parameter(torch.empty(num_relations, num_bases))
+        )
         self.root = nn.Parameter(torch.empty(pair[1], out_channels)) if root_weight else None
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
@@ -153,10 +154,10 @@ class RGCNConv(Convolution):
         if sources is None:
             sources = torch.arange(self.in_channels_l, device=self.weight.device)
         given = self.take((sources, sources if root is None else root), edge_index)
-        edge_type = given.values if edge_type is None else edge_type
+        if edge_type is None and given.values is not None:
+            edge_type = given.values.to(torch.int32)
         if edge_type is None:
             raise ValueError("RGCNConv: edge_type is missing, needs the relation of every edge")
-        edge_type = edge_type.to(torch.int32)
         graph = self.along(given.graph, sources.device)
         if sources.is_floating_point():
             out = self._of_features(sources, graph, edge_type)
@@ -178,7 +179,7 @@ class RGCNConv(Convolution):
         """Nodes without features: an edge of relation r brings a row of ``W_r``."""
         if self.num_blocks is not None:
             raise ValueError("RGCNConv: num_blocks needs features of the nodes, x has integers")
-        weight = self.weight
+        weight: Tensor = self.weight
         if self.comp is not None:
             weight = torch.einsum("rb,bio->rio", self.comp, weight)
         table = weight.flatten(0, 1)
