@@ -329,7 +329,9 @@ def test_tensors_in_half_precision(kind, rng):
     given = tensors(arguments(rng, np.float32), torch, dtype)
     out, largest, total = ascend.nsa_selected_attention(**given)
     assert [out.dtype, largest.dtype, total.dtype] == [dtype, torch.float32, torch.float32]
-    wide = {k: v.detach().float() if k in ("query", "key", "value") else v for k, v in given.items()}
+    wide = {
+        k: v.detach().float() if k in ("query", "key", "value") else v for k, v in given.items()
+    }
     torch.testing.assert_close(
         out, ascend.nsa_selected_attention(**wide)[0].to(dtype), rtol=0, atol=0
     )

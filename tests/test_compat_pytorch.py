@@ -345,7 +345,9 @@ def test_values_and_gradients(case, draw):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", ["agg_concat_n2n-mean", "mha_gat_n2n", "agg_hg_basis_n2n_post-111"])
+@pytest.mark.parametrize(
+    "name", ["agg_concat_n2n-mean", "mha_gat_n2n", "agg_hg_basis_n2n_post-111"]
+)
 def test_half_precision(name, dtype, draw):
     """Computed in float32 and rounded once."""
     if name in CASES:
@@ -487,9 +489,7 @@ def test_legacy(draw):
     static = StaticCSC(OFFSETS, INDICES % N_DST)
     y = x[:N_DST]
     close(legacy.agg_concat_n2n(y, whole, "sum"), operators.agg_concat_n2n(y, static), 0)
-    whole = pylibcugraphops.make_fg_csr_hg(
-        OFFSETS, INDICES % N_DST, node_types=None, **kinds
-    )
+    whole = pylibcugraphops.make_fg_csr_hg(OFFSETS, INDICES % N_DST, node_types=None, **kinds)
     static = StaticHeteroCSC(OFFSETS, INDICES % N_DST, TYPES, R)
     close(*(operators.agg_hg_basis_n2n_post(y, coeff, graph) for graph in (whole, static)), 0)
     assert isinstance(sample, pylibcugraphops.typing.MfgCsr)

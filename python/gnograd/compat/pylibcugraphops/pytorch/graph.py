@@ -155,7 +155,9 @@ class HeteroCSC(CSC):
         self.num_edge_types = int(num_edge_types)
         types = edge_types.int().contiguous()
         rows = self.graph.edge_ids
-        self.types_by_row = types if rows is None else torch.empty_like(types).scatter(0, rows, types)
+        self.types_by_row = (
+            types if rows is None else torch.empty_like(types).scatter(0, rows, types)
+        )
         """The types in the order of edge arrays."""
 
 

@@ -73,9 +73,7 @@ def agg_concat_n2n(
     """
     known = _known("agg_concat_n2n", graph)
     x, own = _both("agg_concat_n2n", feat, known)
-    return _call(
-        functional.agg_concat, [x, edge_weight, None, own], graph=known, aggregation=aggr
-    )
+    return _call(functional.agg_concat, [x, edge_weight, None, own], graph=known, aggregation=aggr)
 
 
 def agg_simple_n2n(
