@@ -26,11 +26,13 @@ import test_aggregation
 import test_ascend
 import test_compat
 import test_dimenet
+import test_edge_updates
 import test_gat
 import test_gno
 import test_gno_jets
 import test_neighbors
 import test_nsa
+import test_relational
 from conftest import GRAPHS, Edges, power_law
 from faces import Case, convert, like
 from gnograd import shapes
@@ -49,8 +51,8 @@ on_host = pytest.mark.skipif("host (SIMT)" not in GPUS, reason="needs the SIMT b
 if GPUS:
     from gnograd.backends import cuda
 
-CASES = test_aggregation.MANY + test_gat.MANY
-FEW = test_aggregation.FEW + test_gat.FEW
+CASES = test_aggregation.MANY + test_gat.MANY + test_relational.MANY + test_edge_updates.MANY
+FEW = test_aggregation.FEW + test_gat.FEW + test_relational.FEW + test_edge_updates.FEW
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 few_cases = pytest.mark.parametrize("case", FEW, ids=str)
 EPS = {"float64": 1e-13, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -71,6 +73,11 @@ def to_host(arrays):
     if arrays is None or isinstance(arrays, tuple):
         return arrays and tuple(map(to_host, arrays))
     return arrays.get()
+
+
+def static_on_device(static):
+    """Static arguments with their arrays on the device."""
+    return {k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
 
 
 def wide(arrays):
@@ -194,7 +201,7 @@ def check_faces(operator, inputs, tangents, cotangent, static, dtype, slack=1, t
     Then each of them may be rounded twice besides.
     """
     exact = faces_of(operator, wide(inputs), wide(tangents), wide(cotangent), static)
-    static = {k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
+    static = static_on_device(static)
     given = map(to_device, (inputs, tangents, cotangent))
     for face, arrays in faces_of(operator, *given, static).items():
         sizes = (terms or {}).get(face.removesuffix(" with saved"), [0] * len(arrays))
@@ -252,11 +259,35 @@ def test_padded_graphs(case, rng):
     inputs, tangents, (cotangent,) = draw(case, padded, rng, "float64")
     check_faces(case.operator, inputs, tangents, cotangent, case.arguments(padded), "float64")
     with_edges = [k for k, x in enumerate(inputs) if x is not None and len(x) == 160]
-    gradients = case.operator.vjp(
-        to_device(cotangent), to_device(inputs), graph=padded.graph,
-        **{k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in case.static.items()},
-    )  # fmt: skip
+    static = static_on_device(case.arguments(padded))
+    gradients = case.operator.vjp(to_device(cotangent), to_device(inputs), **static)
     assert all(not np.any(gradients[k].get()[100:]) for k in with_edges)
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean"])
+def test_edges_of_no_relation_are_left_out(aggregation, rng):
+    edges = power_law(20, 100)
+    x, w, coeff, _ = test_relational.everything(edges, rng)
+    types = test_relational.types_of(edges, 4)
+    types[::7], types[3::7] = -1, 4
+    there = (types >= 0) & (types < 4)
+    some = Edges(edges.src[there], edges.dst[there], 20, 20)
+    static = {"n_relations": 4, "aggregation": aggregation}
+    for basis in (None, coeff):
+        given = {"graph": some.graph, "edge_type": types[there], **static}
+        expected = gg.agg_relational(x, w[there], basis, **given)
+        gradients = gg.agg_relational.vjp(expected, (x, w[there], basis), **given)
+        given = {"graph": edges.graph, "edge_type": to_device(types), **static}
+        inputs = to_device((x, w, basis))
+        out = gg.agg_relational(*inputs, **given)
+        assert_allclose(out.get(), expected, rtol=1e-13, atol=1e-13)
+        found = to_host(gg.agg_relational.vjp(out, inputs, **given))
+        assert_array_equal(found[1][~there], np.zeros(np.sum(~there)))
+        found = (found[0], found[1][there], *found[2:])
+        for a, b in zip(found, gradients, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", EPS)
@@ -427,7 +458,7 @@ def test_refused_points(rng):
 def test_wrt(case, rng):
     edges = GRAPHS["power law"]
     inputs, tangents, (cotangent,) = map(to_device, draw(case, edges, rng, "float32"))
-    static = case.arguments(edges)
+    static = static_on_device(case.arguments(edges))
     everything = case.operator.vjp(cotangent, inputs, **static)
     for k, name in enumerate(case.operator.inputs):
         alone = case.operator.vjp(cotangent, inputs, wrt=[name], **static)

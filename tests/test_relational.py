@@ -115,9 +115,7 @@ def test_one_relation_is_plain_aggregation(rng):
     edges = power_law(20, 100)
     x, w = weighted(edges, rng)[:2]
     static = {"graph": edges.graph, "aggregation": "mean"}
-    same = gg.agg_relational(
-        x, w, edge_type=np.zeros(100, np.int32), n_relations=1, **static
-    )
+    same = gg.agg_relational(x, w, edge_type=np.zeros(100, np.int32), n_relations=1, **static)
     assert_allclose(same, gg.agg_weighted(x, w, **static), rtol=1e-13, atol=1e-13)
 
 

@@ -71,7 +71,7 @@ def outputs_of(result):
 
 def numpy_static(static):
     """Static arguments for gnograd itself, which prescribes the types of integers."""
-    dtypes = {"block_index": np.int32}
+    dtypes = {"block_index": np.int32, "edge_type": np.int32}
     return {
         name: v.numpy().astype(dtypes.get(name, np.int64)) if isinstance(v, torch.Tensor) else v
         for name, v in static.items()

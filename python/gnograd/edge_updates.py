@@ -65,8 +65,8 @@ def update_edges(
     Notes
     -----
     Gradients to nodes are sums over their edges, in the order of the graph. The first layer of a
-    network on `out` is cheaper as three products, ``e @ W_e + (x_src @ W_s)[j] + (x_dst @ W_d)[i]``,
-    of which this is the sum.
+    network on the parts side by side is cheaper as the sum of three products, of which those of
+    nodes are made once a node: ``update_edges(e @ W_e, x_src @ W_s, x_dst @ W_d, mode="sum")``.
 
     Temporary memory is that of `agg_weighted`. The second derivative is zero.
 

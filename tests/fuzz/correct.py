@@ -9,7 +9,18 @@ from operators import FACES, dims, invoke, make
 from values import disguised, same, tupled
 
 from faces import inner, like
-from reference import aggregation, derivatives, dimenet, gat, gno, gno_deep, gno_jets, nsa
+from reference import (
+    aggregation,
+    derivatives,
+    dimenet,
+    edge_updates,
+    gat,
+    gno,
+    gno_deep,
+    gno_jets,
+    nsa,
+    relational,
+)
 
 ON_GRAPHS = {
     getattr(module, name).__name__: getattr(module, name)
@@ -18,6 +29,8 @@ ON_GRAPHS = {
         gno_deep: ("gno_deep",),
         gno_jets: ("gno_with_gradient", "gno_with_laplacian", "gno_with_hessian"),
         aggregation: ("agg_weighted", "agg_simple", "agg_concat"),
+        relational: ("agg_relational",),
+        edge_updates: ("update_edges",),
         gat: ("mha_gat", "mha_gat_v2", "mha_simple"),
         dimenet: ("agg_edge_to_edge",),
     }.items()

@@ -4,9 +4,7 @@
 import numpy as np
 
 
-def agg_relational(
-    x, w, coeff, own, src, dst, n_dst, edge_type, n_relations, aggregation="sum"
-):
+def agg_relational(x, w, coeff, own, src, dst, n_dst, edge_type, n_relations, aggregation="sum"):
     weights = np.ones(len(src), x.dtype) if w is None else w
     sums = np.zeros((n_dst, n_relations, x.shape[1]), np.result_type(x, weights))
     for i, r in {*zip(dst, edge_type, strict=True)}:

@@ -26,6 +26,7 @@ from gnograd.torch.neuralop import (
     SinusoidalEmbedding,
 )
 from gnograd.torch.patching import patch_neuraloperator
+from gnograd.torch.rgcn import RGCNConv
 from gnograd.torch.sage import SAGEConv
 from gnograd.torch.weighting import dispatch_weighting_fn
 
@@ -44,6 +45,7 @@ __all__ = [
     "LinearChannelMLP",
     "NativeSparseAttention",
     "NeighborSearch",
+    "RGCNConv",
     "SAGEConv",
     "SinusoidalEmbedding",
     "TransformerConv",
