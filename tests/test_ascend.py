@@ -280,3 +280,69 @@ def test_codes_of_the_c_interface(rng):
     assert first(*passed(attention_out=True), address(size)) == 161001
     assert second(*passed(), 0, int(size[0]), 0) == 161001
     assert second(*passed(), address(workspace), int(size[0]) - 1, 0) == 161002
+
+
+# ---- tensors ----
+
+
+def tensors(given, torch, dtype=None):
+    """The arrays as tensors; those of floating-point numbers want gradients."""
+    found = {}
+    for name, value in given.items():
+        if isinstance(value, np.ndarray):
+            value = torch.from_numpy(value)
+            if value.is_floating_point():
+                value = value.to(dtype or value.dtype).requires_grad_()
+        found[name] = value
+    return found
+
+
+@pytest.mark.parametrize("sparse_mode", [0, 2])
+def test_tensors(sparse_mode, rng):
+    torch = pytest.importorskip("torch")
+    given = arguments(rng, sparse_mode=sparse_mode)
+    expected = ascend.nsa_selected_attention(**given)
+    moved = tensors(given, torch)
+    results = ascend.nsa_selected_attention(**moved)
+    for a, b in zip(results, expected, strict=True):
+        assert isinstance(a, torch.Tensor)
+        assert_array_equal(a.detach(), b)
+    assert results[0].requires_grad
+    assert not results[1].requires_grad
+    cotangent = rng.normal(size=results[0].shape)
+    inputs = [moved[name] for name in ("query", "key", "value")]
+    gradients = torch.autograd.grad(results[0], inputs, torch.from_numpy(cotangent))
+    of_arrays = ascend.nsa_selected_attention_grad(**grad_arguments(given, expected, cotangent))
+    detached = [x.detach() for x in results]
+    of_tensors = ascend.nsa_selected_attention_grad(
+        **grad_arguments(moved, detached, torch.from_numpy(cotangent))
+    )
+    for a, b, c in zip(gradients, of_arrays, of_tensors, strict=True):
+        assert_array_equal(a, b)
+        assert_array_equal(c.detach(), b)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_tensors_in_half_precision(kind, rng):
+    torch = pytest.importorskip("torch")
+    dtype = getattr(torch, kind)
+    given = tensors(arguments(rng, np.float32), torch, dtype)
+    out, largest, total = ascend.nsa_selected_attention(**given)
+    assert [out.dtype, largest.dtype, total.dtype] == [dtype, torch.float32, torch.float32]
+    wide = {
+        k: v.detach().float() if k in ("query", "key", "value") else v for k, v in given.items()
+    }
+    torch.testing.assert_close(
+        out, ascend.nsa_selected_attention(**wide)[0].to(dtype), rtol=0, atol=0
+    )
+    inputs = [given[name] for name in ("query", "key", "value")]
+    assert all(g.dtype == dtype for g in torch.autograd.grad(out.float().sum(), inputs))
+
+
+def test_limits_of_tensors(rng):
+    torch = pytest.importorskip("torch")
+    given = tensors(arguments(rng, head_num=5), torch)
+    with pytest.raises(ascend.InvalidParameterError, match="head_num must be the number of heads"):
+        ascend.nsa_selected_attention(**given)
+    with pytest.raises(ascend.NullPointerError, match="topk_indices is None"):
+        ascend.nsa_selected_attention(**{**given, "topk_indices": None})

@@ -121,9 +121,8 @@ def test_gradients_of_relations_not_wanted(rng):
 
 def test_graphs_with_types():
     offsets, indices, types = np.array([0, 2, 3]), np.array([1, 4, 0]), np.array([0, 3, 1])
-    whole = pylibcugraphops.make_csc_hg(
-        offsets, indices % 2, 0, R, None, types, np.array([2, 0, 1])
-    )
+    rows = np.array([2, 0, 1])
+    whole = pylibcugraphops.make_csc_hg(offsets, indices % 2, 0, R, None, types, rows)
     assert (whole.n_src_nodes, whole.n_dst_nodes, whole.n_edge_types) == (2, 2, R)
     np.testing.assert_array_equal(whole.edge_types, [3, 1, 0])
     make = pylibcugraphops.make_bipartite_csc_hg
@@ -131,7 +130,9 @@ def test_graphs_with_types():
     assert make(offsets, indices, 0, R, None, types, n_src_nodes=6).n_src_nodes == 6
     with pytest.raises(IndexError, match=r"make_csc_hg: edge_types\[1\] is 3, not one of 3 types"):
         pylibcugraphops.make_csc_hg(offsets, indices % 2, 0, 3, None, types)
-    with pytest.raises(ValueError, match="edge_types has shape .2,., needs one for each of the 3"):
+    with pytest.raises(
+        ValueError, match=r"edge_types has shape \(2,\), needs one for each of the 3"
+    ):
         make(offsets, indices, 0, R, None, types[:2])
     with pytest.raises(TypeError, match="edge_types is float64, needs integers"):
         make(offsets, indices, 0, R, None, types.astype(float))
@@ -240,7 +241,11 @@ def test_errors_of_directed_messages():
     graph = csc(edges([(0, 1), (1, 0), (1, 2), (2, 1)], 3, 3))
     x, out = np.ones((4, 1)), np.ones((4, 1))
     for reverse, error, message in (
-        ([1, 0, 3], ValueError, "rev_edge_ids is int64 of shape .3,., needs integers of shape .4,"),
+        (
+            [1, 0, 3],
+            ValueError,
+            r"rev_edge_ids is int64 of shape \(3,\), needs integers of shape \(4,",
+        ),
         ([1, 0, 3, 4], IndexError, "rev_edge_ids names an edge that is not one of 4"),
         ([2, 0, 3, 1], ValueError, "rev_edge_ids names an edge that does not lead back"),
     ):

@@ -17,14 +17,15 @@ __all__ = ["install_pylibcugraphops"]
 
 PACKAGE = "pylibcugraphops"
 HERE = f"{__package__}.{PACKAGE}"
+EVERYTHING = DistributionFinder.Context()
 
 
 def install_pylibcugraphops() -> None:
     """Answer ``import pylibcugraphops`` with `gnograd.compat.pylibcugraphops`, in this process.
 
-    All of its modules are found under that name, and are the same modules; `importlib.util.find_spec`
-    and `importlib.metadata.version` find the package, in version 24.12. Codes look for it when they
-    are imported: call this first. Calling it again changes nothing.
+    All of its modules are found under that name, and are the same modules. Both
+    `importlib.util.find_spec` and `importlib.metadata.version` find the package, in version 24.12.
+    Codes look for it when they are imported: call this first. Calling it again changes nothing.
 
     Raises
     ------
@@ -69,8 +70,7 @@ class _Alias(DistributionFinder, importlib.abc.Loader):
         sys.modules[name] = importlib.import_module(HERE + name.removeprefix(PACKAGE))
 
     def find_distributions(
-        self,
-        context: DistributionFinder.Context = DistributionFinder.Context(),  # noqa: B008
+        self, context: DistributionFinder.Context = EVERYTHING
     ) -> Iterator[Distribution]:
         if context.name is None or context.name == PACKAGE:
             yield _Distribution()

@@ -5,10 +5,10 @@
 aclnnNsaSelectedAttention and aclnnNsaSelectedAttentionGrad and check the same limits. The functions
 ``npu_nsa_*`` have the names and arguments of torch_npu, in its order.
 
-Arrays are float16, bfloat16, float32 or float64: NumPy's, PyTorch tensors on any device, and, in the
-first two functions, anything that lends its memory. Results are tensors for tensors, with first
-derivatives. The CPU computes 16 bits in float32, a GPU multiplies them on tensor cores. For what the
-limits forbid, and for second derivatives, there are `gnograd.selected_attention` and its
+Arrays are float16, bfloat16, float32 or float64: NumPy's, PyTorch tensors on any device, and, in
+the first two functions, anything that lends its memory. Results are tensors for tensors, with first
+derivatives. The CPU computes 16 bits in float32, a GPU multiplies them on tensor cores. For what
+the limits forbid, and for second derivatives, there are `gnograd.selected_attention` and its
 neighbours.
 """
 

@@ -113,7 +113,7 @@ def npu_nsa_compress_attention(
     if not len(cu_q) == len(cu_k) == len(cu_s):
         given.refuse("actual_seq_qlen, actual_cmp_seq_kvlen and actual_sel_seq_kvlen have "
                      "different lengths")  # fmt: skip
-    if np.diff(cu_s).min() < blocks.count:
+    if np.diff(cu_s).min() < blocks.wanted:
         given.refuse("select_block_count is more than the blocks of a sequence")
     longest = [int(np.diff(cu).max()) for cu in (cu_q, cu_k, cu_s)]
     hidden = given.mask("atten_mask", atten_mask, longest[0], longest[1])
@@ -213,7 +213,7 @@ def npu_nsa_compress_attention_infer(
     for s in range(batch):
         n_tokens = (int(lengths[s]) - 1) * blocks.stride + blocks.compressed
         n_blocks = -(-n_tokens // blocks.selected) if lengths[s] else 0
-        if n_blocks < blocks.count:
+        if n_blocks < blocks.wanted:
             given.refuse("select_block_count is more than the blocks of a sequence")
         always = np.zeros((1, n_blocks), bool)
         always[0, [0, -2, -1] if n_blocks > 1 else [0]] = True
@@ -233,7 +233,7 @@ class _Blocks(NamedTuple):
     compressed: int
     stride: int
     selected: int
-    count: int
+    wanted: int
 
 
 def _blocks(given: Arguments, compressed: int, stride: int, selected: int, count: int) -> _Blocks:
@@ -319,7 +319,7 @@ def _selection(
         shift: Any = 0.0
         if hidden is not None:
             seen = library.place(_seen(hidden[rows]), q)
-            blind = library.place(hidden[rows].all(1), q)
+            blind = library.place(np.asarray(hidden[rows].all(1)), q)
             logits = xp.where(seen[:, None, None], logits, -np.inf)
             shift = HIDDEN * library.cast(blind, wide)[:, None, None]
         if k.shape[0]:
@@ -334,10 +334,10 @@ def _selection(
         if forced is not None:
             always = library.place(forced[rows], q)
             scores = xp.where(always[:, None], FORCED, scores)
-        topk = library.cast(library.descending(scores)[..., : blocks.count], "int32")
+        topk = library.cast(library.descending(scores)[..., : blocks.wanted], "int32")
         parts.append((topk, _eightfold(library, largest - shift), _eightfold(library, total)))
     if not parts:
-        topk = library.place(np.zeros((0, n_k, blocks.count), np.int32), q)
+        topk = library.place(np.zeros((0, n_k, blocks.wanted), np.int32), q)
         softmax = library.place(np.zeros((0, n_q, 8), wide), q)
         return topk, softmax, softmax
     topk, largest, total = (library.cat(some, 0) for some in zip(*parts, strict=True))

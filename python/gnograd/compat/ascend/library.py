@@ -22,8 +22,9 @@ Arrays = Sequence[Array | None]
 class Library(Protocol):
     """What a library's arrays can do."""
 
-    xp: Any
-    """Its module; functions are used that NumPy and PyTorch have alike."""
+    @property
+    def xp(self) -> Any:
+        """Its module; functions are used that NumPy and PyTorch have alike."""
 
     def array(self, value: Any) -> Array:
         """One of its arrays."""

@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 CAUSAL = 2
+"""The ``sparse_mode`` that torch_npu asks for."""
 
 
 def npu_nsa_select_attention(
@@ -41,7 +42,7 @@ def npu_nsa_select_attention(
     Parameters
     ----------
     atten_mask : array, optional
-        Not read, as there: the causal mask is computed from positions.
+        Not read, since torch_npu does not support it: the causal mask is computed from positions.
 
     All other parameters are those of `nsa_selected_attention`.
 
@@ -81,7 +82,7 @@ def npu_nsa_select_attention_grad(
     ----------
     grad : array, (T_q, N_q, D_v)
     atten_mask : array, optional
-        Not read.
+        As for `npu_nsa_select_attention`.
 
     All other parameters are those of `npu_nsa_select_attention`, and its results.
 

@@ -86,7 +86,7 @@ def nsa_selected_attention(
     >>> float(out[0, 0, 0]), float(largest[0, 0, 0]), float(total[0, 0, 0])
     (1.0, 2.0, 16.0)
     """
-    static = {
+    static: dict[str, Any] = {
         "scale_value": scale_value, "head_num": head_num, "select_block_size": select_block_size,
         "select_block_count": select_block_count, "actual_seq_qlen": actual_seq_qlen,
         "actual_seq_kvlen": actual_seq_kvlen, "sparse_mode": sparse_mode,
@@ -152,7 +152,7 @@ def nsa_selected_attention_grad(
         query, key, value, attention_out, attention_out_grad, softmax_max, softmax_sum,
         topk_indices,
     )  # fmt: skip
-    static = {
+    static: dict[str, Any] = {
         "scale_value": scale_value, "head_num": head_num,
         "selected_block_size": selected_block_size, "selected_block_count": selected_block_count,
         "actual_seq_qlen": actual_seq_qlen, "actual_seq_kvlen": actual_seq_kvlen,

@@ -105,7 +105,7 @@ def with_gradients(
         inputs, and none of the others.
     inputs : sequence of Tensor
     """
-    results: tuple[Tensor, ...] = _WithGradients.apply(forward, backward, *inputs)
+    results: tuple[Tensor, ...] = _WithGradients.apply(forward, backward, *inputs)  # type: ignore[no-untyped-call]
     return results
 
 
