@@ -60,6 +60,10 @@ def calls():
             normal((5, 6), (5, 2), (5, 1), (8, 1), (5 * 4 + 5 * 3,), (8,)),
             dict(widths=[4, 3], activation="tanh", reduction="mean"),
         ),
+        "edge_mlp": (
+            normal((8, 3), (5, 2), (5, 1), (7 * 4 + 5 * 3 + 2 * 3,), (8,)),
+            dict(widths=[4, 3], activation="tanh", reduction="mean"),
+        ),
         "agg_weighted": (normal(h, (8,)), dict(aggregation="mean")),
         "agg_concat": (normal(h, (8,), (8, 2), (5, 2)), dict(aggregation="mean")),
         "agg_relational": (
@@ -71,6 +75,8 @@ def calls():
         "mha_gat": (normal((5, 6), (5, 6), (16,), (8, 4)), gat),
         "mha_gat_v2": (normal((5, 6), (5, 6), (6,), (8, 6)), gat | dropped),
         "mha_simple": (normal((5, 6), (5, 6), (5, 6), (8, 6)), dict(num_heads=2) | dropped),
+        "edge_softmax": (normal((8, 2)), {}),
+        "offset_moments": (normal((5, 2), (5, 2)), {}),
         "radial_basis": (basis_inputs(), dict(n_spherical=3)),
         "agg_edge_to_edge": (
             normal((8, 3), (8, 6), (8, 4), (10, 2)),

@@ -44,6 +44,10 @@ module gnograd_core_codes
   character(len=*), parameter :: exclude_names(0:2) = [character(len=12) :: "reverse_edge", &
     & "same_node", "none"]
 
+  !> Results of a network on edges that are asked for
+  integer, parameter :: outputs_both = 0, outputs_edges = 1, outputs_nodes = 2
+  character(len=*), parameter :: outputs_names(0:2) = [character(len=5) :: "both", "edges", "nodes"]
+
   !> A block of keys selected twice counts once, is refused, or counts twice
   character(len=*), parameter :: duplicate_names(0:2) = [character(len=6) :: "ignore", "error", &
     & "count"]

@@ -5,6 +5,8 @@ from importlib.metadata import version
 
 from gnograd.aggregation import agg_concat, agg_simple, agg_weighted
 from gnograd.dimenet import agg_edge_to_edge, radial_basis
+from gnograd.edge_mlp import edge_mlp, edge_mlp_pack
+from gnograd.edge_softmax import edge_softmax
 from gnograd.edge_updates import update_edges
 from gnograd.gat import mha_gat, mha_gat_v2, mha_simple
 from gnograd.gno import (
@@ -24,7 +26,9 @@ from gnograd.gno_jets import (
     gno_with_laplacian,
 )
 from gnograd.graph import EdgesBySource, Graph
-from gnograd.neighbors import Neighbors, neighbors
+from gnograd.moments import NeighborhoodMoments, neighborhood_moments, offset_moments
+from gnograd.neighbor_list import NeighborList, neighbor_list
+from gnograd.neighbors import Neighbors, knn, neighbors
 from gnograd.nsa import (
     compress,
     compressed_attention,
@@ -50,6 +54,8 @@ __all__ = [
     "EdgesBySource",
     "Function",
     "Graph",
+    "NeighborList",
+    "NeighborhoodMoments",
     "Neighbors",
     "Operator",
     "agg_concat",
@@ -60,6 +66,9 @@ __all__ = [
     "compress",
     "compressed_attention",
     "compressed_offsets",
+    "edge_mlp",
+    "edge_mlp_pack",
+    "edge_softmax",
     "get_config",
     "get_include",
     "get_matmul_precision",
@@ -77,10 +86,14 @@ __all__ = [
     "gno_with_gradient",
     "gno_with_hessian",
     "gno_with_laplacian",
+    "knn",
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "neighbor_list",
+    "neighborhood_moments",
     "neighbors",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",

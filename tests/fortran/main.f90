@@ -6,6 +6,7 @@ program main
   use test_core, only: core_tests
   use test_autodiff, only: autodiff_tests
   use test_dimenet, only: dimenet_tests
+  use test_edge_mlp, only: edge_mlp_tests
   use test_gno_jets, only: gno_jets_tests
   use test_gno_kernel, only: gno_kernel_tests
   use test_aggregation, only: aggregation_tests
@@ -39,6 +40,8 @@ program main
   if (wanted("gno")) call run_suite("gno", gno_tests(), trim(only_test), n_run, n_failed)
   if (wanted("gno_kernel")) call run_suite("gno_kernel", gno_kernel_tests(), trim(only_test), &
     & n_run, n_failed)
+  if (wanted("edge_mlp")) call run_suite("edge_mlp", edge_mlp_tests(), trim(only_test), n_run, &
+    & n_failed)
   if (wanted("gno_jets")) call run_suite("gno_jets", gno_jets_tests(), trim(only_test), n_run, &
     & n_failed)
   if (wanted("dimenet")) call run_suite("dimenet", dimenet_tests(), trim(only_test), n_run, &

@@ -15,6 +15,8 @@ __all__ = [
     "agg_weighted",
     "compress",
     "compressed_attention",
+    "edge_mlp",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -26,6 +28,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "selected_attention",
     "update_edges",
@@ -91,6 +94,22 @@ def compressed_attention(
     cu_q: NDArray[Any] | None = None,
     cu_k: NDArray[Any] | None = None,
 ) -> tuple[Array, Array]: ...
+def edge_mlp(
+    e: Operand | None,
+    x_src: Operand | None,
+    x_dst: Operand | None,
+    weights: Operand,
+    edge_weight: Operand | None = None,
+    *,
+    graph: Graph,
+    widths: Sequence[int],
+    activation: str = "silu",
+    layer_norm: bool = True,
+    residual: bool = True,
+    reduction: str = "sum",
+    outputs: str = "both",
+) -> Array | tuple[Array, Array]: ...
+def edge_softmax(s: Operand, *, graph: Graph) -> Array: ...
 def gno(
     h: Operand | None,
     coords: Operand,
@@ -225,6 +244,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: NDArray[Any] | None = None,
 ) -> Array: ...
+def offset_moments(x: Operand, y: Operand, *, graph: Graph) -> Array: ...
 def radial_basis(
     x: Operand, w: Operand, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Array, Array]: ...

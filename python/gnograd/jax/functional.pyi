@@ -14,6 +14,8 @@ __all__ = [
     "agg_weighted",
     "compress",
     "compressed_attention",
+    "edge_mlp",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -25,6 +27,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",
@@ -91,6 +94,22 @@ def compressed_attention(
     cu_q: Array | None = None,
     cu_k: Array | None = None,
 ) -> tuple[Array, Array]: ...
+def edge_mlp(
+    e: Array | None,
+    x_src: Array | None,
+    x_dst: Array | None,
+    weights: Array,
+    edge_weight: Array | None = None,
+    *,
+    graph: AnyGraph,
+    widths: Sequence[int],
+    activation: str = "silu",
+    layer_norm: bool = True,
+    residual: bool = True,
+    reduction: str = "sum",
+    outputs: str = "both",
+) -> Array | tuple[Array, Array]: ...
+def edge_softmax(s: Array, *, graph: AnyGraph) -> Array: ...
 def gno(
     h: Array | None,
     coords: Array,
@@ -225,6 +244,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: Array | None = None,
 ) -> Array: ...
+def offset_moments(x: Array, y: Array, *, graph: AnyGraph) -> Array: ...
 def radial_basis(
     x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Array, Array]: ...

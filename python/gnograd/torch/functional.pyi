@@ -14,6 +14,8 @@ __all__ = [
     "agg_weighted",
     "compress",
     "compressed_attention",
+    "edge_mlp",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -25,6 +27,7 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",
@@ -91,6 +94,22 @@ def compressed_attention(
     cu_q: Tensor | None = None,
     cu_k: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]: ...
+def edge_mlp(
+    e: Tensor | None,
+    x_src: Tensor | None,
+    x_dst: Tensor | None,
+    weights: Tensor,
+    edge_weight: Tensor | None = None,
+    *,
+    graph: AnyGraph,
+    widths: Sequence[int],
+    activation: str = "silu",
+    layer_norm: bool = True,
+    residual: bool = True,
+    reduction: str = "sum",
+    outputs: str = "both",
+) -> Tensor | tuple[Tensor, Tensor]: ...
+def edge_softmax(s: Tensor, *, graph: AnyGraph) -> Tensor: ...
 def gno(
     h: Tensor | None,
     coords: Tensor,
@@ -227,6 +246,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: Tensor | None = None,
 ) -> Tensor: ...
+def offset_moments(x: Tensor, y: Tensor, *, graph: AnyGraph) -> Tensor: ...
 def radial_basis(
     x: Tensor, w: Tensor, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Tensor, Tensor]: ...
