@@ -7,7 +7,8 @@ encoder has it by default: points in the plane, kernel network with three hidden
 points. The other formulation is that of layers on torch_scatter: input of the network, hidden
 layers, scores, softmax and messages are arrays of all edges; sums over neighbours are
 `torch.segment_reduce`, as fast as torch_scatter's, and the maximum of the softmax takes no part in
-gradients. The neighbours are found once, for both, and not timed. Values and gradients are compared.
+gradients. The neighbours are found once, for both, and not timed. Values and gradients are
+compared.
 
 Contestants take turns; times are medians, of the wall clock, and of the processor where other
 programs run. Memory is the peak of a step beside what was there, in a process of its own.

@@ -16,9 +16,10 @@ from gnograd.torch.edges import graph_from_edge_index, with_self_loops
 from gnograd.torch.functional import *
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
 from gnograd.torch.gcn import GCNConv
+from gnograd.torch.geometric_embedding import GeometricEmbedding
 from gnograd.torch.graph import Graph, collate
 from gnograd.torch.layers import GNO, WeightedAggregation, gno_pack_layers
-from gnograd.torch.magno import MAGNO, GeometricEmbedding, MAGNOConfig, MAGNODecoder, MAGNOEncoder
+from gnograd.torch.magno import MAGNO, MAGNOConfig, MAGNODecoder, MAGNOEncoder
 from gnograd.torch.moments import neighborhood_moments
 from gnograd.torch.native_sparse_attention import KeyValueCache, NativeSparseAttention
 from gnograd.torch.neighbors import NeighborSearch, neighbor_search
