@@ -7,6 +7,9 @@ module gnograd_kernels
     & agg_simple_hvp, agg_concat_forward, agg_concat_vjp, agg_concat_jvp, agg_concat_hvp
   use gnograd_kernels_dimenet, only: agg_edge_to_edge_forward, agg_edge_to_edge_vjp, &
     & agg_edge_to_edge_jvp, agg_edge_to_edge_hvp
+  use gnograd_kernels_edge_mlp, only: edge_mlp_forward, edge_mlp_vjp, edge_mlp_jvp, edge_mlp_hvp
+  use gnograd_kernels_edge_updates, only: update_edges_forward, update_edges_vjp, &
+    & update_edges_jvp, update_edges_hvp
   use gnograd_kernels_edge_softmax, only: edge_softmax_forward, edge_softmax_vjp, &
     & edge_softmax_jvp, edge_softmax_hvp
   use gnograd_kernels_gno, only: gno_forward, gno_vjp, gno_jvp, gno_hvp, gno_contract_forward, &
@@ -34,6 +37,8 @@ module gnograd_kernels
   use gnograd_kernels_nsa_select, only: select_blocks_forward
   use gnograd_kernels_radial_basis, only: radial_basis_forward, radial_basis_vjp, &
     & radial_basis_jvp, radial_basis_hvp
+  use gnograd_kernels_relational, only: agg_relational_forward, agg_relational_vjp, &
+    & agg_relational_jvp, agg_relational_hvp
   implicit none
   public
 end module gnograd_kernels

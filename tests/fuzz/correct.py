@@ -13,13 +13,16 @@ from reference import (
     aggregation,
     derivatives,
     dimenet,
+    edge_mlp,
     edge_softmax,
+    edge_updates,
     gat,
     gno,
     gno_deep,
     gno_jets,
     moments,
     nsa,
+    relational,
 )
 
 ON_GRAPHS = {
@@ -27,8 +30,11 @@ ON_GRAPHS = {
     for module, names in {
         gno: ("gno", "gno_aggregate", "gno_contract"),
         gno_deep: ("gno_deep",),
+        edge_mlp: ("edge_mlp",),
         gno_jets: ("gno_with_gradient", "gno_with_laplacian", "gno_with_hessian"),
         aggregation: ("agg_weighted", "agg_simple", "agg_concat"),
+        relational: ("agg_relational",),
+        edge_updates: ("update_edges",),
         gat: ("mha_gat", "mha_gat_v2", "mha_simple"),
         edge_softmax: ("edge_softmax",),
         moments: ("offset_moments",),

@@ -18,8 +18,11 @@ from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
 from gnograd.torch.gcn import GCNConv
 from gnograd.torch.geometric_embedding import GeometricEmbedding
 from gnograd.torch.graph import Graph, collate
+from gnograd.torch.graph_cast import GraphCastProcessor, MeshGraphDecoder, MeshGraphEncoder
 from gnograd.torch.layers import GNO, WeightedAggregation, gno_pack_layers
 from gnograd.torch.magno import MAGNO, MAGNOConfig, MAGNODecoder, MAGNOEncoder
+from gnograd.torch.mesh_blocks import MeshEdgeBlock, MeshNodeBlock
+from gnograd.torch.mesh_graph_net import MeshGraphNet
 from gnograd.torch.moments import neighborhood_moments
 from gnograd.torch.native_sparse_attention import KeyValueCache, NativeSparseAttention
 from gnograd.torch.neighbors import NeighborSearch, neighbor_search
@@ -30,6 +33,7 @@ from gnograd.torch.neuralop import (
     SinusoidalEmbedding,
 )
 from gnograd.torch.patching import patch_neuraloperator
+from gnograd.torch.rgcn import RGCNConv
 from gnograd.torch.sage import SAGEConv
 from gnograd.torch.weighting import dispatch_weighting_fn
 
@@ -45,15 +49,22 @@ __all__ = [
     "GNOBlock",
     "GeometricEmbedding",
     "Graph",
+    "GraphCastProcessor",
     "IntegralTransform",
     "InteractionPPBlock",
     "KeyValueCache",
     "LinearChannelMLP",
+    "MeshEdgeBlock",
+    "MeshGraphDecoder",
+    "MeshGraphEncoder",
+    "MeshGraphNet",
+    "MeshNodeBlock",
     "MAGNOConfig",
     "MAGNODecoder",
     "MAGNOEncoder",
     "NativeSparseAttention",
     "NeighborSearch",
+    "RGCNConv",
     "SAGEConv",
     "SinusoidalEmbedding",
     "TransformerConv",
