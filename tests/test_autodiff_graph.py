@@ -7,8 +7,10 @@ import pytest
 import gnograd as gg
 import gnograd.autodiff as ad
 from test_aggregation import AGGREGATIONS, concat, edges_alone, nodes_and_own, simple, weighted
+from test_edge_softmax import scores
 from test_edge_updates import parts
 from test_gat import gat, gat_v2, gat_v2_with_edges, gat_with_edges, qkv, qkv_with_edges
+from test_moments import points
 from test_relational import everything, features, types_of
 
 
@@ -50,6 +52,8 @@ CASES = {
         qkv_with_edges,
         {"num_heads": 2, "concat_heads": False, "norm_by_dim": False},
     ),
+    "edge_softmax": ("edge_softmax", scores(3).make, {}),
+    "offset_moments": ("offset_moments", points(3).make, {}),
     "mha_gat dropped": (
         "mha_gat",
         gat_with_edges,

@@ -118,7 +118,7 @@ def _columns_of_covariance(d: int) -> list[int]:
     return [2 + d + row * d - row * (row - 1) // 2 + column - row for row, column in pairs]
 
 
-def positions_of_destinations(x: Array, graph: Any, destinations: Array | None) -> Array:
+def positions_of_destinations(x: Any, graph: Any, destinations: Any) -> Any:
     """Those given, or those of the sources where the graph allows it."""
     if destinations is None and graph.n_src != graph.n_dst:
         raise ValueError(

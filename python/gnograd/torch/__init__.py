@@ -16,10 +16,11 @@ from gnograd.torch.edges import graph_from_edge_index, with_self_loops
 from gnograd.torch.functional import *
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
 from gnograd.torch.gcn import GCNConv
+from gnograd.torch.geometric_embedding import GeometricEmbedding
 from gnograd.torch.graph import Graph, collate
 from gnograd.torch.graph_cast import GraphCastProcessor, MeshGraphDecoder, MeshGraphEncoder
 from gnograd.torch.layers import GNO, WeightedAggregation, gno_pack_layers
-from gnograd.torch.magno import MAGNO, GeometricEmbedding, MAGNOConfig, MAGNODecoder, MAGNOEncoder
+from gnograd.torch.magno import MAGNO, MAGNOConfig, MAGNODecoder, MAGNOEncoder
 from gnograd.torch.mesh_blocks import MeshEdgeBlock, MeshNodeBlock
 from gnograd.torch.mesh_graph_net import MeshGraphNet
 from gnograd.torch.moments import neighborhood_moments

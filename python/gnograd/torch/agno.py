@@ -108,14 +108,14 @@ class AGNO(IntegralTransform):
     ) -> Tensor | None:
         """Product of the weights of attention, edges and points."""
         weight = super()._edge_weight(neighbors, weights, graph, y, x)
-        if not self.use_attn:
+        d = self.coord_dim
+        if not self.use_attn or d is None:
             return weight
-        if min(y.shape[1], x.shape[1]) < self.coord_dim:
+        if min(y.shape[1], x.shape[1]) < d:
             raise ValueError(
-                f"AGNO: y and x have {y.shape[1]} and {x.shape[1]} coordinates, "
-                f"need coord_dim={self.coord_dim}"
+                f"AGNO: y and x have {y.shape[1]} and {x.shape[1]} coordinates, need coord_dim={d}"
             )
-        query, key = self._score_factors(x[:, : self.coord_dim], y[:, : self.coord_dim])
+        query, key = self._score_factors(x[:, :d], y[:, :d])
         index = graph.arrays.indices.long()
         score = (query.index_select(0, graph.dst) * key.index_select(0, index)).sum(1, keepdim=True)
         alpha = functional.edge_softmax(score, graph=graph).squeeze(1)

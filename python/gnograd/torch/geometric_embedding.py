@@ -53,8 +53,8 @@ class GeometricEmbedding(nn.Module):
     Notes
     -----
     Arguments and parameters are those of GAOT's module of this name, so that a ``state_dict`` loads
-    as it is. A single destination, of which there is no standard deviation, keeps its units; in
-    GAOT its features are NaN.
+    as it is. Of a single destination there is no standard deviation: its statistics are 0; in GAOT
+    they are NaN.
 
     References
     ----------

@@ -181,22 +181,22 @@ class _MultiscaleTransform(nn.Module):
         batch, m = len(f), queries.shape[-2]
         first = queries[0] if queries.dim() == 3 else queries
         if not of_items:
-            graphs = self.neighbors(sources, queries) if given is None else list(given)
-            parts = [self._at_scale(sources, f, queries, graph, 1) for graph in graphs]
+            found: Any = self.neighbors(sources, queries) if given is None else given
+            parts = [self._at_scale(sources, f, queries, graph, 1) for graph in found]
         else:  # all items are one graph
             sources, queries = (
                 points if points.dim() == 3 else points.expand(batch, -1, -1)
                 for points in (sources, queries)
             )
-            graphs = self._of_items(sources, queries, given)
+            found = self._of_items(sources, queries, given)
             rows = sources.flatten(0, 1), f.flatten(0, 1), queries.flatten(0, 1)
-            parts = [self._at_scale(*rows, graph, batch).view(batch, m, -1) for graph in graphs]
+            parts = [self._at_scale(*rows, graph, batch).view(batch, m, -1) for graph in found]
         if len(parts) == 1:
             return parts[0]
         if not self.config.use_scale_weights:
             return torch.stack(parts).mean(dim=0)
         weights = self.scale_weighting(self._encode(first)).softmax(dim=-1)
-        return sum(weights[:, k, None] * part for k, part in enumerate(parts))  # type: ignore[misc]
+        return sum(weights[:, k, None] * part for k, part in enumerate(parts))
 
     def _of_items(self, sources: Tensor, queries: Tensor, given: Scales | None) -> list[Any]:
         """For every radius the neighbours of all items, side by side."""

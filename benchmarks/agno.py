@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""GAOT's AGNO, beside the same with gathers and scatters of PyTorch.
+
+Training (value, gradients to the functions and the parameters) and value of a layer as GAOT's
+encoder has it by default: points in the plane, kernel network with three hidden layers of 64, gelu,
+32 channels, attention by cosine or dot product, for one function and for a batch on the same
+points. The other formulation is that of layers on torch_scatter: input of the network, hidden
+layers, scores, softmax and messages are arrays of all edges; sums over neighbours are
+`torch.segment_reduce`, as fast as torch_scatter's, and the maximum of the softmax takes no part in
+gradients. The neighbours are found once, for both, and not timed. Values and gradients are
+compared.
+
+Contestants take turns; times are medians, of the wall clock, and of the processor where other
+programs run. Memory is the peak of a step beside what was there, in a process of its own.
+
+usage: python benchmarks/agno.py [--threads N ...] [--repeats N] [--edges N] [--batch N ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import re
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+import gnograd as gg
+import gnograd.torch as gt
+
+CHANNELS, NEIGHBOURS, HIDDEN = 32, 16, [64, 64, 64]
+
+Step = Callable[[bool], list[Tensor]]
+
+
+def with_scatter(layer: Any, y: Tensor, x: Tensor, f: Tensor, index: Tensor, splits: Tensor) -> Any:
+    """The layer by arrays of all edges."""
+    degree = splits.diff()
+    of_y = y[index]
+    of_x = x.repeat_interleave(degree, dim=0, output_size=len(index))
+    if layer.attention_type == "cosine":
+        score = (normalize(of_x, dim=1) * normalize(of_y, dim=1)).sum(1)
+    else:
+        score = (layer.query_proj(of_x) * layer.key_proj(of_y)).sum(1) / 8
+    top = torch.segment_reduce(score.detach(), "max", offsets=splits, initial=-1e30)
+    weight = (score - top.repeat_interleave(degree, output_size=len(index))).exp()
+    total = torch.segment_reduce(weight, "sum", offsets=splits)
+    alpha = weight / total.repeat_interleave(degree, output_size=len(index))
+    kernel = layer.channel_mlp(torch.cat([of_y, of_x], dim=1))
+    messages = alpha[:, None] * (kernel * f[:, index])
+    return torch.stack([torch.segment_reduce(m, "sum", offsets=splits) for m in messages])
+
+
+def steps(attention: str, n_edges: int, batch: int) -> dict[str, Step]:
+    """Steps of both, which agree."""
+    torch.manual_seed(0)
+    n = n_edges // NEIGHBOURS
+    y, x = torch.rand(n, 2), torch.rand(n, 2)
+    f = torch.randn(batch, n, CHANNELS).requires_grad_()
+    cotangent = torch.randn(batch, n, CHANNELS)
+    index = torch.randint(0, n, (n, NEIGHBOURS)).sort(1).values.flatten()
+    splits = torch.arange(0, n_edges + 1, NEIGHBOURS)
+    graph = gt.Graph.from_csc(splits, index, n)
+    layer = gt.AGNO(
+        channel_mlp_layers=[4, *HIDDEN, CHANNELS], use_attn=True, coord_dim=2,
+        attention_type=attention,
+    )  # fmt: skip
+
+    def step(apply: Callable[[], Tensor], training: bool) -> list[Tensor]:
+        with torch.set_grad_enabled(training):
+            out = apply()
+        if not training:
+            return [out]
+        # the keys' bias is common to all neighbours: its gradient is nothing but rounding
+        leaves = [p for name, p in layer.named_parameters() if name != "key_proj.bias"]
+        return [out, *torch.autograd.grad(out, [f, *leaves], cotangent)]
+
+    return {
+        "scatter": lambda training: step(
+            lambda: with_scatter(layer, y, x, f, index, splits), training
+        ),
+        "gnograd": lambda training: step(lambda: layer(y, graph, x, f), training),
+    }
+
+
+def compare(contestants: dict[str, Step]) -> None:
+    """Refuse contestants that do not agree."""
+    for a, b in zip(*(step(True) for step in contestants.values()), strict=True):
+        a, b = a.detach(), b.detach()
+        error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(a))
+        assert error < 1e-4, error
+
+
+def times(contestants: dict[str, Step], training: bool, repeats: int) -> list[tuple[float, float]]:
+    """Medians of wall clock and processor, in turns."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    for _ in range(repeats):
+        for name, step in contestants.items():
+            wall, processor = time.perf_counter(), time.process_time()
+            step(training)
+            found[name].append((time.perf_counter() - wall, time.process_time() - processor))
+    return [
+        (statistics.median(w for w, _ in taken), statistics.median(p for _, p in taken))
+        for taken in found.values()
+    ]
+
+
+def peak(name: str, attention: str, n_edges: int, batch: int, threads: int) -> int:
+    """Memory of a training step, results included."""
+    torch.set_num_threads(threads)
+    gg.set_num_threads(threads)
+    steps(attention, 64 * NEIGHBOURS, 1)[name](True)  # what libraries keep of a first call
+    step = steps(attention, n_edges, batch)[name]
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _status("VmRSS")
+    step(True)
+    return _status("VmHWM") - before
+
+
+def _status(name: str) -> int:
+    text = Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])  # type: ignore[index]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, nargs="+", default=[2])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--edges", type=int, default=262_144)
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
+    arguments = parser.parse_args()
+    for threads in arguments.threads:
+        torch.set_num_threads(threads)
+        gg.set_num_threads(threads)
+        for batch in arguments.batch:
+            for attention in ("cosine", "dot_product"):
+                print(f"{threads} threads, {batch} functions, {attention}")
+                contestants = steps(attention, arguments.edges, batch)
+                compare(contestants)
+                for training in (False, True):
+                    taken = times(contestants, training, arguments.repeats)
+                    (theirs, their_cpu), (ours, our_cpu) = taken
+                    print(
+                        f"  {'training' if training else 'value':8}  scatter {theirs:6.3f} s, "
+                        f"gnograd {ours:6.3f} s: {theirs / ours:.2f} times; "
+                        f"of the processor {their_cpu / our_cpu:.2f} times",
+                        flush=True,
+                    )
+                memory = []
+                for name in contestants:
+                    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                        call = pool.submit(peak, name, attention, arguments.edges, batch, threads)
+                        memory.append(call.result())
+                print(
+                    f"  peak memory of training: scatter {memory[0] / 2**20:.0f} MiB, "
+                    f"gnograd {memory[1] / 2**20:.0f} MiB: {memory[0] / memory[1]:.1f} times",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,318 @@
+! SPDX-License-Identifier: MIT
+
+!> edge_softmax and offset_moments: values against plain loops, derivatives against differences and
+!> each other, the tape against the kernels, refusals.
+module test_neighborhoods
+  use gnograd, only: edge_softmax, offset_moments, array_type, reshape, edge_softmax_forward, &
+    & edge_softmax_vjp, edge_softmax_jvp, edge_softmax_hvp, offset_moments_forward, &
+    & offset_moments_vjp, offset_moments_jvp, offset_moments_hvp, graph_type, error_type, dp, sp, &
+    & int64
+  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use test_gno, only: irregular_graph
+  use testing, only: test_type, check, check_refused
+  implicit none
+  private
+  public :: neighborhoods_tests
+
+  integer, parameter :: d = 3, n_heads = 3, n_edges = 105, n_moments = 2 + d + d*(d + 1)/2
+
+  type, extends(operator_type) :: softmax_operator
+    type(graph_type) :: graph
+  contains
+    procedure :: evaluate => softmax_evaluate
+    procedure :: reverse => softmax_reverse
+    procedure :: record => softmax_record
+  end type softmax_operator
+
+  type, extends(operator_type) :: moments_operator
+    type(graph_type) :: graph
+  contains
+    procedure :: evaluate => moments_evaluate
+    procedure :: reverse => moments_reverse
+    procedure :: record => moments_record
+  end type moments_operator
+
+contains
+
+  function neighborhoods_tests() result(tests)
+    type(test_type), allocatable :: tests(:)
+
+    tests = [ &
+      & test_type("softmax, values of both kinds", test_softmax_value), &
+      & test_type("softmax, derivatives and tape", test_softmax_derivatives), &
+      & test_type("softmax, wrong shapes", test_softmax_refused), &
+      & test_type("moments, values of both kinds", test_moments_value), &
+      & test_type("moments, derivatives and tape", test_moments_derivatives), &
+      & test_type("moments, wrong shapes", test_moments_refused)]
+  end function neighborhoods_tests
+
+  ! ---- edge_softmax ----
+
+  subroutine test_softmax_value(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(softmax_operator) :: operator
+    real(dp), allocatable, target :: x(:), y(:)
+    real(dp), pointer, contiguous :: s(:, :)
+    real(dp) :: wanted(n_heads, n_edges)
+    real(sp) :: out(n_heads, n_edges)
+    integer(int64) :: i, first, last
+
+    call make_softmax(operator, x, y, error)
+    if (allocated(error)) return
+    call operator%view(1, x, s)
+    do i = 0, operator%graph%n_dst - 1
+      first = operator%graph%by_dst%offsets(i)
+      last = operator%graph%by_dst%offsets(i + 1) - 1
+      associate (rows => operator%graph%by_dst%edge(first:last) + 1)
+        wanted(:, rows) = exp(s(:, rows))
+        wanted(:, rows) = wanted(:, rows)/spread(sum(wanted(:, rows), dim=2), 2, size(rows))
+      end associate
+    end do
+    call operator%evaluate(x, y, error)
+    if (allocated(error)) return
+    call check(error, close(y, reshape(wanted, [size(y)]), 1e-14_dp), "r64")
+    if (allocated(error)) return
+    call edge_softmax_forward(operator%graph%view(), real(s, sp), out, error)
+    if (allocated(error)) return
+    call check(error, close(real(reshape(out, [size(y)]), dp), reshape(wanted, [size(y)]), &
+      & 1e-6_dp), "r32")
+  end subroutine test_softmax_value
+
+  subroutine test_softmax_derivatives(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(softmax_operator) :: operator
+    real(dp), allocatable, target :: x(:), y(:)
+
+    call make_softmax(operator, x, y, error)
+    if (.not. allocated(error)) call check_faces(operator, x, error)
+    if (.not. allocated(error)) call check_tape(operator, x, error)
+  end subroutine test_softmax_derivatives
+
+  subroutine test_softmax_refused(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(softmax_operator) :: operator
+    real(dp), allocatable, target :: x(:), y(:)
+    real(dp), pointer, contiguous :: s(:, :)
+    real(dp) :: out(n_heads, n_edges)
+
+    call make_softmax(operator, x, y, error)
+    if (allocated(error)) return
+    call operator%view(1, x, s)
+    out(:, :) = 7
+    call edge_softmax_forward(operator%graph%view(), s(:, 2:), out(:, 2:), refused)
+    call check_refused(error, refused, "edge_softmax: s has shape 3 104, needs 3 105")
+    call edge_softmax_vjp(operator%graph%view(), s(:, 2:), s, grad_s=out, error=refused)
+    call check_refused(error, refused, "edge_softmax: cotangent has shape 3 104, needs 3 105")
+    call edge_softmax_hvp(operator%graph%view(), s, s, s(:, 2:), out, refused)
+    call check_refused(error, refused, "edge_softmax: t_s has shape 3 104, needs 3 105")
+    call check(error, all(out == 7), "out changed in spite of an error")
+  end subroutine test_softmax_refused
+
+  subroutine make_softmax(operator, x, y, error)
+    type(softmax_operator), intent(out) :: operator
+    real(dp), allocatable, intent(out) :: x(:), y(:)
+    type(error_type), allocatable, intent(out) :: error
+
+    call irregular_graph(operator%graph, error)
+    if (allocated(error)) return
+    call operator%add_input([n_heads, n_edges])
+    operator%n_out = n_heads*n_edges
+    x = numbers(operator%last_of(1), 1)
+    allocate (y(operator%n_out))
+  end subroutine make_softmax
+
+  subroutine softmax_evaluate(self, x, y, error, t)
+    class(softmax_operator), intent(in) :: self
+    real(dp), intent(in), contiguous, target :: x(:)
+    real(dp), intent(out), contiguous, target :: y(:)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), intent(in), contiguous, target, optional :: t(:)
+    real(dp), pointer, contiguous, dimension(:, :) :: s, t_s, out
+
+    call self%view(1, x, s)
+    out(1:n_heads, 1:n_edges) => y
+    if (present(t)) then
+      call self%view(1, t, t_s, self%moving)
+      call edge_softmax_jvp(self%graph%view(), s, t_s, out, error)
+    else
+      call edge_softmax_forward(self%graph%view(), s, out, error)
+    end if
+  end subroutine softmax_evaluate
+
+  subroutine softmax_reverse(self, c, x, g, error, t)
+    class(softmax_operator), intent(in) :: self
+    real(dp), intent(in), contiguous, target :: c(:), x(:)
+    real(dp), intent(inout), contiguous, target :: g(:)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), intent(in), contiguous, target, optional :: t(:)
+    real(dp), pointer, contiguous, dimension(:, :) :: s, t_s, grad_s, cotangent
+
+    call self%view(1, x, s)
+    call self%view(1, g, grad_s, self%wanted)
+    cotangent(1:n_heads, 1:n_edges) => c
+    if (present(t)) then
+      call self%view(1, t, t_s, self%moving)
+      call edge_softmax_hvp(self%graph%view(), cotangent, s, t_s, grad_s, error)
+    else
+      call edge_softmax_vjp(self%graph%view(), cotangent, s, grad_s=grad_s, error=error)
+    end if
+  end subroutine softmax_reverse
+
+  subroutine softmax_record(self, x, y)
+    class(softmax_operator), intent(in) :: self
+    type(array_type), intent(in) :: x(:)
+    type(array_type), intent(out) :: y
+
+    y = reshape(edge_softmax(x(1), self%graph), [self%n_out])
+  end subroutine softmax_record
+
+  ! ---- offset_moments ----
+
+  subroutine test_moments_value(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(moments_operator) :: operator
+    real(dp), allocatable, target :: x(:), y(:)
+    real(dp), pointer, contiguous :: sources(:, :), queries(:, :)
+    real(dp), allocatable :: wanted(:, :), offset(:, :), length(:)
+    real(sp), allocatable :: out(:, :)
+    integer(int64) :: i, first, last
+    integer :: a, b, k, n
+
+    call make_moments(operator, x, y, error)
+    if (allocated(error)) return
+    call operator%view(1, x, sources)
+    call operator%view(2, x, queries)
+    allocate (wanted(n_moments, operator%graph%n_dst), source=0.0_dp)
+    allocate (out(n_moments, operator%graph%n_dst))
+    do i = 0, operator%graph%n_dst - 1
+      first = operator%graph%by_dst%offsets(i)
+      last = operator%graph%by_dst%offsets(i + 1) - 1
+      n = int(last - first) + 1
+      if (n == 0) cycle
+      offset = sources(:, operator%graph%by_dst%indices(first:last) + 1) &
+        & - spread(queries(:, i + 1), 2, n)
+      length = norm2(offset, dim=1)
+      wanted(1, i + 1) = sum(length)/n
+      wanted(2, i + 1) = sum((length - sum(length)/n)**2)/n
+      wanted(3:2 + d, i + 1) = sum(offset, dim=2)/n
+      offset(:, :) = offset - spread(wanted(3:2 + d, i + 1), 2, n)
+      k = 2 + d
+      do a = 1, d
+        do b = a, d
+          k = k + 1
+          wanted(k, i + 1) = sum(offset(a, :)*offset(b, :))/n
+        end do
+      end do
+    end do
+    call operator%evaluate(x, y, error)
+    if (allocated(error)) return
+    call check(error, close(y, reshape(wanted, [size(y)]), 1e-13_dp), "r64")
+    if (allocated(error)) return
+    call offset_moments_forward(operator%graph%view(), real(sources, sp), real(queries, sp), out, &
+      & error)
+    if (allocated(error)) return
+    call check(error, close(real(reshape(out, [size(y)]), dp), reshape(wanted, [size(y)]), &
+      & 1e-5_dp), "r32")
+  end subroutine test_moments_value
+
+  subroutine test_moments_derivatives(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(moments_operator) :: operator
+    real(dp), allocatable, target :: x(:), y(:)
+
+    call make_moments(operator, x, y, error)
+    if (.not. allocated(error)) call check_faces(operator, x, error)
+    if (.not. allocated(error)) call check_tape(operator, x, error)
+  end subroutine test_moments_derivatives
+
+  subroutine test_moments_refused(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(moments_operator) :: operator
+    real(dp), allocatable, target :: x(:), y(:)
+    real(dp), pointer, contiguous :: sources(:, :), queries(:, :)
+    real(dp) :: out(n_moments, 4)
+
+    call make_moments(operator, x, y, error)
+    if (allocated(error)) return
+    call operator%view(1, x, sources)
+    call operator%view(2, x, queries)
+    out(:, :) = 7
+    call offset_moments_forward(operator%graph%view(), sources, queries(:, 2:), out, refused)
+    call check_refused(error, refused, "offset_moments: y has shape 3 3, needs 3 4")
+    call offset_moments_vjp(operator%graph%view(), out(2:, :), sources, queries, error=refused)
+    call check_refused(error, refused, "offset_moments: cotangent has shape 10 4, needs 11 4")
+    call offset_moments_jvp(operator%graph%view(), sources, queries, sources(:, 2:), queries, out, &
+      & refused)
+    call check_refused(error, refused, "offset_moments: derivative of x has shape 3 6, needs 3 7")
+    call check(error, all(out == 7), "out changed in spite of an error")
+  end subroutine test_moments_refused
+
+  subroutine make_moments(operator, x, y, error)
+    type(moments_operator), intent(out) :: operator
+    real(dp), allocatable, intent(out) :: x(:), y(:)
+    type(error_type), allocatable, intent(out) :: error
+
+    call irregular_graph(operator%graph, error)
+    if (allocated(error)) return
+    call operator%add_input([d, int(operator%graph%n_src)])
+    call operator%add_input([d, int(operator%graph%n_dst)])
+    operator%n_out = n_moments*int(operator%graph%n_dst)
+    x = numbers(operator%last_of(2), 1)
+    allocate (y(operator%n_out))
+  end subroutine make_moments
+
+  subroutine moments_evaluate(self, x, y, error, t)
+    class(moments_operator), intent(in) :: self
+    real(dp), intent(in), contiguous, target :: x(:)
+    real(dp), intent(out), contiguous, target :: y(:)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), intent(in), contiguous, target, optional :: t(:)
+    real(dp), pointer, contiguous, dimension(:, :) :: sources, queries, t_x, t_y, out
+
+    call self%view(1, x, sources)
+    call self%view(2, x, queries)
+    out(1:n_moments, 1:self%graph%n_dst) => y
+    if (present(t)) then
+      call self%view(1, t, t_x, self%moving)
+      call self%view(2, t, t_y, self%moving)
+      call offset_moments_jvp(self%graph%view(), sources, queries, t_x, t_y, out, error)
+    else
+      call offset_moments_forward(self%graph%view(), sources, queries, out, error)
+    end if
+  end subroutine moments_evaluate
+
+  subroutine moments_reverse(self, c, x, g, error, t)
+    class(moments_operator), intent(in) :: self
+    real(dp), intent(in), contiguous, target :: c(:), x(:)
+    real(dp), intent(inout), contiguous, target :: g(:)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), intent(in), contiguous, target, optional :: t(:)
+    real(dp), pointer, contiguous, dimension(:, :) :: sources, queries, t_x, t_y, grad_x, grad_y, &
+      & cotangent
+
+    call self%view(1, x, sources)
+    call self%view(2, x, queries)
+    call self%view(1, g, grad_x, self%wanted)
+    call self%view(2, g, grad_y, self%wanted)
+    cotangent(1:n_moments, 1:self%graph%n_dst) => c
+    if (present(t)) then
+      call self%view(1, t, t_x, self%moving)
+      call self%view(2, t, t_y, self%moving)
+      call offset_moments_hvp(self%graph%view(), cotangent, sources, queries, t_x, t_y, grad_x, &
+        & grad_y, error)
+    else
+      call offset_moments_vjp(self%graph%view(), cotangent, sources, queries, grad_x, grad_y, error)
+    end if
+  end subroutine moments_reverse
+
+  subroutine moments_record(self, x, y)
+    class(moments_operator), intent(in) :: self
+    type(array_type), intent(in) :: x(:)
+    type(array_type), intent(out) :: y
+
+    y = reshape(offset_moments(x(1), x(2), self%graph), [self%n_out])
+  end subroutine moments_record
+
+end module test_neighborhoods
