@@ -218,12 +218,10 @@ class GraphBuilding:
         >>> gg.Graph.from_edge_index([[0, 1, 2], [1, 0, 1]]).in_degree
         array([1, 2, 0])
         """
-        edges = np.asarray(edge_index)
+        edges = np.asanyarray(edge_index)
         if edges.ndim != 2 or len(edges) != 2:
             raise ValueError(f"graph: edge_index has shape {edges.shape}, needs (2, n_edges)")
-        masked = isinstance(edge_index, np.ma.MaskedArray)
-        src, dst = edge_index if masked else edges  # type: ignore[misc]  # refused there
-        return _graph(cls).from_edges(src, dst, n_src, n_dst, self_loops)
+        return _graph(cls).from_edges(edges[0], edges[1], n_src, n_dst, self_loops)
 
     @classmethod
     def from_scipy(cls, matrix: Any) -> Graph:
@@ -364,8 +362,8 @@ class GraphBuilding:
     def reverse(self) -> Graph:
         """The same edges the other way round, between nodes that have changed sides.
 
-        Edge arrays stay as they are: row e is the edge from ``dst[e]`` to ``src[e]``. The reverse of
-        a batch is a batch.
+        Edge arrays stay as they are: row e is the edge from ``dst[e]`` to ``src[e]``. The reverse
+        of a batch is a batch.
 
         Examples
         --------
@@ -386,10 +384,11 @@ class GraphBuilding:
         return lend(made.arrays, Borders(borders.dst, borders.src, borders.edges))
 
     def with_self_loops(self) -> Graph:
-        """The same graph with exactly one self-loop at each of the first ``min(n_src, n_dst)`` nodes.
+        """The same graph with exactly one self-loop at each node.
 
-        Rows of edge arrays stay, but those of self-loops that there were belong to no edge. The rows
-        of the new ones come behind, one a node.
+        Of a bipartite graph the first ``min(n_src, n_dst)`` nodes on both sides count as the same.
+        Rows of edge arrays stay, but those of self-loops that there were belong to no edge. The
+        rows of the new ones come behind, one a node.
 
         See Also
         --------
@@ -407,9 +406,9 @@ class GraphBuilding:
         src, dst = self._ends()
         others = src != dst
         loops = np.arange(min(n_src, n_dst))
-        ends = (np.append(nodes[others], loops) for nodes in (src, dst))
+        src, dst = (np.append(nodes[others], loops) for nodes in (src, dst))
         rows = np.append(self._rows()[others], n_edges + loops)
-        return _of_rows(*ends, rows, (n_src, n_dst, n_edges + len(loops)))
+        return _of_rows(src, dst, rows, (n_src, n_dst, n_edges + len(loops)))
 
     def _rows(self) -> NDArray[np.int64]:
         """The rows of edge arrays that belong to an edge, ascending."""
@@ -457,7 +456,8 @@ def _of_rows(
     nowhere = np.zeros(len(left), np.int32)
     return lend(
         GraphArrays(
-            offsets, np.append(indices, nowhere), np.append(rows if ids is None else rows[ids], left),
+            offsets, np.append(indices, nowhere),
+            np.append(rows if ids is None else rows[ids], left),
             src_offsets, np.append(src_indices, nowhere), np.append(rows[src_edges], left),
             np.append(src_edges if positions is None else positions, np.arange(n, n_edges)),
         )

@@ -39,7 +39,7 @@ class _Points(NamedTuple):
     items: Sequence[NDArray[np.int64]]
     """First source of every item, and first destination, (n_items + 1,) each."""
     own: int | None
-    """The source that is destination 0, as destinations are no neighbours of themselves; or None."""
+    """Where points are no neighbours of themselves: the source that is destination 0."""
 
     @property
     def parts(self) -> Iterator[tuple[_Points, int, int]]:
@@ -61,9 +61,9 @@ class _Pairs(NamedTuple):
     j: NDArray[np.int64]
     squares: NDArray[np.float64]
 
-    def where(self, kept: NDArray[np.bool_]) -> _Pairs:
-        """Some of them."""
-        return _Pairs(*(values[kept] for values in self))
+    def where(self, kept: NDArray[Any]) -> _Pairs:
+        """Some of them, by a mask, or all in another order."""
+        return _Pairs(self.i[kept], self.j[kept], self.squares[kept])
 
 
 def within(
@@ -76,8 +76,7 @@ def within(
     points, radius = _points(search), max(radii)
     if most is not None and seed is None:
         pairs = _each(points, _nearest, most, radius)
-        order = np.lexsort((pairs.j, pairs.i))
-        pairs = _Pairs(*(values[order] for values in pairs))
+        pairs = pairs.where(np.lexsort((pairs.j, pairs.i)))
     else:
         pairs = _each(points, _within, radius)
     found = []

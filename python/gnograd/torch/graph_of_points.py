@@ -102,7 +102,9 @@ class GraphOfPoints:
         found = neighbors_of(
             *_points("radius", sources, destinations, include_self),
             radii, period,
-            *_items(sources, destinations, source_items, destination_items, batch, destination_batch),
+            *_items(
+                sources, destinations, source_items, destination_items, batch, destination_batch
+            ),
             max_neighbors, seed if choose == "random" and max_neighbors is not None else None,
         )  # fmt: skip
         graphs = [cls.from_csc(*each, n_src=sources.shape[0]) for each in found]
