@@ -160,6 +160,7 @@ def test_scipy_with_room():
         ),
         (lambda: gg.Graph.from_edge_index([[5], [0]], 2), IndexError, r"src\[0\] is 5"),
         (lambda: gg.Graph.union(gg.Graph([0, 1], [0]), 3), TypeError, "graph 1 is of type int"),
+        (lambda: gg.Graph.union(None), TypeError, "graph 0 is of type NoneType, needs a Graph"),
         (
             lambda: gg.Graph.union(gg.Graph([0, 1], [0]), gg.Graph([0, 1], [0], 2)),
             ValueError,
