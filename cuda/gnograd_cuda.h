@@ -45,7 +45,8 @@ typedef struct {
   int64_t n_edges; /* or the room for them: behind the last offset, which is the same for both
                       orders, arrays are not read, and results of rows that no edge has are 0 */
   gnograd_cuda_csc by_dst; /* rows are destinations */
-  gnograd_cuda_csc by_src; /* rows are sources; used by vjp and hvp only */
+  gnograd_cuda_csc by_src; /* rows are sources, their edges in the order of by_dst; used by vjp and
+                              hvp only */
 } gnograd_cuda_graph;
 
 /* ---- runtime ---- */
@@ -496,6 +497,315 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_hvp_bf16(
     const void *e, const void *own, const void *t_x, const void *t_w, const void *t_e,
     const void *t_own, void *grad_x, void *grad_w, void *grad_e, void *grad_own, void *workspace,
     size_t workspace_bytes, void *stream);
+
+/* ---- relations: out_i = [S_i0 | S_i1 | ... | own_i], S_ir the Sum (0) or Mean (1) of w_e x_j over the
+ *      edges e = (j -> i) of type r; with coeff [B_i0 | ... | own_i], B_ib = sum_r coeff_rb S_ir
+ *
+ * D = n_features, R = n_relations; n_bases is 0 without coeff. edge_type [n_edges] has 0 to R-1; an
+ * edge of another type is left out. Mean divides by the sum of w, or the number of edges, of a
+ * relation at the destination. w null: all 1.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases,
+    const int32_t *edge_type, /* [n_edges] */
+    int aggregation,
+    const void *x,            /* [n_src, n_features] */
+    const void *w,            /* [n_edges] or null */
+    const void *coeff,        /* [n_relations, n_bases] or null */
+    const void *own,          /* [n_dst, n_own_features] or null */
+    void *out,                /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+    const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x,          /* [n_src, n_features] or null */
+    void *grad_w,          /* [n_edges] or null */
+    void *grad_coeff,      /* [n_relations, n_bases] or null */
+    void *grad_own,        /* [n_dst, n_own_features] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own,
+    const void *t_x,     /* [n_src, n_features] or null */
+    const void *t_w,     /* [n_edges] or null */
+    const void *t_coeff, /* [n_relations, n_bases] or null */
+    const void *t_own,   /* [n_dst, n_own_features] or null */
+    void *t_out,         /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x, void *grad_w, void *grad_coeff, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, const void *t_x, const void *t_w,
+    const void *t_coeff, const void *t_own, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x, void *grad_w, void *grad_coeff, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, const void *t_x, const void *t_w,
+    const void *t_coeff, const void *t_own, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x, void *grad_w, void *grad_coeff, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, const void *t_x, const void *t_w,
+    const void *t_coeff, const void *t_own, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+
+/* ---- edges: out_p = [e_p | x_src_j | x_dst_i], or with mode 1 their sum, for p = (j -> i)
+ *
+ * Each part is there if its input is; for a sum all have n_edge_features features, and n_src_features
+ * and n_dst_features are the same number.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode,
+    const void *e,     /* [n_edges, n_edge_features] or null */
+    const void *x_src, /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    const void *x_dst, /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+    void *out,         /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode,
+    const void *cotangent, /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+    const void *e, const void *x_src, const void *x_dst,
+    void *grad_e,          /* [n_edges, n_edge_features] or null */
+    void *grad_x_src,      /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    void *grad_x_dst,      /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e,     /* [n_edges, n_edge_features] or null */
+    const void *t_x_src, /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    const void *t_x_dst, /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+    void *t_out,         /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, void *grad_e, void *grad_x_src, void *grad_x_dst, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, void *grad_e, void *grad_x_src, void *grad_x_dst, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, void *grad_e, void *grad_x_src, void *grad_x_dst, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
 
 /* ---- graph attention: out_i = sum over p = (j -> i) of softmax(score)_p value_p, per head ----
  *
@@ -999,6 +1309,160 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_bf16(
     int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
     const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
     const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
+
+/* ---- edge_softmax: softmax of scores over the edges of a destination, per head ----
+ *
+ * s, out [n_edges, n_heads]. vjp takes out as on the CPU and does not read it.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads,
+    const void *s, /* [n_edges, n_heads] */
+    void *out,     /* [n_edges, n_heads] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads,
+    const void *cotangent, /* [n_edges, n_heads] */
+    const void *s, const void *out,
+    void *grad_s,          /* [n_edges, n_heads] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s,
+    const void *t_s, /* [n_edges, n_heads] or null */
+    void *t_out,     /* [n_edges, n_heads] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *out, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, const void *t_s, void *t_out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *out, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, const void *t_s, void *t_out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *out, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, const void *t_s, void *t_out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+
+/* ---- offset_moments, for f32 and f64 ----
+ *
+ * Over the n edges of a destination, with r_p = x_j - y_i for x [n_src, d], y [n_dst, d]: the mean
+ * m = sum |r_p|/n and the variance sum (|r_p| - m)^2/n of the distance, the centroid c = sum r_p/n
+ * (d columns), and the upper triangle of the covariance sum (r_p - c)(r_p - c)^T/n row by row; 0
+ * without edges. Derivatives of |r_p| are 0 where it is.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t d,
+    const void *x, /* [n_src, d] */
+    const void *y, /* [n_dst, d] */
+    void *moments, /* [n_dst, 2+d+d*(d+1)//2] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t d,
+    const void *cotangent, /* [n_dst, 2+d+d*(d+1)//2] */
+    const void *x, const void *y,
+    void *grad_x,          /* [n_src, d] or null */
+    void *grad_y,          /* [n_dst, d] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, const void *x, const void *y,
+    const void *t_x, /* [n_src, d] or null */
+    const void *t_y, /* [n_dst, d] or null */
+    void *t_moments, /* [n_dst, 2+d+d*(d+1)//2] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, const void *cotangent, const void *x, const void *y,
+    const void *t_x, const void *t_y, void *grad_x, void *grad_y, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *x, const void *y, void *moments,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *cotangent, const void *x, const void *y,
+    void *grad_x, void *grad_y, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *x, const void *y, const void *t_x,
+    const void *t_y, void *t_moments, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *cotangent, const void *x, const void *y,
+    const void *t_x, const void *t_y, void *grad_x, void *grad_y, void *workspace,
     size_t workspace_bytes, void *stream);
 
 /* ---- native sparse attention ----
@@ -2948,6 +3412,238 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
     const void *t_edge_weight, const void *t_weight_derivatives, void *grad_h, void *grad_x,
     void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
+
+/* ---- gno_deep, for f32 and f64 ----
+ *
+ * The diagonal sum with a kernel network of several layers, as in gnograd.h:
+ * k_e = act(... act([y_j, x_i, c_e] U_1 + b_1) ...) U_n + b_n, out_i = sum or mean of w_e k_e * h_j.
+ * h [n_src, n_batch*f_out] or null: ones, and n_batch 0; y [n_src, d_y], x [n_dst, d_x],
+ * c [n_edges, d_c], of which one without columns may be null; out [n_dst, max(n_batch, 1)*f_out].
+ * widths [n_layers] is host memory, and is read during the call only; layers and codes as above, the
+ * first layer has n_in = d_y + d_x + d_c rows.
+ * Workspace: the layers of at most 65,536 edges within 128 MiB, or of 32 edges; and n_src and n_dst
+ * times widths[0] numbers where y and x have columns, twice that in vjp; all twice with tangents.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers,
+    const int64_t *widths,   /* [n_layers] */
+    int activation, int reduction,
+    const void *h,           /* [n_src, n_functions*f_out] or null */
+    const void *y,           /* [n_src, d_y] or null */
+    const void *x,           /* [n_dst, d_x] or null */
+    const void *c,           /* [n_edges, d_c] or null */
+    const void *layers,      /* [(n_in+1)*first_width+deeper_layers] */
+    const void *edge_weight, /* [n_edges] or null */
+    void *out,               /* [n_dst, max(n_functions,1)*f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent,  /* [n_dst, max(n_functions,1)*f_out] */
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight,
+    void *grad_h,           /* [n_src, n_functions*f_out] or null */
+    void *grad_y,           /* [n_src, d_y] or null */
+    void *grad_x,           /* [n_dst, d_x] or null */
+    void *grad_c,           /* [n_edges, d_c] or null */
+    void *grad_layers,      /* [(n_in+1)*first_width+deeper_layers] or null */
+    void *grad_edge_weight, /* [n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight,
+    const void *t_h,           /* [n_src, n_functions*f_out] or null */
+    const void *t_y,           /* [n_src, d_y] or null */
+    const void *t_x,           /* [n_dst, d_x] or null */
+    const void *t_c,           /* [n_edges, d_c] or null */
+    const void *t_layers,      /* [(n_in+1)*first_width+deeper_layers] or null */
+    const void *t_edge_weight, /* [n_edges] or null */
+    void *t_out,               /* [n_dst, max(n_functions,1)*f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, const void *t_h, const void *t_y, const void *t_x,
+    const void *t_c, const void *t_layers, const void *t_edge_weight, void *grad_h, void *grad_y,
+    void *grad_x, void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight, void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, void *grad_h, void *grad_y, void *grad_x,
+    void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight, const void *t_h, const void *t_y, const void *t_x, const void *t_c,
+    const void *t_layers, const void *t_edge_weight, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, const void *t_h, const void *t_y, const void *t_x,
+    const void *t_c, const void *t_layers, const void *t_edge_weight, void *grad_h, void *grad_y,
+    void *grad_x, void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+
+/* ---- edge_mlp, for f32 and f64 ----
+ *
+ * A network on the edges p = (j -> i), and the sum or mean of edge_weight_p edges_p at their
+ * destinations, as in gnograd.h: edges [n_edges, f_out], nodes [n_dst, f_out]; a result that is not
+ * asked for, by `outputs`, is a null pointer, and so is its cotangent.
+ * e [n_edges, f_e], x_src [n_src, f_s], x_dst [n_dst, f_d], of which one without columns may be
+ * null; edge_weight [n_edges] or null: 1. widths, weights and codes as in gnograd.h, where widths is
+ * host memory, and is read during the call only.
+ * Workspace: as for gno_deep, with x_src and x_dst for y and x; with a mean a number a destination,
+ * and in vjp and hvp a number an edge; both twice with tangents.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers,
+    const int64_t *widths,   /* [n_layers] */
+    int activation, int layer_norm, int residual, int reduction, int outputs,
+    const void *e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    const void *x_src,       /* [n_src, f_s] or null */
+    const void *x_dst,       /* [n_dst, f_d] or null */
+    const void *weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] */
+    const void *edge_weight, /* [n_edges] or null */
+    void *edges,             /* [n_edges, f_out]; outputs=nodes: null */
+    void *nodes,             /* [n_dst, f_out]; outputs=edges: null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs,
+    const void *c_edges,    /* [n_edges, f_out]; outputs=nodes: null or null */
+    const void *c_nodes,    /* [n_dst, f_out]; outputs=edges: null or null */
+    const void *e, const void *x_src, const void *x_dst, const void *weights,
+    const void *edge_weight,
+    void *grad_e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    void *grad_x_src,       /* [n_src, f_s] or null */
+    void *grad_x_dst,       /* [n_dst, f_d] or null */
+    void *grad_weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] or null */
+    void *grad_edge_weight, /* [n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight,
+    const void *t_e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    const void *t_x_src,       /* [n_src, f_s] or null */
+    const void *t_x_dst,       /* [n_dst, f_d] or null */
+    const void *t_weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] or null */
+    const void *t_edge_weight, /* [n_edges] or null */
+    void *t_edges,             /* [n_edges, f_out]; outputs=nodes: null */
+    void *t_nodes,             /* [n_dst, f_out]; outputs=edges: null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, const void *t_weights,
+    const void *t_edge_weight, void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights,
+    void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight, void *edges, void *nodes, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights, void *grad_edge_weight,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight, const void *t_e, const void *t_x_src,
+    const void *t_x_dst, const void *t_weights, const void *t_edge_weight, void *t_edges,
+    void *t_nodes, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, const void *t_weights,
+    const void *t_edge_weight, void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights,
+    void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 
 /* ---- near points, for coordinates in f32 and f64 ----
  *

@@ -15,12 +15,17 @@ module gnograd
   use gnograd_autodiff_linalg, only: matmul
   use gnograd_autodiff_reduce, only: sum, mean, norm, softmax
   use gnograd_autodiff_shape, only: reshape, transpose, permute, slice, concatenate, gather
+  use gnograd_autodiff_edge_mlp, only: edge_mlp
   use gnograd_autodiff_gno, only: gno, gno_contract, gno_kernel
   use gnograd_autodiff_gno_aggregate, only: gno_aggregate
   use gnograd_autodiff_gno_deep, only: gno_deep
   use gnograd_autodiff_gno_jets, only: gno_with_gradient, gno_with_laplacian, gno_with_hessian
   use gnograd_autodiff_aggregation, only: agg_weighted, agg_simple, agg_concat
+  use gnograd_autodiff_relational, only: agg_relational
+  use gnograd_autodiff_edge_updates, only: update_edges
   use gnograd_autodiff_gat, only: mha_gat, mha_gat_v2, mha_simple
+  use gnograd_autodiff_edge_softmax, only: edge_softmax
+  use gnograd_autodiff_moments, only: offset_moments
   use gnograd_autodiff_nsa, only: selected_attention, compressed_attention, window_attention, &
     & compress
   use gnograd_autodiff_dimenet, only: agg_edge_to_edge, radial_basis

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
-from conftest import Edges
+from conftest import Edges, power_law
 from reference import derivatives
 
 EPS = np.finfo(np.float32).eps
@@ -42,6 +42,55 @@ class Case:
 
     def reference(self, edges: Edges) -> Callable[..., np.ndarray]:
         return partial(self.formula, src=edges.src, dst=edges.dst, n_dst=edges.n_dst, **self.static)
+
+
+def join(outputs):
+    """Outputs one behind the other in a vector; a single one is no tuple."""
+    every = outputs if isinstance(outputs, tuple) else (outputs,)
+    return np.concatenate([np.ravel(a) for a in every])
+
+
+@dataclass(frozen=True)
+class Joined:
+    """An operator with its outputs in one vector."""
+
+    operator: gg.Operator
+
+    @property
+    def name(self):
+        return self.operator.name
+
+    @property
+    def inputs(self):
+        return self.operator.inputs
+
+    def __call__(self, *inputs, **static):
+        return join(self.operator(*inputs, **static))
+
+    def forward(self, *inputs, return_saved, **static):
+        outputs, saved = self.operator.forward(*inputs, return_saved=return_saved, **static)
+        return join(outputs), saved
+
+    def vjp(self, cotangent, inputs, **arguments):
+        return self._reverse("vjp", cotangent, inputs, arguments)
+
+    def jvp(self, inputs, tangents, **static):
+        return join(self.operator.jvp(inputs, tangents, **static))
+
+    def hvp(self, cotangent, inputs, tangents, **arguments):
+        return self._reverse("hvp", cotangent, inputs, arguments, tangents)
+
+    def _reverse(self, face, cotangent, inputs, arguments, *tangents):
+        static = {k: v for k, v in arguments.items() if k not in ("wrt", "saved")}
+        shapes = self.operator.results(
+            [None if x is None else (x.shape, "float64") for x in inputs], **static
+        )
+        parts, start = [], 0
+        for shape, _ in [*shapes.values()][: self.operator.n_outputs]:
+            end = start + int(np.prod(shape))
+            parts.append(cotangent[start:end].reshape(shape))
+            start = end
+        return getattr(self.operator, face)(tuple(parts), inputs, *tangents, **arguments)
 
 
 def like(arrays, rng):
@@ -260,3 +309,30 @@ def check_threads(case, edges, rng, dtype, set_threads):
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             assert_array_equal(a, b)
+
+
+def large_call(case, face, n, n_edges, sizes=None, threads=2):
+    """A large call, after a small one that starts the threads; for `memory.temporary_bytes`."""
+    gg.set_num_threads(threads)
+    rng = np.random.default_rng(0)
+
+    def call(n, n_edges):
+        edges = power_law(n, n_edges)
+        inputs = case.inputs(edges, rng, **(sizes or {}))
+        static = case.arguments(edges)
+        out = case.operator(*inputs, **static)
+        work = {
+            "forward": partial(case.operator, *inputs),
+            "vjp": partial(case.operator.vjp, out, inputs),
+            "jvp": partial(case.operator.jvp, inputs, inputs),
+            "hvp": partial(case.operator.hvp, out, inputs, inputs),
+        }[face]
+
+        def results():
+            found = work(**static)
+            return found if isinstance(found, tuple) else (found,)
+
+        return results
+
+    call(50, 200)()
+    return call(n, n_edges)

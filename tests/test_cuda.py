@@ -26,12 +26,18 @@ import test_aggregation
 import test_ascend
 import test_compat
 import test_dimenet
+import test_edge_mlp
+import test_edge_softmax
+import test_edge_updates
 import test_gat
 import test_gno
+import test_gno_deep
 import test_gno_jets
+import test_moments
 import test_neighbor_list
 import test_neighbors
 import test_nsa
+import test_relational
 from conftest import GRAPHS, Edges, power_law
 from faces import Case, convert, like
 from gnograd import shapes
@@ -50,8 +56,14 @@ on_host = pytest.mark.skipif("host (SIMT)" not in GPUS, reason="needs the SIMT b
 if GPUS:
     from gnograd.backends import cuda
 
-CASES = test_aggregation.MANY + test_gat.MANY
-FEW = test_aggregation.FEW + test_gat.FEW
+CASES = (
+    test_aggregation.MANY + test_gat.MANY + test_relational.MANY + test_edge_updates.MANY
+    + test_edge_softmax.MANY + test_moments.MANY
+)  # fmt: skip
+FEW = (
+    test_aggregation.FEW + test_gat.FEW + test_relational.FEW + test_edge_updates.FEW
+    + test_edge_softmax.MANY[1:]
+)  # fmt: skip
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 few_cases = pytest.mark.parametrize("case", FEW, ids=str)
 EPS = {"float64": 1e-13, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -72,6 +84,11 @@ def to_host(arrays):
     if arrays is None or isinstance(arrays, tuple):
         return arrays and tuple(map(to_host, arrays))
     return arrays.get()
+
+
+def static_on_device(static):
+    """Static arguments with their arrays on the device."""
+    return {k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
 
 
 def wide(arrays):
@@ -195,7 +212,7 @@ def check_faces(operator, inputs, tangents, cotangent, static, dtype, slack=1, t
     Then each of them may be rounded twice besides.
     """
     exact = faces_of(operator, wide(inputs), wide(tangents), wide(cotangent), static)
-    static = {k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
+    static = static_on_device(static)
     given = map(to_device, (inputs, tangents, cotangent))
     for face, arrays in faces_of(operator, *given, static).items():
         sizes = (terms or {}).get(face.removesuffix(" with saved"), [0] * len(arrays))
@@ -245,7 +262,7 @@ def as_taken(case, arrays, dtype):
     )
 
 
-@pytest.mark.parametrize("case", FEW + test_gat.DROPPED, ids=str)
+@pytest.mark.parametrize("case", FEW + test_gat.DROPPED + test_moments.MANY[1:2], ids=str)
 def test_padded_graphs(case, rng):
     """Room for edges is never read, and gradients to it are 0."""
     edges = power_law(20, 100)
@@ -253,11 +270,35 @@ def test_padded_graphs(case, rng):
     inputs, tangents, (cotangent,) = draw(case, padded, rng, "float64")
     check_faces(case.operator, inputs, tangents, cotangent, case.arguments(padded), "float64")
     with_edges = [k for k, x in enumerate(inputs) if x is not None and len(x) == 160]
-    gradients = case.operator.vjp(
-        to_device(cotangent), to_device(inputs), graph=padded.graph,
-        **{k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in case.static.items()},
-    )  # fmt: skip
+    static = static_on_device(case.arguments(padded))
+    gradients = case.operator.vjp(to_device(cotangent), to_device(inputs), **static)
     assert all(not np.any(gradients[k].get()[100:]) for k in with_edges)
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean"])
+def test_edges_of_no_relation_are_left_out(aggregation, rng):
+    edges = power_law(20, 100)
+    x, w, coeff, _ = test_relational.everything(edges, rng)
+    types = test_relational.types_of(edges, 4)
+    types[::7], types[3::7] = -1, 4
+    there = (types >= 0) & (types < 4)
+    some = Edges(edges.src[there], edges.dst[there], 20, 20)
+    static = {"n_relations": 4, "aggregation": aggregation}
+    for basis in (None, coeff):
+        given = {"graph": some.graph, "edge_type": types[there], **static}
+        expected = gg.agg_relational(x, w[there], basis, **given)
+        gradients = gg.agg_relational.vjp(expected, (x, w[there], basis), **given)
+        given = {"graph": edges.graph, "edge_type": to_device(types), **static}
+        inputs = to_device((x, w, basis))
+        out = gg.agg_relational(*inputs, **given)
+        assert_allclose(out.get(), expected, rtol=1e-13, atol=1e-13)
+        found = to_host(gg.agg_relational.vjp(out, inputs, **given))
+        assert_array_equal(found[1][~there], np.zeros(np.sum(~there)))
+        found = (found[0], found[1][there], *found[2:])
+        for a, b in zip(found, gradients, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", EPS)
@@ -312,23 +353,49 @@ def test_graph_neural_operators(variant, name, dtype, rng):
     check_faces(variant.operator, inputs, tangents, cotangent, static, dtype, slack=4)
 
 
-def check_derivatives_by_positions(case, edges, dtype, rng):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["power law", "no edges"])
+@test_gno_deep.every_case
+def test_deep_kernels(case, name, dtype, rng):
+    inputs, tangents, (cotangent,) = draw(case, GRAPHS[name], rng, dtype)
+    static = case.arguments(GRAPHS[name])
+    check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
+
+
+def check_joined(case, edges, dtype, rng):
+    """An operator whose outputs its own tests join."""
     operator, static = case.operator.operator, case.arguments(edges)
     inputs = case.inputs(edges, rng)
-    cotangents = like(operator(*inputs, **static), rng)
-    groups = (convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents))
+    cotangents = like(as_tuple(operator(*inputs, **static)), rng)
+    groups = [convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents)]
+    if len(cotangents) == 1:
+        groups[2] = groups[2][0]
     check_faces(operator, *groups, static, dtype, slack=4)
+
+
+@pytest.mark.parametrize("case", test_moments.MANY, ids=str)
+def test_moments_in_float32(case, rng):
+    edges = GRAPHS["power law"]
+    inputs, tangents, (cotangent,) = draw(case, edges, rng, "float32")
+    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(edges), "float32", 4)
 
 
 @pytest.mark.parametrize("name", ["power law", "no edges"])
 @test_gno_jets.every_case
 def test_derivatives_by_positions(case, name, rng):
-    check_derivatives_by_positions(case, GRAPHS[name], "float64", rng)
+    check_joined(case, GRAPHS[name], "float64", rng)
 
 
 @test_gno_jets.few_cases
 def test_derivatives_by_positions_in_float32(case, rng):
-    check_derivatives_by_positions(case, GRAPHS["power law"], "float32", rng)
+    check_joined(case, GRAPHS["power law"], "float32", rng)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["power law", "no edges"])
+@test_edge_mlp.every_case
+def test_networks_on_edges(case, name, dtype, rng):
+    check_joined(case, GRAPHS[name], dtype, rng)
 
 
 @pytest.mark.parametrize("kernel", [0, 1])
@@ -341,6 +408,27 @@ def test_memory_of_derivatives_by_positions(kernel):
         return face.workspace_bytes(graph, 1, 2, 3, 3, 2, widths.ctypes.data, 0, 1, 0, kernel)
 
     assert workspace(200_000) - workspace(100_000) == 100_000 * 2 * 8
+
+
+def test_memory_of_networks_on_edges():
+    """Nothing grows with the edges, but for the mean's weights a number in vjp, two in hvp."""
+    widths = np.array([9, 5, 4])
+    common = (len(widths), widths.ctypes.data)
+
+    def grows(face, *static):
+        face = cuda_library.library().faces[face]
+        sizes = []
+        for n in (100_000, 200_000):
+            graph = cuda._pass(gg.Graph([0, n], np.zeros(n, int), n_src=1), 0)
+            sizes.append(face.workspace_bytes(graph, *static))
+        return (sizes[1] - sizes[0]) / 100_000
+
+    for face, numbers in {"forward": 0, "vjp": 1, "jvp": 0, "hvp": 2}.items():
+        assert grows(f"gno_deep_{face}_f64", 3, 2, 2, 1, 5, *common, 1, 0) == 0
+        for results, reduction in ((0, 0), (0, 1), (1, 1), (2, 1)):
+            expected = 8 * numbers * (reduction == 1 and results != 1)
+            static = (4, 2, 1, 7, *common, 2, True, True, reduction, results)
+            assert grows(f"edge_mlp_{face}_f64", *static) == expected
 
 
 def test_matmul_precision(rng):
@@ -495,7 +583,7 @@ def test_refused_points(rng):
 def test_wrt(case, rng):
     edges = GRAPHS["power law"]
     inputs, tangents, (cotangent,) = map(to_device, draw(case, edges, rng, "float32"))
-    static = case.arguments(edges)
+    static = static_on_device(case.arguments(edges))
     everything = case.operator.vjp(cotangent, inputs, **static)
     for k, name in enumerate(case.operator.inputs):
         alone = case.operator.vjp(cotangent, inputs, wrt=[name], **static)
@@ -754,6 +842,7 @@ def test_nan_in_triplets(exclude, rng):
 def test_every_kernel_is_tested():
     kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
     cases = CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY + test_gno_jets.MANY
+    cases += test_gno_deep.MANY + test_edge_mlp.MANY
     tested = {case.operator.name for case in cases}
     assert kernels == tested | {
         "compress", "nearer_neighbors", "nearest_neighbors", "neighbor_list", "neighbors",

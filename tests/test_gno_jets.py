@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 
 import mpmath
@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import faces
 import gnograd as gg
 from conftest import GRAPHS, Edges, power_law
-from faces import Case
+from faces import Case, Joined, join
 from memory import needs_linux, temporary_bytes
 from reference import gno as reference_gno
 from reference import gno_jets as reference
@@ -21,53 +21,6 @@ OPERATORS = {
     "gno_with_hessian": lambda d: d + d * (d + 1) // 2,
 }
 """Derivatives that a weight may have."""
-
-
-def join(outputs):
-    return np.concatenate([np.ravel(a) for a in outputs])
-
-
-@dataclass(frozen=True)
-class Joined:
-    """An operator with its outputs one behind the other in a vector."""
-
-    operator: gg.Operator
-
-    @property
-    def name(self):
-        return self.operator.name
-
-    @property
-    def inputs(self):
-        return self.operator.inputs
-
-    def __call__(self, *inputs, **static):
-        return join(self.operator(*inputs, **static))
-
-    def forward(self, *inputs, return_saved, **static):
-        outputs, saved = self.operator.forward(*inputs, return_saved=return_saved, **static)
-        return join(outputs), saved
-
-    def vjp(self, cotangent, inputs, **arguments):
-        return self._reverse("vjp", cotangent, inputs, arguments)
-
-    def jvp(self, inputs, tangents, **static):
-        return join(self.operator.jvp(inputs, tangents, **static))
-
-    def hvp(self, cotangent, inputs, tangents, **arguments):
-        return self._reverse("hvp", cotangent, inputs, arguments, tangents)
-
-    def _reverse(self, face, cotangent, inputs, arguments, *tangents):
-        static = {k: v for k, v in arguments.items() if k not in ("wrt", "saved")}
-        shapes = self.operator.results(
-            [None if x is None else (x.shape, "float64") for x in inputs], **static
-        )
-        parts, start = [], 0
-        for shape, _ in shapes.values():
-            end = start + int(np.prod(shape))
-            parts.append(cotangent[start:end].reshape(shape))
-            start = end
-        return getattr(self.operator, face)(tuple(parts), inputs, *tangents, **arguments)
 
 
 def jets(name, widths, *, d=2, h=True, weights=0, f=(3, 2), **static):
@@ -470,31 +423,17 @@ def documented_bytes(n_edges: int, threads: int) -> int:
     return 8 * 2 * n_edges + sums + threads * thread
 
 
-def prepare(face, threads):
-    """A large call, after a small one that starts the threads."""
-    gg.set_num_threads(threads)
-    rng = np.random.default_rng(0)
-    case = jets("gno_with_laplacian", WIDTHS, f=(F, F))
-
-    def call(n, n_edges):
-        edges = power_law(n, n_edges)
-        inputs, static = case.inputs(edges, rng), case.arguments(edges)
-        outputs = gg.gno_with_laplacian(*inputs, **static)
-        return {
-            "vjp": lambda: gg.gno_with_laplacian.vjp(outputs, inputs, **static),
-            "jvp": lambda: gg.gno_with_laplacian.jvp(inputs, inputs, **static),
-            "hvp": lambda: gg.gno_with_laplacian.hvp(outputs, inputs, inputs, **static),
-        }[face]
-
-    call(50, 200)()
-    return call(2000, 20_000)
+def large_laplacian(face):
+    case = replace(jets("gno_with_laplacian", WIDTHS, f=(F, F)), operator=gg.gno_with_laplacian)
+    return faces.large_call(case, face, 2000, 20_000)
 
 
 @needs_linux
 @pytest.mark.parametrize("face", ["vjp", "jvp", "hvp"])
 def test_peak_memory_is_as_documented(face):
     slack = 4 * 2**20  # stacks of threads, rounding to pages
-    assert temporary_bytes(prepare, face, 2) <= documented_bytes(20_000, 2) + slack
+    measured = temporary_bytes(large_laplacian, face)
+    assert measured <= documented_bytes(20_000, 2) + slack
 
 
 # ---- determinism ----

@@ -34,11 +34,19 @@ module gnograd_core_codes
   character(len=*), parameter :: score_names(0:6) = [character(len=9) :: "LeakyReLU", "ELU", &
     & "Linear", "ReLU", "Scalar", "Sigmoid", "Tanh"]
 
+  !> Parts of an edge's new features side by side, or added up
+  integer, parameter :: update_concat = 0, update_sum = 1
+  character(len=*), parameter :: update_names(0:1) = [character(len=6) :: "concat", "sum"]
+
   !> Triplets k -> j -> i with k = i that DimeNet leaves out: those that turn back on the same
   !> edge, all, none
   integer, parameter :: exclude_reverse_edge = 0, exclude_same_node = 1, exclude_none = 2
   character(len=*), parameter :: exclude_names(0:2) = [character(len=12) :: "reverse_edge", &
     & "same_node", "none"]
+
+  !> Results of a network on edges that are asked for
+  integer, parameter :: outputs_both = 0, outputs_edges = 1, outputs_nodes = 2
+  character(len=*), parameter :: outputs_names(0:2) = [character(len=5) :: "both", "edges", "nodes"]
 
   !> A block of keys selected twice counts once, is refused, or counts twice
   character(len=*), parameter :: duplicate_names(0:2) = [character(len=6) :: "ignore", "error", &

@@ -12,7 +12,7 @@ import numpy as np
 
 from gnograd import shapes
 from gnograd.backends import backend_of, cpu, memory
-from gnograd.declaration import Signature
+from gnograd.declaration import NOTHING, Signature
 from gnograd.graph import Graph
 
 __all__ = ["Array", "Call", "check_dtype", "check_together", "kind_of", "known_sizes", "missing"]
@@ -61,8 +61,11 @@ class Call:
     def cotangents(self, cotangent: Array) -> tuple[Array, ...]:
         """Cotangents of the outputs; of several, some may be None."""
         outputs = self.signature.outputs
+        if not all(self.signature.there) and not isinstance(cotangent, tuple | list):
+            cotangent = (cotangent,)
         if len(outputs) > 1:
-            return self._arrays("cotangent of ", cotangent, outputs, absent=True)
+            every = self._of_every_output(cotangent, outputs)
+            return self._arrays("cotangent of ", every, outputs, absent=True)
         (spec,) = outputs.values()
         if isinstance(cotangent, tuple | list) and len(cotangent) == 1:  # as adapters have it
             (cotangent,) = cotangent
@@ -104,6 +107,7 @@ class Call:
         if not isinstance(out, tuple | list):
             raise TypeError(f"{self.name}: out is {kind_of(out)}, needs a tuple of arrays")
         others = list(self._checked)
+        out = self._of_every_output(out, specs)
         given = self._arrays("out for ", out, specs, absent=True)
         results: dict[str, Array] = {}
         for name, array, mine in zip(specs, out, given, strict=False):
@@ -138,6 +142,14 @@ class Call:
         wanted = {**self.signature.outputs, **kept}
         arrays = dict(zip(wanted, self.memory(wanted, out), strict=True))
         return tuple(arrays.get(name) for name in (*self.signature.outputs, *own))
+
+    def _of_every_output(self, arrays: Sequence[Array], specs: Mapping[str, str]) -> Any:
+        """One entry an output, None where it is not there; as adapters have it already."""
+        missing = [spec == NOTHING for spec in specs.values()]
+        if not isinstance(arrays, tuple | list) or len(arrays) > len(specs) - sum(missing):
+            return arrays
+        rest = iter(arrays)
+        return [None if is_missing else next(rest, None) for is_missing in missing]
 
     @property
     def places_of_saved(self) -> tuple[int, ...]:

@@ -26,6 +26,8 @@ else:
 __all__ = ["Array", "Declaration", "Signature"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+NOTHING = "0"
+"""The shape of an output that is not there. To adapters it is an output as the others are."""
 
 
 class Signature(NamedTuple):
@@ -42,6 +44,11 @@ class Signature(NamedTuple):
     together: Collection[str] = ()
     summed: Collection[str] = ()
     faults: Sequence[tuple[type[Exception], str]] = ()
+
+    @property
+    def there(self) -> list[bool]:
+        """Which of `outputs` there are; the others have no numbers."""
+        return [spec != NOTHING for spec in self.outputs.values()]
 
     @property
     def needed(self) -> list[bool]:
@@ -83,7 +90,8 @@ class Declaration:
     """Shapes of static arguments that are arrays, each with its dtype."""
     when: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By condition, what then stands in place of the shapes of arrays; of a size, what stands in
-    place of it everywhere. "None" is an array that is not saved."""
+    place of it everywhere. "None" is an array that is not saved, or an output that there is not: it
+    is not returned, takes no cotangent, and is a null pointer to kernels."""
     absent: Mapping[str, str] = field(default_factory=dict)
     """What stands in place of a static argument that is None, and of a size that the static arrays
     tell where they are left out: expressions of sizes."""
@@ -122,9 +130,11 @@ class Declaration:
         def shapes(specs: Mapping[str, str]) -> dict[str, str]:
             return {name: shape(name, spec) for name, spec in specs.items()}
 
+        outputs = shapes(self.outputs)
+
         return Signature(
             inputs=shapes(self.inputs),
-            outputs=shapes(self.outputs),
+            outputs={k: NOTHING if spec == "None" else spec for k, spec in outputs.items()},
             arguments=shape("", self.arguments),
             saved=shapes(self.saved) | dict.fromkeys(self.offered, "None"),
             arrays=arrays,
@@ -143,11 +153,12 @@ class Declaration:
     def words_on_tape(self, static: Collection[str], lists: Collection[str]) -> list[str]:
         """Those of `arguments` that the C function of the operation on the tape takes.
 
-        They are the static arguments that no extent of an input tells, and the sizes of those that
-        are arrays or lists; a list comes behind its length.
+        They are the static arguments that no extent of an input tells which is always there, and
+        the sizes of those that are arrays or lists; a list comes behind its length.
         """
         words = self.arguments.split()
-        extents = {dim for spec in self.inputs.values() for dim in spec.split()}
+        telling = [spec for spec in self.inputs.values() if not spec.endswith("None")]
+        extents = {dim for spec in telling for dim in spec.split()}
         of_arrays = {n for spec in self.arrays.values() for n in re.findall(r"[A-Za-z_]\w*", spec)}
         lengths = {before for before, word in itertools.pairwise(words) if word in lists}
         return [

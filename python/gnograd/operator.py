@@ -150,7 +150,12 @@ class Function(Generic[P, R]):
             for name in self.static
             if str(declared.parameters[name].annotation) == "Sequence[int]"
         )
-        self.n_outputs = str(declared.return_annotation).count("Array")
+        self.n_outputs = len(declaration.outputs)
+        self._all_there = all(
+            changes.get(name) != "None"
+            for changes in declaration.when.values()
+            for name in declaration.outputs
+        )
         self._choices = choices
         self._converters = {
             name: self._converter(name, str(declared.parameters[name].annotation), limits)
@@ -207,9 +212,22 @@ class Function(Generic[P, R]):
             call.run("forward", call.inputs, results)
             if key is not None:
                 self._known.put(key, call.prepared("forward", 0, results))
-        outputs = tuple(results[: self.n_outputs])
-        result = outputs if len(outputs) > 1 else outputs[0]
+        result = self.returned(results[: self.n_outputs], static)
         return (result, tuple(results[k] for k in saved)) if return_saved else result
+
+    def returned(self, outputs: Sequence[Any], static: Mapping[str, Any]) -> Any:
+        """What a caller gets of all outputs: those that are there, and a single one as it is.
+
+        Parameters
+        ----------
+        outputs : sequence
+        static : dict
+            Static arguments, maybe with inputs that were given by name.
+        """
+        if not self._all_there:
+            there = self.signature(**self.ordered((), static)[1]).there
+            outputs = [y for y, is_there in zip(outputs, there, strict=True) if is_there]
+        return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
     def prepare(self, inputs: tuple[Array, ...], static: Mapping[str, Any]) -> cpu.Prepared | None:
         """A call of `forward` with ``return_saved=True``, not made; errors are those of the call.
@@ -479,7 +497,7 @@ class Operator(Function[P, R]):
             call.run("jvp", (*call.inputs, *directions), outputs)
             if key is not None:
                 self._known.put(key, call.prepared("jvp", 0, outputs))
-        return outputs if len(outputs) > 1 else outputs[0]
+        return self.returned(outputs, static)
 
     def hvp(
         self,

@@ -9,16 +9,35 @@ from operators import FACES, dims, invoke, make
 from values import disguised, same, tupled
 
 from faces import inner, like
-from reference import aggregation, derivatives, dimenet, gat, gno, gno_deep, gno_jets, nsa
+from reference import (
+    aggregation,
+    derivatives,
+    dimenet,
+    edge_mlp,
+    edge_softmax,
+    edge_updates,
+    gat,
+    gno,
+    gno_deep,
+    gno_jets,
+    moments,
+    nsa,
+    relational,
+)
 
 ON_GRAPHS = {
     getattr(module, name).__name__: getattr(module, name)
     for module, names in {
         gno: ("gno", "gno_aggregate", "gno_contract"),
         gno_deep: ("gno_deep",),
+        edge_mlp: ("edge_mlp",),
         gno_jets: ("gno_with_gradient", "gno_with_laplacian", "gno_with_hessian"),
         aggregation: ("agg_weighted", "agg_simple", "agg_concat"),
+        relational: ("agg_relational",),
+        edge_updates: ("update_edges",),
         gat: ("mha_gat", "mha_gat_v2", "mha_simple"),
+        edge_softmax: ("edge_softmax",),
+        moments: ("offset_moments",),
         dimenet: ("agg_edge_to_edge",),
     }.items()
     for name in names
@@ -266,6 +285,7 @@ def _is_local(call, member):
     name, static = call.operator.name, call.static
     spec = call.operator.signature(**static).inputs[member]
     cancels = "mha" in name and member not in ("v", "x_src")
+    cancels |= name == "edge_softmax"
     cancels |= static.get("aggregation", "sum") != "sum" and member == "w"
     cancels |= static.get("scale") == 0 or static.get("dropout", 0) > 0
     cancels |= static.get("activation") == "relu" or name == "agg_edge_to_edge"

@@ -19,6 +19,11 @@ from conftest import Edges
 from gnograd import shapes
 
 NAMES = sorted(FUNCTIONS)
+SEEN = {
+    "gno_deep": {"y": "d_y", "x": "d_x", "c": "d_c"},
+    "edge_mlp": {"e": "F_e", "x_src": "F_s", "x_dst": "F_d"},
+}
+"""What networks on edges see, and the sizes of that."""
 DOMAIN = {
     "num_heads": (1, 2, 3),
     "negative_slope": (0.2, -0.5, 0.0, 1.0),
@@ -37,10 +42,11 @@ DOMAIN = {
     "n_radial": (1, 2, 3),
     "exponent": (1, 2, 5),
     "widths": ([4], [3, 2], [2, 1, 3]),
+    "n_relations": (1, 2, 5),
 }
 """Values of static arguments, None where that is the default; those that are chosen by name, and
 booleans, need no line."""
-STYLES = {("agg_weighted", "w"): "positive", ("agg_concat", "w"): "positive"}
+STYLES = {(name, "w"): "positive" for name in ("agg_weighted", "agg_concat", "agg_relational")}
 STYLES |= {("selected_attention", "slot_gate"): "positive", ("radial_basis", "x"): "unit"}
 MANY = 10**6
 """More than all sizes here."""
@@ -114,16 +120,19 @@ def make(trial, name, style="normal", forced=(), dense=False):
                 present[label] = spec
         elif label in signature.inputs and trial.chance(0.7):
             present[label] = spec
-    if name == "gno_deep" and not {"y", "x", "c"} & set(present):
-        present["c"] = specs["c"]  # the network needs something to see
+    if name in SEEN and not {*SEEN[name]} & {*present}:
+        label = [*SEEN[name]][-1]
+        present[label] = specs[label]  # the network needs something to see
     told = {
         w for spec in present.values() for dim in dims(spec) if "+" not in dim for w in _words(dim)
     }
     for word in (w for spec in specs.values() for dim in dims(spec) for w in _words(dim)):
         # what no array tells is 0
         sizes.setdefault(word, trial.pick(*small) if word in told else 0)
-    if name == "gno_deep":
-        seen = [f"d_{label}" for label in ("y", "x", "c") if label in present]
+    if name in SEEN:
+        seen = [size for label, size in SEEN[name].items() if label in present]
+        if name == "edge_mlp" and static["residual"]:
+            sizes["F_e"] = sizes["F_out"]
         sizes[seen[0]] = max(1, sizes[seen[0]])
         sizes["n_in"] = sum(sizes[word] for word in seen)
     ghost = not dense and trial.chance(0.1) and make_ghost(trial, signature, sizes, known)
@@ -135,6 +144,9 @@ def make(trial, name, style="normal", forced=(), dense=False):
     if "block_index" in static:
         shape = shapes.shape_of(specs["block_index"], sizes)
         static["block_index"] = selection(trial, static, shape, sizes)
+    if "edge_type" in operator.static:
+        types = trial.rng.integers(0, static["n_relations"], sizes["n_edges"], np.int32)
+        static["edge_type"] = types
     if name == "select_blocks" and not ghost and inputs["q"].shape[1] * inputs["q"].shape[2]:
         inputs["lse"] = log_sum_exp(inputs["q"], inputs["k"], static)
     call = Call(operator, tuple(inputs.values()), static, edges, ghost)
@@ -143,7 +155,12 @@ def make(trial, name, style="normal", forced=(), dense=False):
         if not ghost:
             given = [None if x is None else (x.shape, str(x.dtype)) for x in call.inputs]
             results = list(operator.results(given, **static).values())[: operator.n_outputs]
-            cotangents = tuple(numbers(trial, shape) for shape, _ in results)
+            there = operator.signature(**static).there
+            cotangents = tuple(
+                numbers(trial, shape)
+                for (shape, _), is_there in zip(results, there, strict=True)
+                if is_there
+            )
             call.cotangent = cotangents if len(cotangents) > 1 else cotangents[0]
     return call
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from declarations import Array, Operator, Static
+from declarations import NOTHING, Array, Operator, Static
 
 WIDTH = 100
 SCALARS = {
@@ -45,6 +45,8 @@ def shape(array: Array) -> str:
 
 
 def _extents(dims: Sequence[str]) -> str:
+    if dims == (NOTHING,):
+        return "null"
     return f"[{', '.join(dims)}]"
 
 

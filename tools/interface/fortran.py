@@ -205,7 +205,7 @@ def checks(op: Operator) -> list[str]:
     early = set(computed(op)) & {name for array in op.inputs for name in array.names}
     if early:
         lines += hook
-        known |= early
+        known |= {*computed(op)}
     for k, array in enumerate(op.inputs, 1):
         block = _fit_input(op, k, array, known)
         if array.optional:

@@ -56,7 +56,7 @@ def on_tape(op: Operator[Any, Any]) -> Callable[..., Any]:
             return tape._wrap(core(tape._handle, *before, *handles))
         first = tape._wrap(core(tape._handle, *before, *handles, tape._address))
         others = tape._scratch[: op.n_outputs - 1].tolist()
-        return (first, *map(tape._wrap, others))
+        return op.returned((first, *map(tape._wrap, others)), static)
 
     present(function, op, "gnograd.autodiff", "Array")
     return function

@@ -78,7 +78,7 @@ def jax_operator(op: Function[Any, Any]) -> Callable[..., Any]:
             operands += graph.arrays if isinstance(graph, Graph) else arrays_of(made)
         hashable = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in static.items())
         outputs = _bind(Task(op, hashable), Parts(operands), "forward")
-        return tuple(outputs) if len(outputs) > 1 else outputs[0]
+        return op.returned(outputs, arguments)
 
     know(op)
     present(function, op, "gnograd.jax", "jax.Array")

@@ -92,7 +92,7 @@ def torch_operator(op: Function[Any, Any]) -> Callable[..., Any]:
                 arguments["graph"] = graph.lent
             outputs = directly(inputs, arguments)
             if outputs is not None:
-                return outputs if len(outputs) > 1 else outputs[0]
+                return op.returned(outputs, arguments)
         if of_tensors:
             arguments["graph"] = graph.sizes
         operands, static = op.arrange(inputs, arguments)
@@ -104,7 +104,7 @@ def torch_operator(op: Function[Any, Any]) -> Callable[..., Any]:
             graph = graph if of_tensors else static["graph"]
             static["graph"] = [] if graph is None else _tensors(op, operands, graph)
         outputs = apply(operands, list(static.values()))
-        return outputs if len(outputs) > 1 else outputs[0]
+        return op.returned(outputs, arguments)
 
     present(function, op, "gnograd.torch", "Tensor")
     return function
@@ -230,7 +230,22 @@ class _Face:
             )
             outputs = outputs if isinstance(outputs, tuple) else (outputs,)
             own = [a for a in saved if a is not None and all(a is not y for y in outputs)]
-            return [tensor(a) for a in (*outputs, *own)]
+            return [*self._every(tensor, outputs, operands, static), *map(tensor, own)]
+
+    def _every(
+        self,
+        tensor: Callable[..., Tensor],
+        outputs: Sequence[Any],
+        operands: Tensors,
+        static: Sequence[Any],
+    ) -> list[Tensor]:
+        """All outputs; one that is not there is a tensor without numbers."""
+        if len(outputs) == self.n_outputs:
+            return list(map(tensor, outputs))
+        there = self.op.signature(**self.static(operands, static)).there
+        first = next(x for x in operands[: self.n] if x is not None)
+        every = spread(there, outputs)
+        return [first.new_empty(0) if y is None else tensor(y) for y in every]
 
     def _like_forward(self, *args: Any) -> list[Tensor]:
         return self._like(args[: self.n_operands], args[self.n_operands :])
@@ -302,7 +317,8 @@ class _Faces(_Face):
                 tuple(map(array, tangents)),
                 **self.static_arrays(array, operands, static),
             )
-            return [tensor(a) for a in (outputs if isinstance(outputs, tuple) else (outputs,))]
+            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            return self._every(tensor, outputs, operands, static)
 
     def _hvp(self, cotangents: Tensors, *args: Any) -> list[Tensor]:
         m = self.n_operands

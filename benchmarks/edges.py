@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""Operators on the edges of a graph beside PyTorch's usual forms of them.
+
+edge_mlp    The edge update of MeshGraphNets and the sum of the new edges at their destinations: 128
+            features, layers [128, 128, 128], SiLU, LayerNorm, residual, float32, on a triangulated
+            mesh. A step gives the values and the gradients to edges, nodes and weights. PyTorch's
+            forms are `concatenate`, which gathers both ends, concatenates, and adds the results
+            to the destinations, and `split`, which has the products of the first layer with nodes
+            made once a node.
+
+Contestants compute the same, which is looked at first, and take turns; times are medians, of the
+wall clock, and of the processor where other programs run. Rates are of the multiplications of a step
+that keeps everything (9 of 128 x 128 an edge and 6 a node), as a share of sgemm's, measured between
+the turns. Memory is the peak of a step beside what was there and what it returns, in a process of its
+own.
+
+usage: python benchmarks/edges.py [--parts edge_mlp] [--threads N ...] [--repeats N] [--edges N]
+                                  [--shuffled]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import re
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import gnograd as gg
+import gnograd.torch as gt
+
+WIDTH = 128
+
+Step = Callable[[], list[Tensor]]
+
+
+def mesh(n_edges: int, shuffled: bool = False) -> tuple[Tensor, Tensor, int]:
+    """Edges of a triangulated square in the order of their destinations; some six a node."""
+    n = max(int((n_edges / 6) ** 0.5), 2)
+    at = torch.arange(n * n).reshape(n, n)
+    pairs = [(at[1:], at[:-1]), (at[:, 1:], at[:, :-1]), (at[1:, 1:], at[:-1, :-1])]
+    one = torch.cat([a.flatten() for a, _ in pairs])
+    other = torch.cat([b.flatten() for _, b in pairs])
+    src, dst = torch.cat([one, other]), torch.cat([other, one])
+    if shuffled:
+        numbers = torch.randperm(n * n)
+        src, dst = numbers[src], numbers[dst]
+    order = (dst * n * n + src).argsort()
+    return src[order], dst[order], n * n
+
+
+def edge_mlp_steps(n_edges: int, shuffled: bool) -> dict[str, Step]:
+    """A training step of each form."""
+    torch.manual_seed(0)
+    src, dst, n = mesh(n_edges, shuffled)
+    graph = gt.Graph.from_edge_index(torch.stack([src, dst]), n, n)
+    e, x = torch.randn(len(src), WIDTH).requires_grad_(), torch.randn(n, WIDTH).requires_grad_()
+    to_edges, to_nodes = torch.randn_like(e), torch.randn_like(x)
+    matrices = [torch.randn(WIDTH, WIDTH).div_(WIDTH**0.5).requires_grad_() for _ in range(5)]
+    W_e, W_s, W_d, W_1, W_2 = matrices
+    vectors = [torch.randn(WIDTH).requires_grad_() for _ in range(5)]
+    b_0, b_1, b_2, gamma, beta = vectors
+    leaves = [e, x, *matrices, *vectors]
+
+    def first_of_all(x: Tensor) -> Tensor:
+        seen = torch.cat([e, x[src], x[dst]], dim=1)
+        return F.linear(seen, torch.cat([W_e, W_s, W_d]).T, b_0)
+
+    def first_of_nodes(x: Tensor) -> Tensor:
+        return torch.addmm(b_0, e, W_e) + (x @ W_s)[src] + (x @ W_d)[dst]
+
+    def step(first: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        m = F.linear(F.silu(first(x)), W_1.T, b_1)
+        m = F.linear(F.silu(m), W_2.T, b_2)
+        edges = e + F.layer_norm(m, (WIDTH,), gamma, beta)
+        nodes = torch.zeros_like(x).index_add(0, dst, edges)
+        gradients = torch.autograd.grad([edges, nodes], leaves, [to_edges, to_nodes])
+        return [edges.detach(), nodes.detach(), *gradients]
+
+    def ours() -> list[Tensor]:
+        parts = W_e, W_s, W_d, b_0, W_1, b_1, W_2, b_2, gamma, beta
+        weights = torch.cat([part.flatten() for part in parts])
+        edges, nodes = gt.edge_mlp(e, x, x, weights, graph=graph, widths=[WIDTH] * 3)
+        gradients = torch.autograd.grad([edges, nodes], leaves, [to_edges, to_nodes])
+        return [edges.detach(), nodes.detach(), *gradients]
+
+    return {
+        "concatenate": lambda: step(first_of_all),
+        "split": lambda: step(first_of_nodes),
+        "gnograd": ours,
+    }
+
+
+def edge_mlp(arguments: argparse.Namespace) -> None:
+    """Times, rates and memory of edge_mlp."""
+    src, _, n = mesh(arguments.edges)
+    work = 2 * WIDTH**2 * (9 * len(src) + 6 * n)
+    print(f"edge_mlp, {len(src)} edges, {n} nodes, {WIDTH} features, training step")
+    steps = edge_mlp_steps(arguments.edges, arguments.shuffled)
+    compare(steps, 1e-4)
+    for threads in arguments.threads:
+        torch.set_num_threads(threads)
+        gg.set_num_threads(threads)
+        taken, rate = times(steps, arguments.repeats)
+        ours, our_cpu = taken["gnograd"]
+        for name, (wall, processor) in taken.items():
+            ratios = f"{wall / ours:.2f} times ours; of the processor {processor / our_cpu:.2f}"
+            print(
+                f"  {threads} threads, {name:12} {wall:7.3f} s, {ratios}; "
+                f"{work / wall / rate:.0%} of sgemm, {rate / 1e9:.0f} GFLOP/s"
+            )
+    del steps
+    state = 4 * WIDTH * len(src)
+    for name in ("concatenate", "split", "gnograd"):
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            where = arguments.edges, arguments.shuffled, name
+            found = pool.submit(edge_mlp_memory, *where).result()
+        print(f"  {name:12} extra memory {found / 2**20:6.0f} MiB, {found / state:.2f} edge states")
+
+
+def edge_mlp_memory(n_edges: int, shuffled: bool, name: str) -> int:
+    """Peak memory of one form, in this process."""
+    step = edge_mlp_steps(n_edges, shuffled)[name]
+    step()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts here
+    before = _status("VmRSS")
+    results = step()
+    return _status("VmHWM") - before - sum(4 * x.numel() for x in results)
+
+
+def _status(name: str) -> int:
+    text = Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])  # type: ignore[index]
+
+
+def compare(steps: dict[str, Step], limit: float) -> None:
+    """Refuse contestants that do not agree."""
+    expected, *others = (step() for step in steps.values())
+    for results in others:
+        for a, b in zip(expected, results, strict=True):
+            error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(a))
+            assert error < limit, error
+
+
+def times(
+    steps: dict[str, Step], repeats: int
+) -> tuple[dict[str, tuple[float, float]], float]:
+    """Medians of wall clock and processor, in turns; and sgemm's rate between them."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
+    rates = []
+    for _ in range(repeats):
+        for name, step in steps.items():
+            wall, processor = time.perf_counter(), time.process_time()
+            step()
+            found[name].append((time.perf_counter() - wall, time.process_time() - processor))
+        rates.append(sgemm_rate())
+    medians = {
+        name: (statistics.median(w for w, _ in taken), statistics.median(p for _, p in taken))
+        for name, taken in found.items()
+    }
+    return medians, statistics.median(rates)
+
+
+def sgemm_rate(repeats: int = 5) -> float:
+    """Operations a second of PyTorch's own product."""
+    a, b = torch.rand(2, 1024, 1024)
+    a @ b
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        a @ b
+        taken.append(time.perf_counter() - start)
+    return 2 * 1024**3 / statistics.median(taken)
+
+
+PARTS = {"edge_mlp": edge_mlp}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--edges", type=int, default=1_000_000)
+    parser.add_argument("--shuffled", action="store_true", help="nodes numbered at random")
+    arguments = parser.parse_args()
+    for part in arguments.parts:
+        PARTS[part](arguments)
+
+
+if __name__ == "__main__":
+    main()
