@@ -194,11 +194,6 @@ static __global__ void neighbors_choose_grid(NeighborSearch s, PointParts source
   s.grid[1] = extent > DBL_MAX ? -1 : reach > DBL_MAX ? -2 : 0;
 }
 
-// One thread: what is wrong with the points stands where the number of neighbours would.
-static __global__ void neighbors_end_offsets(NeighborSearch s, int64_t* offsets) {
-  if (threadIdx.x == 0 && s.grid[1] < 0) offsets[s.n_dst] = int64_t(s.grid[1]);
-}
-
 // The largest coordinates of both kinds of points, which are looked at for what is not finite.
 template <class R>
 void choose_grid(const NeighborSearch& s, const R* sources, const R* destinations,

@@ -106,4 +106,9 @@ __global__ void __launch_bounds__(block_threads)
   for (int a = 0; a < D; ++a) s.positions[k * D + a] = p.x[a];
 }
 
+// One thread: what is wrong with the points stands where the number of neighbours would.
+static __global__ void neighbors_end_offsets(NeighborSearch s, int64_t* offsets) {
+  if (threadIdx.x == 0 && s.grid[1] < 0) offsets[s.n_dst] = int64_t(s.grid[1]);
+}
+
 }  // namespace gnograd

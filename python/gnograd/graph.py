@@ -238,6 +238,10 @@ class Graph(GraphBuilding):
                 )
         return lend(*side_by_side([graph.arrays for graph in graphs], np.concatenate, _numbers))
 
+    @classmethod
+    def _lend(cls, arrays: GraphArrays, borders: Borders | None = None) -> Graph:
+        return lend(arrays, borders)
+
     def unbatch(self) -> list[Graph]:
         """The graphs of which `Graph.batch` made this one.
 

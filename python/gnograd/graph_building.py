@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnograd.graph_arrays import Borders, GraphArrays
+from gnograd.graph_arrays import Borders, GraphArrays, GraphSizes
 from gnograd.neighbors import Neighbors, knn, neighbors
 from gnograd.neighbors_arguments import items_of, shape_of
 
-if TYPE_CHECKING:
-    from gnograd.graph import Graph
-
 __all__ = ["GraphBuilding"]
+
+G = TypeVar("G", bound="GraphBuilding")
 
 
 class GraphBuilding:
@@ -24,10 +23,42 @@ class GraphBuilding:
 
     __slots__ = ()
 
+    if TYPE_CHECKING:  # what `Graph` has
+        sizes: GraphSizes
+        borders: Borders | None
+
+        def __init__(self, offsets: ArrayLike, indices: ArrayLike, n_src: int | None = None): ...
+
+        @property
+        def arrays(self) -> GraphArrays:
+            """All arrays, as kernels read them."""
+
+        @property
+        def src(self) -> NDArray[np.int32]:
+            """Source of every row of the edge arrays."""
+
+        @property
+        def dst(self) -> NDArray[np.int32]:
+            """Destination of every row of the edge arrays."""
+
+        @classmethod
+        def from_edges(
+            cls: type[G],
+            src: ArrayLike,
+            dst: ArrayLike,
+            n_src: int | None = None,
+            n_dst: int | None = None,
+            self_loops: bool | None = None,
+        ) -> G:
+            """Graph of the edges from pairs of nodes in any order."""
+
+        @classmethod
+        def _lend(cls: type[G], arrays: GraphArrays, borders: Borders | None = None) -> G: ...
+
     @overload
     @classmethod
     def radius(
-        cls,
+        cls: type[G],
         sources: Any,
         radius: float,
         destinations: Any = None,
@@ -39,11 +70,11 @@ class GraphBuilding:
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
-    ) -> Graph: ...
+    ) -> G: ...
     @overload
     @classmethod
     def radius(
-        cls,
+        cls: type[G],
         sources: Any,
         radius: Sequence[float],
         destinations: Any = None,
@@ -55,10 +86,10 @@ class GraphBuilding:
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
-    ) -> list[Graph]: ...
+    ) -> list[G]: ...
     @classmethod
     def radius(
-        cls,
+        cls: type[G],
         sources: Any,
         radius: float | Sequence[float],
         destinations: Any = None,
@@ -70,7 +101,7 @@ class GraphBuilding:
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
-    ) -> Graph | list[Graph]:
+    ) -> G | list[G]:
         """Graph of all pairs of points at most `radius` apart.
 
         The sources of a destination come in ascending order. Points on a GPU are looked for there,
@@ -139,7 +170,7 @@ class GraphBuilding:
 
     @classmethod
     def knn(
-        cls,
+        cls: type[G],
         sources: Any,
         k: int,
         destinations: Any = None,
@@ -148,7 +179,7 @@ class GraphBuilding:
         destination_batch: Any = None,
         *,
         include_self: bool = True,
-    ) -> Graph:
+    ) -> G:
         """Graph of the k sources nearest to every destination, the nearest first.
 
         Of sources at the same distance the one with the lower number is nearer. Points on a GPU are
@@ -185,20 +216,20 @@ class GraphBuilding:
         return cls._of_neighbors(found, sources)
 
     @classmethod
-    def _of_neighbors(cls, found: Neighbors, sources: Any) -> Graph:
+    def _of_neighbors(cls: type[G], found: Neighbors, sources: Any) -> G:
         offsets, indices = (x if isinstance(x, np.ndarray) else x.get() for x in found)
-        return _graph(cls)(offsets, indices, shape_of(sources)[0])
+        return cls(offsets, indices, shape_of(sources)[0])
 
     # ---- other forms of edges ----
 
     @classmethod
     def from_edge_index(
-        cls,
+        cls: type[G],
         edge_index: ArrayLike,
         n_src: int | None = None,
         n_dst: int | None = None,
         self_loops: bool | None = None,
-    ) -> Graph:
+    ) -> G:
         """Graph of PyG's ``edge_index``, whose rows are sources and destinations.
 
         Parameters
@@ -218,15 +249,13 @@ class GraphBuilding:
         >>> gg.Graph.from_edge_index([[0, 1, 2], [1, 0, 1]]).in_degree
         array([1, 2, 0])
         """
-        edges = np.asarray(edge_index)
+        edges = np.asanyarray(edge_index)
         if edges.ndim != 2 or len(edges) != 2:
             raise ValueError(f"graph: edge_index has shape {edges.shape}, needs (2, n_edges)")
-        masked = isinstance(edge_index, np.ma.MaskedArray)
-        src, dst = edge_index if masked else edges  # type: ignore[misc]  # refused there
-        return _graph(cls).from_edges(src, dst, n_src, n_dst, self_loops)
+        return cls.from_edges(edges[0], edges[1], n_src, n_dst, self_loops)
 
     @classmethod
-    def from_scipy(cls, matrix: Any) -> Graph:
+    def from_scipy(cls: type[G], matrix: Any) -> G:
         """Graph of the entries of a sparse matrix: row i, column j is an edge from j to i.
 
         So `agg_simple` is the product with the matrix, where all its entries are one. Entries that
@@ -270,9 +299,9 @@ class GraphBuilding:
         n_dst, n_src = matrix.shape
         if matrix.format not in ("csc", "coo"):
             rows = matrix.tocsr()
-            return _graph(cls)(rows.indptr, rows.indices[: rows.indptr[-1]], n_src)
+            return cls(rows.indptr, rows.indices[: rows.indptr[-1]], n_src)
         entries = matrix.tocoo()
-        return _graph(cls).from_edges(entries.col, entries.row, n_src, n_dst)
+        return cls.from_edges(entries.col, entries.row, n_src, n_dst)
 
     def to_scipy(self, values: ArrayLike | None = None) -> Any:
         """Sparse matrix with an entry for every edge: row of its destination, column of its source.
@@ -301,9 +330,8 @@ class GraphBuilding:
         """
         from scipy.sparse import csr_array
 
-        graph = cast("Graph", self)
-        offsets, indices, ids = graph.arrays[:3]
-        n_src, n_dst, n_edges = graph.sizes
+        offsets, indices, ids = self.arrays[:3]
+        n_src, n_dst, n_edges = self.sizes
         n = int(offsets[-1])
         if values is None:
             entries = np.ones(n)
@@ -319,7 +347,7 @@ class GraphBuilding:
     # ---- other graphs ----
 
     @classmethod
-    def union(cls, first: Graph, *others: Graph) -> Graph:
+    def union(cls: type[G], first: G, *others: G) -> G:
         """Graph with every edge that one of the graphs has, once.
 
         Rows of edge arrays are in the order in which edges come first: rows of the first graph,
@@ -350,22 +378,24 @@ class GraphBuilding:
                 raise TypeError(
                     f"Graph.union: graph {k} is of type {type(graph).__name__}, needs a Graph"
                 )
-            if graph.sizes[:2] != first.sizes[:2]:
+            n_src, n_dst, _ = first.sizes
+            if graph.sizes[:2] != (n_src, n_dst):
+                wrong = graph.sizes
                 raise ValueError(
-                    f"Graph.union: graph {k} has {graph.n_src} sources and {graph.n_dst} "
-                    f"destinations, needs {first.n_src} and {first.n_dst}"
+                    f"Graph.union: graph {k} has {wrong.n_src} sources and {wrong.n_dst} "
+                    f"destinations, needs {n_src} and {n_dst}"
                 )
         ends = [graph._ends() for graph in graphs]
         src, dst = (np.concatenate([pair[side] for pair in ends]) for side in (0, 1))
-        _, rows = np.unique(dst.astype(np.int64) * first.n_src + src, return_index=True)
+        _, rows = np.unique(dst.astype(np.int64) * n_src + src, return_index=True)
         rows.sort()
-        return _graph(cls).from_edges(src[rows], dst[rows], first.n_src, first.n_dst)
+        return cls.from_edges(src[rows], dst[rows], n_src, n_dst)
 
-    def reverse(self) -> Graph:
+    def reverse(self: G) -> G:
         """The same edges the other way round, between nodes that have changed sides.
 
-        Edge arrays stay as they are: row e is the edge from ``dst[e]`` to ``src[e]``. The reverse of
-        a batch is a batch.
+        Edge arrays stay as they are: row e is the edge from ``dst[e]`` to ``src[e]``. The reverse
+        of a batch is a batch.
 
         Examples
         --------
@@ -374,22 +404,21 @@ class GraphBuilding:
         >>> graph.reverse(), graph.reverse().dst
         (Graph(n_src=1, n_dst=3, n_edges=2), array([1, 0], dtype=int32))
         """
-        graph = cast("Graph", self)
-        n_src, n_dst, n_edges = graph.sizes
+        n_src, n_dst, n_edges = self.sizes
         src, dst = self._ends()
-        made = _of_rows(dst, src, self._rows(), (n_dst, n_src, n_edges))
-        borders = graph.borders
-        if borders is None:
+        made = self._of_rows(dst, src, self._rows(), GraphSizes(n_dst, n_src, n_edges))
+        if self.borders is None:
             return made
-        from gnograd.graph import lend
+        return self._lend(
+            made.arrays, Borders(self.borders.dst, self.borders.src, self.borders.edges)
+        )
 
-        return lend(made.arrays, Borders(borders.dst, borders.src, borders.edges))
+    def with_self_loops(self: G) -> G:
+        """The same graph with exactly one self-loop at each node.
 
-    def with_self_loops(self) -> Graph:
-        """The same graph with exactly one self-loop at each of the first ``min(n_src, n_dst)`` nodes.
-
-        Rows of edge arrays stay, but those of self-loops that there were belong to no edge. The rows
-        of the new ones come behind, one a node.
+        Of a bipartite graph the first ``min(n_src, n_dst)`` nodes on both sides count as the same.
+        Rows of edge arrays stay, but those of self-loops that there were belong to no edge. The
+        rows of the new ones come behind, one a node.
 
         See Also
         --------
@@ -402,32 +431,54 @@ class GraphBuilding:
         >>> graph, graph.indices[:3]
         (Graph(n_src=2, n_dst=2, n_edges=4, room for 1 of these), array([1, 0, 1], dtype=int32))
         """
-        graph = cast("Graph", self)
-        n_src, n_dst, n_edges = graph.sizes
+        n_src, n_dst, n_edges = self.sizes
         src, dst = self._ends()
         others = src != dst
         loops = np.arange(min(n_src, n_dst))
-        ends = (np.append(nodes[others], loops) for nodes in (src, dst))
+        src, dst = (np.append(nodes[others], loops) for nodes in (src, dst))
         rows = np.append(self._rows()[others], n_edges + loops)
-        return _of_rows(*ends, rows, (n_src, n_dst, n_edges + len(loops)))
+        return self._of_rows(src, dst, rows, GraphSizes(n_src, n_dst, n_edges + len(loops)))
 
     def _rows(self) -> NDArray[np.int64]:
         """The rows of edge arrays that belong to an edge, ascending."""
-        offsets, _, ids = cast("Graph", self).arrays[:3]
+        offsets, _, ids = self.arrays[:3]
         n = int(offsets[-1])
         return np.arange(n) if ids is None else np.sort(ids[:n])
 
     def _ends(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Sources and destinations of these rows."""
-        graph, rows = cast("Graph", self), self._rows()
-        if len(rows) == graph.n_edges:
-            return graph.src, graph.dst
-        return graph.src[rows], graph.dst[rows]
+        rows = self._rows()
+        if len(rows) == self.sizes.n_edges:
+            return self.src, self.dst
+        return self.src[rows], self.dst[rows]
 
-
-def _graph(cls: type) -> type[Graph]:
-    """It is `Graph` that has these methods."""
-    return cast("type[Graph]", cls)
+    @classmethod
+    def _of_rows(
+        cls: type[G],
+        src: NDArray[Any],
+        dst: NDArray[Any],
+        rows: NDArray[np.int64],
+        sizes: GraphSizes,
+    ) -> G:
+        """Graph whose edges have these rows of edge arrays; the others belong to no edge."""
+        n_src, n_dst, n_edges = sizes
+        made = cls.from_edges(src, dst, n_src, n_dst)
+        n = len(rows)
+        if n == n_edges:
+            return made
+        offsets, indices, ids, src_offsets, src_indices, src_edges, positions = made.arrays
+        free = np.ones(n_edges, bool)
+        free[rows] = False
+        left = np.flatnonzero(free)
+        nowhere = np.zeros(len(left), np.int32)
+        ids = np.append(rows if ids is None else rows[ids], left)
+        positions = np.append(src_edges if positions is None else positions, np.arange(n, n_edges))
+        return cls._lend(
+            GraphArrays(
+                offsets, np.append(indices, nowhere), ids, src_offsets,
+                np.append(src_indices, nowhere), np.append(rows[src_edges], left), positions,
+            )
+        )  # fmt: skip
 
 
 def _items(
@@ -437,28 +488,3 @@ def _items(
         return None, None
     n_dst = None if destinations is None else shape_of(destinations)[0]
     return items_of(operator, batch, destination_batch, shape_of(sources)[0], n_dst)
-
-
-def _of_rows(
-    src: NDArray[Any], dst: NDArray[Any], rows: NDArray[np.int64], sizes: tuple[int, int, int]
-) -> Graph:
-    """Graph whose edges have these rows of edge arrays; the others belong to no edge."""
-    from gnograd.graph import Graph, lend
-
-    n_src, n_dst, n_edges = sizes
-    made = Graph.from_edges(src, dst, n_src, n_dst)
-    n = len(rows)
-    if n == n_edges:
-        return made
-    offsets, indices, ids, src_offsets, src_indices, src_edges, positions = made.arrays
-    free = np.ones(n_edges, bool)
-    free[rows] = False
-    left = np.flatnonzero(free)
-    nowhere = np.zeros(len(left), np.int32)
-    return lend(
-        GraphArrays(
-            offsets, np.append(indices, nowhere), np.append(rows if ids is None else rows[ids], left),
-            src_offsets, np.append(src_indices, nowhere), np.append(rows[src_edges], left),
-            np.append(src_edges if positions is None else positions, np.arange(n, n_edges)),
-        )
-    )  # fmt: skip

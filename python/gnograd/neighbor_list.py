@@ -55,7 +55,8 @@ def neighbor_list(
     Parameters
     ----------
     points : array of float, (n, d)
-        Coordinates, inside the cell or not. On a GPU in float32 or float64, with at most three axes.
+        Coordinates, inside the cell or not. On a GPU in float32 or float64, with at most three
+        axes.
     radius : float
         Largest distance, inclusive: of any size beside the cell.
     cell : array of float, (d, d), optional

@@ -73,7 +73,9 @@ class Search(NamedTuple):
                 "destination_items": (destination_items, n_dst),
             },
         )
-        return cls(operator, *points.values(), _box(operator, period, d), items, not include_self)
+        sources, destinations = points.values()
+        box = _box(operator, period, d)
+        return cls(operator, sources, destinations, box, items, not include_self)
 
     @property
     def on_gpu(self) -> bool:

@@ -39,7 +39,7 @@ class _Points(NamedTuple):
     items: Sequence[NDArray[np.int64]]
     """First source of every item, and first destination, (n_items + 1,) each."""
     own: int | None
-    """The source that is destination 0, as destinations are no neighbours of themselves; or None."""
+    """Where points are no neighbours of themselves: the source that is destination 0."""
 
     @property
     def parts(self) -> Iterator[tuple[_Points, int, int]]:
@@ -55,15 +55,14 @@ class _Points(NamedTuple):
 
 
 class _Pairs(NamedTuple):
-    """Destinations, their sources, and squares of distances, ordered by destination."""
+    """Destinations and their sources, ordered by destination."""
 
     i: NDArray[np.int64]
     j: NDArray[np.int64]
-    squares: NDArray[np.float64]
 
-    def where(self, kept: NDArray[np.bool_]) -> _Pairs:
-        """Some of them."""
-        return _Pairs(*(values[kept] for values in self))
+    def where(self, kept: NDArray[Any]) -> _Pairs:
+        """Some of them, by a mask, or all in another order."""
+        return _Pairs(self.i[kept], self.j[kept])
 
 
 def within(
@@ -76,13 +75,15 @@ def within(
     points, radius = _points(search), max(radii)
     if most is not None and seed is None:
         pairs = _each(points, _nearest, most, radius)
-        order = np.lexsort((pairs.j, pairs.i))
-        pairs = _Pairs(*(values[order] for values in pairs))
+        pairs = pairs.where(np.lexsort((pairs.j, pairs.i)))
     else:
         pairs = _each(points, _within, radius)
+    squares = np.empty(0)
+    if len(radii) > 1:
+        squares = _squares(points.destinations[pairs.i], points.sources[pairs.j], points.box)
     found = []
     for r in radii:
-        near = pairs if r == radius else pairs.where(pairs.squares <= r * r)
+        near = pairs if r == radius else pairs.where(squares <= r * r)
         if most is not None and seed is not None:
             near = _chosen(near, most, seed)
         found.append(_by_destination(near, points))
@@ -118,7 +119,7 @@ def _each(points: _Points, find: Callable[..., _Pairs], *arguments: Any) -> _Pai
 
 def _chosen(pairs: _Pairs, most: int, seed: int) -> _Pairs:
     """Of every destination's sources those with the smallest hashes of (seed, i, j)."""
-    i, j, _ = pairs
+    i, j = pairs
     order = np.lexsort((_hash(seed, i, j), i))
     rows = i[order]
     first = np.searchsorted(rows, rows)
@@ -180,7 +181,7 @@ def _wrapped(points: NDArray[np.float64], box: NDArray[np.float64]) -> NDArray[n
 def _joined(parts: Sequence[_Pairs]) -> _Pairs:
     if len(parts) == 1:
         return parts[0]
-    none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    none = np.empty(0, np.int64), np.empty(0, np.int64)
     return _Pairs(*map(np.concatenate, zip(none, *parts, strict=True)))
 
 
@@ -200,7 +201,7 @@ def _within(points: _Points, first: int, row: int, radius: float) -> _Pairs:
     near = squares <= radius * radius
     if own is not None:
         near &= j != i + own
-    return _Pairs(i[near] + row, j[near] + first, squares[near])
+    return _Pairs(i[near] + row, j[near] + first)
 
 
 # ---- nearest ----
@@ -223,31 +224,35 @@ def _nearest(points: _Points, first: int, row: int, k: int, radius: float) -> _P
         step = max(1, _CANDIDATES // min(asked, len(sources)))
         doubtful = []
         for some in (rows[at : at + step] for at in range(0, len(rows), step)):
-            x = destinations[some]
             if everything:
                 candidates = np.broadcast_to(np.arange(len(sources)), (len(some), len(sources)))
-                sure = np.ones(len(some), bool)
-            else:
-                distances, candidates = tree.query(
-                    x, asked, distance_upper_bound=reach, workers=get_num_threads()
-                )
-                kth = distances[:, needed - 1]
-                sure = distances[:, -1] > kth * (1 + _DOUBT) + _TINY
-                if reach < 1 / _TINY:  # else the squares of some may be too large
-                    sure |= np.isinf(distances[:, -1])
+                parts.append(_first(points, k, radius, some, candidates))
+                continue
+            distances, candidates = tree.query(
+                destinations[some], asked, distance_upper_bound=reach, workers=get_num_threads()
+            )
+            further = distances[:, 1:] > distances[:, :-1] * (1 + _DOUBT) + _TINY
+            kth = distances[:, needed - 1]
+            sure = distances[:, -1] > kth * (1 + _DOUBT) + _TINY
+            if reach < 1 / _TINY:  # else the squares of some may be too large
+                sure |= np.isinf(distances[:, -1])
+            # where the tree is right about the order, there is nothing to compute
+            clear = further.all(axis=1) & np.isinf(radius)
+            parts.append(_counted(points, k, some[clear], candidates[clear]))
+            unclear = sure & ~clear
+            parts.append(_first(points, k, radius, some[unclear], candidates[unclear]))
             doubtful.append(some[~sure])
-            parts.append(_first(points, k, radius, some[sure], candidates[sure]))
-        rows, asked = np.concatenate(doubtful), 2 * asked + 16
-    i, j, squares = _joined(parts)
-    order = np.argsort(i, kind="stable") if len(parts) > 1 else slice(None)
-    return _Pairs(i[order] + row, j[order] + first, squares[order])
+        rows, asked = np.concatenate([rows[:0], *doubtful]), 2 * asked + 16
+    i, j = _joined(parts)
+    order = np.argsort(i, kind="stable") if (i[1:] < i[:-1]).any() else slice(None)
+    return _Pairs(i[order] + row, j[order] + first)
 
 
 def _first(
     points: _Points, k: int, radius: float, rows: NDArray[np.int64], candidates: NDArray[np.int64]
 ) -> _Pairs:
     """The k first of every row's candidates, by the formula; none is number n_src."""
-    sources, destinations, box, _, own = points
+    sources, destinations, box, _, _ = points
     there = candidates < len(sources)
     j = np.where(there, candidates, 0)
     squares = _squares(destinations[rows][:, None], sources[j], box)
@@ -256,8 +261,23 @@ def _first(
     if not ordered.all():
         order = np.lexsort((j, np.where(there, squares, np.inf), ~there), axis=-1)
         j, squares, there = (np.take_along_axis(x, order, 1) for x in (j, squares, there))
-    kept = there & (squares <= radius * radius)
-    if own is not None:
-        kept &= j != rows[:, None] + own
-    kept &= np.cumsum(kept, axis=1) <= k
-    return _Pairs(np.broadcast_to(rows[:, None], j.shape)[kept], j[kept], squares[kept])
+    return _counted(points, k, rows, j, there & (squares <= radius * radius))
+
+
+def _counted(
+    points: _Points,
+    k: int,
+    rows: NDArray[np.int64],
+    j: NDArray[np.int64],
+    counts: NDArray[np.bool_] | None = None,
+) -> _Pairs:
+    """The k first of every row, of those that count and are not the point itself."""
+    if points.own is None:
+        j = j[:, :k]
+        i = np.broadcast_to(rows[:, None], j.shape)
+        return _Pairs(i.ravel(), j.ravel()) if counts is None else _Pairs(i, j).where(counts[:, :k])
+    others = j != rows[:, None] + points.own
+    if counts is not None:
+        others &= counts
+    others &= np.cumsum(others, axis=1) <= k
+    return _Pairs(np.broadcast_to(rows[:, None], j.shape), j).where(others)

@@ -105,6 +105,20 @@ def neighbors(trial):
         expected = reference.neighbors(sources, radius, destinations, box, *items)
         trial.expect(all(map(np.array_equal, found, expected)), "other neighbours")
     with_anything(trial, "neighbors", gg.neighbors, arguments, ANY)
+    k = int(trial.pick(0, 1, 4, 99))
+    some = {name: x for name, x in arguments.items() if name != "radius"} | {"k": k}
+    found = trial.attempt("knn", gg.knn, **some)
+    if isinstance(found, Exception):
+        trial.find(f"nearest neighbours were refused: {found}")
+    elif style == "ties":
+        box = np.zeros(d) if period is None else period
+        expected = reference.nearest(sources, k, destinations, box, *items)
+        trial.expect(all(map(np.array_equal, found, expected)), "other nearest neighbours")
+    with_anything(trial, "knn", gg.knn, some, ANY)
+    chosen = {"max_neighbors": k, "choose": "random", "seed": 3}
+    with_anything(trial, "neighbors", gg.neighbors, arguments | chosen, ANY)
+    listed = {"points": sources, "radius": radius, "cell": 2 * np.eye(d), "periodic": True}
+    with_anything(trial, "neighbor_list", gg.neighbor_list, listed, ANY)
     points = {"sources": sources, "radius": radius, "include_self": True, "period": period}
     with_anything(trial, "Graph.radius", gg.Graph.radius, points, ANY)
     if sources.size:

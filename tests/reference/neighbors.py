@@ -77,7 +77,9 @@ def images(points, radius, cell, periodic, full):
     n, d = points.shape
     diameter = np.linalg.norm(np.ptp(points, axis=0))
     most = (radius + diameter) * np.linalg.norm(np.linalg.inv(cell), axis=0) + 1
-    axes = [range(-int(m), int(m) + 1) if flag else [0] for m, flag in zip(most, periodic)]
+    axes = [
+        range(-int(m), int(m) + 1) if flag else [0] for m, flag in zip(most, periodic, strict=True)
+    ]
     shifts = np.array([*itertools.product(*axes)])
     moved = np.zeros(shifts.shape)
     for a in range(d):

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from torch import Tensor
 
 from gnograd.torch.searches import Pointer, items_of_batch, nearest_of, neighbors_of
 
-if TYPE_CHECKING:
-    from gnograd.torch.graph import Graph
-
 __all__ = ["GraphOfPoints"]
+
+G = TypeVar("G", bound="GraphOfPoints")
 
 
 class GraphOfPoints:
@@ -22,13 +21,13 @@ class GraphOfPoints:
     if TYPE_CHECKING:
 
         @classmethod
-        def from_csc(cls, offsets: Tensor, indices: Tensor, n_src: int | None = None) -> Graph:
-            """Graph of edges that are ordered by destination; that of `Graph`."""
+        def from_csc(cls: type[G], offsets: Tensor, indices: Tensor, n_src: int | None = None) -> G:
+            """Graph of edges that are ordered by destination."""
 
     @overload
     @classmethod
     def radius(
-        cls,
+        cls: type[G],
         sources: Tensor,
         radius: float | Tensor,
         destinations: Tensor | None = None,
@@ -42,11 +41,11 @@ class GraphOfPoints:
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
-    ) -> Graph: ...
+    ) -> G: ...
     @overload
     @classmethod
     def radius(
-        cls,
+        cls: type[G],
         sources: Tensor,
         radius: list[float],
         destinations: Tensor | None = None,
@@ -60,10 +59,10 @@ class GraphOfPoints:
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
-    ) -> list[Graph]: ...
+    ) -> list[G]: ...
     @classmethod
     def radius(
-        cls,
+        cls: type[G],
         sources: Tensor,
         radius: float | Tensor | list[float],
         destinations: Tensor | None = None,
@@ -77,7 +76,7 @@ class GraphOfPoints:
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
-    ) -> Graph | list[Graph]:
+    ) -> G | list[G]:
         """Graph of all pairs of points at most `radius` apart, as `gnograd.Graph.radius` makes it.
 
         Parameters
@@ -102,7 +101,9 @@ class GraphOfPoints:
         found = neighbors_of(
             *_points("radius", sources, destinations, include_self),
             radii, period,
-            *_items(sources, destinations, source_items, destination_items, batch, destination_batch),
+            *_items(
+                sources, destinations, source_items, destination_items, batch, destination_batch
+            ),
             max_neighbors, seed if choose == "random" and max_neighbors is not None else None,
         )  # fmt: skip
         graphs = [cls.from_csc(*each, n_src=sources.shape[0]) for each in found]
@@ -110,7 +111,7 @@ class GraphOfPoints:
 
     @classmethod
     def knn(
-        cls,
+        cls: type[G],
         sources: Tensor,
         k: int,
         destinations: Tensor | None = None,
@@ -119,7 +120,7 @@ class GraphOfPoints:
         destination_batch: Tensor | None = None,
         *,
         include_self: bool = True,
-    ) -> Graph:
+    ) -> G:
         """Graph of the k nearest sources of every destination, as `gnograd.Graph.knn` makes it.
 
         Parameters

@@ -26,7 +26,8 @@ from torch.utils.checkpoint import checkpoint
 from gnograd.torch import functional
 from gnograd.torch.activations import activation_name
 from gnograd.torch.graph import AnyGraph, Graph
-from gnograd.torch.neighbors import NeighborSearch, Pointer
+from gnograd.torch.neighbors import NeighborSearch
+from gnograd.torch.searches import Pointer
 
 __all__ = ["GNOBlock", "IntegralTransform", "LinearChannelMLP", "SinusoidalEmbedding"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -118,9 +118,7 @@ def _like_neighbors(data: Tensor, queries: Tensor | None, degree: Any = None) ->
     """Offsets and indices; of so many for every query, or nobody knows how many."""
     queries = data if queries is None else queries
     n = unknown_size() if degree is None else degree * queries.shape[0]
-    return [
-        queries.new_empty((length,), dtype=torch.int64) for length in (queries.shape[0] + 1, n)
-    ]
+    return [queries.new_empty((length,), dtype=torch.int64) for length in (queries.shape[0] + 1, n)]
 
 
 def unknown_size() -> Any:
@@ -141,9 +139,9 @@ def unknown_size() -> Any:
 def _batch_items(
     batch: Tensor, destination_batch: Tensor | None, n_src: int, n_dst: int | None
 ) -> list[Tensor]:
-    ids = [None if x is None else x.detach().cpu().numpy() for x in (batch, destination_batch)]
-    items = items_of("neighbors", *ids, n_src, n_dst)
-    return [torch.tensor(x) for x in items]
+    ids = batch.detach().cpu().numpy()
+    others = None if destination_batch is None else destination_batch.detach().cpu().numpy()
+    return [torch.tensor(x) for x in items_of("neighbors", ids, others, n_src, n_dst)]
 
 
 _op = torch.library.custom_op("gnograd::batch_items", _batch_items, mutates_args=())
@@ -170,9 +168,6 @@ def items_of_batch(
     return first, second
 
 
-Arguments: TypeAlias = "tuple[Tensor, Tensor | None, list[float] | None, list[Tensor | None]]"
-
-
 def _arguments(
     operator: str,
     data: Tensor,
@@ -180,20 +175,20 @@ def _arguments(
     period: float | Sequence[float] | None,
     data_ptr: Pointer,
     queries_ptr: Pointer,
-) -> Arguments:
+) -> tuple[Tensor, Tensor | None, list[float] | None, Tensor | None, Tensor | None]:
     """As custom operators take them."""
     n_queries = data.shape[0] if queries is None else queries.shape[0]
     pointers = {"data_ptr": (data_ptr, data.shape[0]), "queries_ptr": (queries_ptr, n_queries)}
     if not torch.compiler.is_compiling():
         checked_items(operator, pointers)
-    items = [
+    first, second = (
         None if ptr is None else torch.as_tensor(ptr, dtype=torch.int64)
         for ptr in (data_ptr, queries_ptr)
-    ]
+    )
     box = None
     if period is not None:
         box = [float(p) for p in ([period] if isinstance(period, int | float) else period)]
-    return data.detach(), None if queries is None else queries.detach(), box, items
+    return data.detach(), None if queries is None else queries.detach(), box, first, second
 
 
 def neighbors_of(
@@ -211,12 +206,11 @@ def neighbors_of(
     Without queries they are those of every point of `data`, the point itself left out. A seed
     chooses where there are more than so many; without one, they are the nearest.
     """
-    data, queries, box, items = _arguments(
-        "neighbor_search", data, queries, period, data_ptr, queries_ptr
-    )
+    arguments = _arguments("neighbor_search", data, queries, period, data_ptr, queries_ptr)
+    data, queries, box, first, second = arguments
     numbers = [radius.item() if isinstance(radius, Tensor) else radius for radius in radii]
     find = _neighbors if is_eager(data, queries) else torch.ops.gnograd.neighbors
-    found = find(data, queries, numbers, box, *items, max_neighbors, seed)
+    found = find(data, queries, numbers, box, first, second, max_neighbors, seed)
     return list(zip(found[::2], found[1::2], strict=True))
 
 
@@ -229,9 +223,10 @@ def nearest_of(
     queries_ptr: Pointer = None,
 ) -> tuple[Tensor, Tensor]:
     """Offsets and indices of the k nearest of `data` to every query; likewise without queries."""
-    data, queries, box, items = _arguments("knn", data, queries, period, data_ptr, queries_ptr)
+    arguments = _arguments("knn", data, queries, period, data_ptr, queries_ptr)
+    data, queries, box, first, second = arguments
     find = _knn if is_eager(data, queries) else torch.ops.gnograd.knn
-    splits, index = find(data, queries, k, box, *items)
+    splits, index = find(data, queries, k, box, first, second)
     return splits, index
 
 
