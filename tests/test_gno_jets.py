@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-from dataclasses import dataclass
 from functools import partial
 
 import mpmath
