@@ -16,7 +16,8 @@ memory has no ratio. The table is printed and appended to benchmarks/results/gpu
 and the date.
 
     make gpu-bench
-    python benchmarks/gpu.py [--cases power-law mesh triplets gno physics neighbors] [--repeats 20]
+    python benchmarks/gpu.py [--repeats 20]
+                             [--cases power-law mesh triplets gno physics edges neighbors]
 """
 
 import argparse
@@ -258,12 +259,54 @@ def physics(
     yield "gno_with_laplacian", inputs, forward, forward + backward, peers
 
 
+def edge_networks(device, side: int = 400, width: int = 128) -> Iterator[tuple]:
+    """The edge update of a MeshGraphNet with its sum, beside the network on concatenations."""
+    import torch
+
+    import gnograd.torch as gt
+
+    functional = torch.nn.functional
+    graph = mesh(side)
+    src, dst = (torch.from_numpy(np.array(a, np.int64)).to(device) for a in (graph.src, graph.dst))
+    tensor, n = drawer(device), side * side
+    shapes = [(width, width)] * 3 + [(width,), (width, width), (width,)] + [(width,)] * 2
+    inputs = (
+        tensor(graph.n_edges, width),
+        tensor(n, width),
+        *(tensor(*shape, scale=width**-0.5) for shape in shapes),
+    )
+
+    def ours(e, x, *weights):
+        packed = torch.cat([part.flatten() for part in weights])
+        edges, nodes = gt.edge_mlp(e, x, x, packed, graph=graph, widths=[width, width])
+        return torch.cat([edges, nodes])
+
+    def behind(z, e, W, b, gamma, beta):
+        m = functional.silu(z) @ W + b
+        edges = e + functional.layer_norm(m, (width,), gamma, beta)
+        return torch.cat([edges, e.new_zeros(n, width).index_add(0, dst, edges)])
+
+    def concatenated(e, x, W_e, W_s, W_d, b, *rest):
+        z = torch.cat([e, x[src], x[dst]], dim=1) @ torch.cat([W_e, W_s, W_d]) + b
+        return behind(z, e, *rest)
+
+    def split(e, x, W_e, W_s, W_d, b, *rest):
+        return behind(e @ W_e + (x @ W_s)[src] + (x @ W_d)[dst] + b, e, *rest)
+
+    parameters = sum(i.numel() for i in inputs[2:])
+    forward = width * (4 * graph.n_edges + 2 * n) + parameters
+    backward = width * (5 * graph.n_edges + 3 * n) + 2 * parameters
+    peers = {"gnograd": ours, "concatenated": concatenated, "split": split}
+    yield f"edge_mlp {width}", inputs, forward, forward + backward, peers
+
+
 CASES = {
     "power-law": lambda device: aggregations(power_law(), 128, device),
     "mesh": lambda device: aggregations(mesh(), 64, device),
     "triplets": triplets,
     "gno": neural_operator,
     "physics": physics,
+    "edges": edge_networks,
 }
 
 

@@ -45,7 +45,8 @@ typedef struct {
   int64_t n_edges; /* or the room for them: behind the last offset, which is the same for both
                       orders, arrays are not read, and results of rows that no edge has are 0 */
   gnograd_cuda_csc by_dst; /* rows are destinations */
-  gnograd_cuda_csc by_src; /* rows are sources; used by vjp and hvp only */
+  gnograd_cuda_csc by_src; /* rows are sources, their edges in the order of by_dst; used by vjp and
+                              hvp only */
 } gnograd_cuda_graph;
 
 /* ---- runtime ---- */
@@ -496,6 +497,315 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_concat_hvp_bf16(
     const void *e, const void *own, const void *t_x, const void *t_w, const void *t_e,
     const void *t_own, void *grad_x, void *grad_w, void *grad_e, void *grad_own, void *workspace,
     size_t workspace_bytes, void *stream);
+
+/* ---- relations: out_i = [S_i0 | S_i1 | ... | own_i], S_ir the Sum (0) or Mean (1) of w_e x_j over the
+ *      edges e = (j -> i) of type r; with coeff [B_i0 | ... | own_i], B_ib = sum_r coeff_rb S_ir
+ *
+ * D = n_features, R = n_relations; n_bases is 0 without coeff. edge_type [n_edges] has 0 to R-1; an
+ * edge of another type is left out. Mean divides by the sum of w, or the number of edges, of a
+ * relation at the destination. w null: all 1.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases,
+    const int32_t *edge_type, /* [n_edges] */
+    int aggregation,
+    const void *x,            /* [n_src, n_features] */
+    const void *w,            /* [n_edges] or null */
+    const void *coeff,        /* [n_relations, n_bases] or null */
+    const void *own,          /* [n_dst, n_own_features] or null */
+    void *out,                /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+    const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x,          /* [n_src, n_features] or null */
+    void *grad_w,          /* [n_edges] or null */
+    void *grad_coeff,      /* [n_relations, n_bases] or null */
+    void *grad_own,        /* [n_dst, n_own_features] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own,
+    const void *t_x,     /* [n_src, n_features] or null */
+    const void *t_w,     /* [n_edges] or null */
+    const void *t_coeff, /* [n_relations, n_bases] or null */
+    const void *t_own,   /* [n_dst, n_own_features] or null */
+    void *t_out,         /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x, void *grad_w, void *grad_coeff, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, const void *t_x, const void *t_w,
+    const void *t_coeff, const void *t_own, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x, void *grad_w, void *grad_coeff, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, const void *t_x, const void *t_w,
+    const void *t_coeff, const void *t_own, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    void *grad_x, void *grad_w, void *grad_coeff, void *grad_own, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation, const void *x,
+    const void *w, const void *coeff, const void *own, const void *t_x, const void *t_w,
+    const void *t_coeff, const void *t_own, void *t_out, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_agg_relational_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation);
+GNOGRAD_CUDA_API int gnograd_cuda_agg_relational_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_own_features,
+    int64_t n_relations, int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const void *cotangent, const void *x, const void *w, const void *coeff, const void *own,
+    const void *t_x, const void *t_w, const void *t_coeff, const void *t_own, void *grad_x,
+    void *grad_w, void *grad_coeff, void *grad_own, void *workspace, size_t workspace_bytes,
+    void *stream);
+
+/* ---- edges: out_p = [e_p | x_src_j | x_dst_i], or with mode 1 their sum, for p = (j -> i)
+ *
+ * Each part is there if its input is; for a sum all have n_edge_features features, and n_src_features
+ * and n_dst_features are the same number.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode,
+    const void *e,     /* [n_edges, n_edge_features] or null */
+    const void *x_src, /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    const void *x_dst, /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+    void *out,         /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode,
+    const void *cotangent, /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+    const void *e, const void *x_src, const void *x_dst,
+    void *grad_e,          /* [n_edges, n_edge_features] or null */
+    void *grad_x_src,      /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    void *grad_x_dst,      /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e,     /* [n_edges, n_edge_features] or null */
+    const void *t_x_src, /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    const void *t_x_dst, /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+    void *t_out,         /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, void *grad_e, void *grad_x_src, void *grad_x_dst, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, void *grad_e, void *grad_x_src, void *grad_x_dst, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, void *grad_e, void *grad_x_src, void *grad_x_dst, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *e, const void *x_src, const void *x_dst,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_update_edges_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode);
+GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const void *cotangent, const void *e, const void *x_src,
+    const void *x_dst, const void *t_e, const void *t_x_src, const void *t_x_dst, void *grad_e,
+    void *grad_x_src, void *grad_x_dst, void *workspace, size_t workspace_bytes, void *stream);
 
 /* ---- graph attention: out_i = sum over p = (j -> i) of softmax(score)_p value_p, per head ----
  *
@@ -999,6 +1309,160 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_bf16(
     int norm_by_dim, double dropout, const int64_t *seed, const void *cotangent, const void *q,
     const void *k, const void *v, const void *e, const void *t_q, const void *t_k, const void *t_v,
     const void *t_e, void *grad_q, void *grad_k, void *grad_v, void *grad_e, void *workspace,
+    size_t workspace_bytes, void *stream);
+
+/* ---- edge_softmax: softmax of scores over the edges of a destination, per head ----
+ *
+ * s, out [n_edges, n_heads]. vjp takes out as on the CPU and does not read it.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads,
+    const void *s, /* [n_edges, n_heads] */
+    void *out,     /* [n_edges, n_heads] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads,
+    const void *cotangent, /* [n_edges, n_heads] */
+    const void *s, const void *out,
+    void *grad_s,          /* [n_edges, n_heads] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s,
+    const void *t_s, /* [n_edges, n_heads] or null */
+    void *t_out,     /* [n_edges, n_heads] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *out, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, const void *t_s, void *t_out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *out, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, const void *t_s, void *t_out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_f16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, void *out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *out, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *s, const void *t_s, void *t_out,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_heads, const void *cotangent, const void *s,
+    const void *t_s, void *grad_s, void *workspace, size_t workspace_bytes, void *stream);
+
+/* ---- offset_moments, for f32 and f64 ----
+ *
+ * Over the n edges of a destination, with r_p = x_j - y_i for x [n_src, d], y [n_dst, d]: the mean
+ * m = sum |r_p|/n and the variance sum (|r_p| - m)^2/n of the distance, the centroid c = sum r_p/n
+ * (d columns), and the upper triangle of the covariance sum (r_p - c)(r_p - c)^T/n row by row; 0
+ * without edges. Derivatives of |r_p| are 0 where it is.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t d,
+    const void *x, /* [n_src, d] */
+    const void *y, /* [n_dst, d] */
+    void *moments, /* [n_dst, 2+d+d*(d+1)//2] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t d,
+    const void *cotangent, /* [n_dst, 2+d+d*(d+1)//2] */
+    const void *x, const void *y,
+    void *grad_x,          /* [n_src, d] or null */
+    void *grad_y,          /* [n_dst, d] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, const void *x, const void *y,
+    const void *t_x, /* [n_src, d] or null */
+    const void *t_y, /* [n_dst, d] or null */
+    void *t_moments, /* [n_dst, 2+d+d*(d+1)//2] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t d, const void *cotangent, const void *x, const void *y,
+    const void *t_x, const void *t_y, void *grad_x, void *grad_y, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *x, const void *y, void *moments,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *cotangent, const void *x, const void *y,
+    void *grad_x, void *grad_y, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *x, const void *y, const void *t_x,
+    const void *t_y, void *t_moments, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_offset_moments_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t d);
+GNOGRAD_CUDA_API int gnograd_cuda_offset_moments_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t d, const void *cotangent, const void *x, const void *y,
+    const void *t_x, const void *t_y, void *grad_x, void *grad_y, void *workspace,
     size_t workspace_bytes, void *stream);
 
 /* ---- native sparse attention ----
@@ -2949,7 +3413,239 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
     void *grad_y, void *grad_layers, void *grad_v, void *grad_b_v, void *grad_edge_weight,
     void *grad_weight_derivatives, void *workspace, size_t workspace_bytes, void *stream);
 
-/* ---- neighbours within a radius, for coordinates in f32 and f64 ----
+/* ---- gno_deep, for f32 and f64 ----
+ *
+ * The diagonal sum with a kernel network of several layers, as in gnograd.h:
+ * k_e = act(... act([y_j, x_i, c_e] U_1 + b_1) ...) U_n + b_n, out_i = sum or mean of w_e k_e * h_j.
+ * h [n_src, n_batch*f_out] or null: ones, and n_batch 0; y [n_src, d_y], x [n_dst, d_x],
+ * c [n_edges, d_c], of which one without columns may be null; out [n_dst, max(n_batch, 1)*f_out].
+ * widths [n_layers] is host memory, and is read during the call only; layers and codes as above, the
+ * first layer has n_in = d_y + d_x + d_c rows.
+ * Workspace: the layers of at most 65,536 edges within 128 MiB, or of 32 edges; and n_src and n_dst
+ * times widths[0] numbers where y and x have columns, twice that in vjp; all twice with tangents.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers,
+    const int64_t *widths,   /* [n_layers] */
+    int activation, int reduction,
+    const void *h,           /* [n_src, n_functions*f_out] or null */
+    const void *y,           /* [n_src, d_y] or null */
+    const void *x,           /* [n_dst, d_x] or null */
+    const void *c,           /* [n_edges, d_c] or null */
+    const void *layers,      /* [(n_in+1)*first_width+deeper_layers] */
+    const void *edge_weight, /* [n_edges] or null */
+    void *out,               /* [n_dst, max(n_functions,1)*f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent,  /* [n_dst, max(n_functions,1)*f_out] */
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight,
+    void *grad_h,           /* [n_src, n_functions*f_out] or null */
+    void *grad_y,           /* [n_src, d_y] or null */
+    void *grad_x,           /* [n_dst, d_x] or null */
+    void *grad_c,           /* [n_edges, d_c] or null */
+    void *grad_layers,      /* [(n_in+1)*first_width+deeper_layers] or null */
+    void *grad_edge_weight, /* [n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight,
+    const void *t_h,           /* [n_src, n_functions*f_out] or null */
+    const void *t_y,           /* [n_src, d_y] or null */
+    const void *t_x,           /* [n_dst, d_x] or null */
+    const void *t_c,           /* [n_edges, d_c] or null */
+    const void *t_layers,      /* [(n_in+1)*first_width+deeper_layers] or null */
+    const void *t_edge_weight, /* [n_edges] or null */
+    void *t_out,               /* [n_dst, max(n_functions,1)*f_out] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, const void *t_h, const void *t_y, const void *t_x,
+    const void *t_c, const void *t_layers, const void *t_edge_weight, void *grad_h, void *grad_y,
+    void *grad_x, void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight, void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, void *grad_h, void *grad_y, void *grad_x,
+    void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *h, const void *y, const void *x, const void *c, const void *layers,
+    const void *edge_weight, const void *t_h, const void *t_y, const void *t_x, const void *t_c,
+    const void *t_layers, const void *t_edge_weight, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_deep_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_deep_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t n_functions, int64_t d_y, int64_t d_x, int64_t d_c,
+    int64_t n_in, int64_t n_layers, const int64_t *widths, int activation, int reduction,
+    const void *cotangent, const void *h, const void *y, const void *x, const void *c,
+    const void *layers, const void *edge_weight, const void *t_h, const void *t_y, const void *t_x,
+    const void *t_c, const void *t_layers, const void *t_edge_weight, void *grad_h, void *grad_y,
+    void *grad_x, void *grad_c, void *grad_layers, void *grad_edge_weight, void *workspace,
+    size_t workspace_bytes, void *stream);
+
+/* ---- edge_mlp, for f32 and f64 ----
+ *
+ * A network on the edges p = (j -> i), and the sum or mean of edge_weight_p edges_p at their
+ * destinations, as in gnograd.h: edges [n_edges, f_out], nodes [n_dst, f_out]; a result that is not
+ * asked for, by `outputs`, is a null pointer, and so is its cotangent.
+ * e [n_edges, f_e], x_src [n_src, f_s], x_dst [n_dst, f_d], of which one without columns may be
+ * null; edge_weight [n_edges] or null: 1. widths, weights and codes as in gnograd.h, where widths is
+ * host memory, and is read during the call only.
+ * Workspace: as for gno_deep, with x_src and x_dst for y and x; with a mean a number a destination,
+ * and in vjp and hvp a number an edge; both twice with tangents.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_forward_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_forward_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers,
+    const int64_t *widths,   /* [n_layers] */
+    int activation, int layer_norm, int residual, int reduction, int outputs,
+    const void *e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    const void *x_src,       /* [n_src, f_s] or null */
+    const void *x_dst,       /* [n_dst, f_d] or null */
+    const void *weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] */
+    const void *edge_weight, /* [n_edges] or null */
+    void *edges,             /* [n_edges, f_out]; outputs=nodes: null */
+    void *nodes,             /* [n_dst, f_out]; outputs=edges: null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_vjp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_vjp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs,
+    const void *c_edges,    /* [n_edges, f_out] or null */
+    const void *c_nodes,    /* [n_dst, f_out] or null */
+    const void *e, const void *x_src, const void *x_dst, const void *weights,
+    const void *edge_weight,
+    void *grad_e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    void *grad_x_src,       /* [n_src, f_s] or null */
+    void *grad_x_dst,       /* [n_dst, f_d] or null */
+    void *grad_weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] or null */
+    void *grad_edge_weight, /* [n_edges] or null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_jvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_jvp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight,
+    const void *t_e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */
+    const void *t_x_src,       /* [n_src, f_s] or null */
+    const void *t_x_dst,       /* [n_dst, f_d] or null */
+    const void *t_weights,     /* [(n_in+1)*first_width+deeper_layers]; layer_norm=True: [(n_in+1)*first_width+deeper_layers+2*f_out] or null */
+    const void *t_edge_weight, /* [n_edges] or null */
+    void *t_edges,             /* [n_edges, f_out]; outputs=nodes: null */
+    void *t_nodes,             /* [n_dst, f_out]; outputs=edges: null */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_hvp_workspace_bytes_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_hvp_f32(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, const void *t_weights,
+    const void *t_edge_weight, void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights,
+    void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_forward_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_forward_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight, void *edges, void *nodes, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_vjp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_vjp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights, void *grad_edge_weight,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_jvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_jvp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *e, const void *x_src, const void *x_dst,
+    const void *weights, const void *edge_weight, const void *t_e, const void *t_x_src,
+    const void *t_x_dst, const void *t_weights, const void *t_edge_weight, void *t_edges,
+    void *t_nodes, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_edge_mlp_hvp_workspace_bytes_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs);
+GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
+    int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
+    int reduction, int outputs, const void *c_edges, const void *c_nodes, const void *e,
+    const void *x_src, const void *x_dst, const void *weights, const void *edge_weight,
+    const void *t_e, const void *t_x_src, const void *t_x_dst, const void *t_weights,
+    const void *t_edge_weight, void *grad_e, void *grad_x_src, void *grad_x_dst, void *grad_weights,
+    void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+
+/* ---- near points, for coordinates in f32 and f64 ----
  *
  * neighbors_count finds where the neighbours of every destination begin, and leaves what
  * neighbors_fill needs to write them, in ascending order. A source is a neighbour where
@@ -2961,6 +3657,9 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
  * point of every item of a batch, and the number of points; others' points are no neighbours.
  * exclude_self: nor is the source of the destination's own number.
  * n_buckets: a power of two, at least 4, and best next to n_src.
+ * max_neighbors: of a destination with more of them, those with the smallest hashes of (seed, i, j)
+ * are written, i the destination and j the source: number j of the sequence that SplitMix64 makes of
+ * number i of that of the seed. n_src where there are to be all.
  * offsets [n_dst+1]; its last entry is the number of neighbours, or -1 where a source is not finite,
  * or -2 where a destination is not. indices [offsets[n_dst]].
  * Kept between the two: positions [n_src, d], order [n_src], starts [n_buckets+1], grid [2].
@@ -2968,10 +3667,12 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_with_hessian_hvp_f64(
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_count_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self,
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed,
     const void *sources,              /* [n_src, d] */
     const void *destinations,         /* [n_dst, d] */
     const int64_t *source_items,      /* [n_items+1] or null */
@@ -2984,32 +3685,206 @@ GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f32(
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_fill_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self, const void *destinations,
-    const int64_t *source_items, const int64_t *destination_items, const double *positions,
-    const int32_t *order, const int32_t *starts, const double *grid, const int64_t *offsets,
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed, const void *destinations, const int64_t *source_items,
+    const int64_t *destination_items, const double *positions, const int32_t *order,
+    const int32_t *starts, const double *grid, const int64_t *offsets,
     int32_t *indices, /* [offsets[n_dst]] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_count_workspace_bytes_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self, const void *sources,
-    const void *destinations, const int64_t *source_items, const int64_t *destination_items,
-    double *positions, int32_t *order, int32_t *starts, double *grid, int64_t *offsets,
-    void *workspace, size_t workspace_bytes, void *stream);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed, const void *sources, const void *destinations, const int64_t *source_items,
+    const int64_t *destination_items, double *positions, int32_t *order, int32_t *starts,
+    double *grid, int64_t *offsets, void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_fill_workspace_bytes_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
-    double period_x, double period_y, double period_z, int exclude_self, const void *destinations,
-    const int64_t *source_items, const int64_t *destination_items, const double *positions,
-    const int32_t *order, const int32_t *starts, const double *grid, const int64_t *offsets,
-    int32_t *indices, void *workspace, size_t workspace_bytes, void *stream);
+    double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
+    int64_t seed, const void *destinations, const int64_t *source_items,
+    const int64_t *destination_items, const double *positions, const int32_t *order,
+    const int32_t *starts, const double *grid, const int64_t *offsets, int32_t *indices,
+    void *workspace, size_t workspace_bytes, void *stream);
+
+/* Of neighbours that were found, those within a smaller radius, in the order that they are in:
+ * nearer_neighbors_count, then nearer_neighbors_fill. */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z);
+GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_count_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z,
+    const void *sources,      /* [n_src, d] */
+    const void *destinations, /* [n_dst, d] */
+    const int64_t *offsets,   /* [n_dst+1] */
+    const int32_t *indices,   /* [offsets[n_dst]] */
+    int64_t *kept_offsets,    /* [n_dst+1] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z);
+GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_fill_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z, const void *sources, const void *destinations, const int64_t *offsets,
+    const int32_t *indices, const int64_t *kept_offsets,
+    int32_t *kept, /* [kept_offsets[n_dst]] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z);
+GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_count_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z, const void *sources, const void *destinations, const int64_t *offsets,
+    const int32_t *indices, int64_t *kept_offsets, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z);
+GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_fill_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
+    double period_z, const void *sources, const void *destinations, const int64_t *offsets,
+    const int32_t *indices, const int64_t *kept_offsets, int32_t *kept, void *workspace,
+    size_t workspace_bytes, void *stream);
+
+/* nearest_neighbors_find has the k nearest sources of every destination, at most radius away, which
+ * may be infinite; of those at the same distance the ones with the lowest numbers. Distances, items,
+ * exclude_self and offsets as above. found [n_dst, k], the nearest first.
+ * nearest_neighbors_fill writes those that there are, one row behind the other, ascending if wanted.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearest_neighbors_find_workspace_bytes_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending);
+GNOGRAD_CUDA_API int gnograd_cuda_nearest_neighbors_find_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending,
+    const void *sources,              /* [n_src, d] */
+    const void *destinations,         /* [n_dst, d] */
+    const int64_t *source_items,      /* [n_items+1] or null */
+    const int64_t *destination_items, /* [n_items+1] or null */
+    int32_t *found,                   /* [n_dst, k] */
+    int64_t *offsets,                 /* [n_dst+1] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearest_neighbors_fill_workspace_bytes_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending);
+GNOGRAD_CUDA_API int gnograd_cuda_nearest_neighbors_fill_f32(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending,
+    const int32_t *found, const int64_t *offsets,
+    int32_t *indices, /* [offsets[n_dst]] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearest_neighbors_find_workspace_bytes_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending);
+GNOGRAD_CUDA_API int gnograd_cuda_nearest_neighbors_find_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending,
+    const void *sources, const void *destinations, const int64_t *source_items,
+    const int64_t *destination_items, int32_t *found, int64_t *offsets, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_nearest_neighbors_fill_workspace_bytes_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending);
+GNOGRAD_CUDA_API int gnograd_cuda_nearest_neighbors_fill_f64(
+    int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t k, double radius,
+    double period_x, double period_y, double period_z, int exclude_self, int ascending,
+    const int32_t *found, const int64_t *offsets, int32_t *indices, void *workspace,
+    size_t workspace_bytes, void *stream);
+
+/* All periodic images of points [n, d] within a radius, in a cell of any shape. lattice: the vectors
+ * of the cell [d, d], zeros along those that are not periodic; [d, d] by which coordinates are
+ * multiplied for how many cells away they are; the radius in cells [d]; and what is added to it for
+ * rounding.
+ * neighbor_list_images: starts, where the images of every point begin that may be near the cell, and
+ * their number; base, the cell that a point is in; exponent, of the power of two above all numbers
+ * that images are made of, or 2^62 where a point is not finite, or 2^62 - 1 where one is more than
+ * 2^30 cells away. neighbor_list_place: the points in the cell, and their images.
+ * neighbor_list_count, _fill: of these images, the candidates that neighbors finds for the points in
+ * the cell, those of which |x_j - x_i + S cell|^2 <= radius^2, computed as above; but none of a point
+ * itself, and without `full` a pair from one of its ends.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_images_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_images_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full,
+    const void *points,    /* [n, d] */
+    const double *lattice, /* [d (2 d + 1) + 1] */
+    int64_t *starts,       /* [n+1] */
+    int32_t *base,         /* [n, d] */
+    int64_t *exponent,     /* [1] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_place_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_place_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int64_t *starts, const int32_t *base,
+    double *inside, /* [n, d] */
+    double *copies, /* [n_images, d] */
+    int32_t *point, /* [n_images] */
+    int32_t *shift, /* [n_images, d] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_count_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_count_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, /* [n+1] */
+    const int32_t *candidates,        /* [candidate_offsets[n]] */
+    int64_t *offsets,                 /* [n+1] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_fill_workspace_bytes_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_fill_f32(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, const int32_t *candidates, const int64_t *offsets,
+    int32_t *indices,  /* [offsets[n]] */
+    int32_t *shifts,   /* [offsets[n], d] */
+    double *distances, /* [offsets[n]] */
+    double *vectors,   /* [offsets[n], d] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_images_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_images_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, int64_t *starts, int32_t *base, int64_t *exponent, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_place_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_place_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int64_t *starts, const int32_t *base, double *inside,
+    double *copies, int32_t *point, int32_t *shift, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_count_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_count_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, const int32_t *candidates, int64_t *offsets, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_neighbor_list_fill_workspace_bytes_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full);
+GNOGRAD_CUDA_API int gnograd_cuda_neighbor_list_fill_f64(
+    int64_t n, int64_t d, int64_t n_images, double radius, int full, const void *points,
+    const double *lattice, const int32_t *base, const int32_t *point, const int32_t *shift,
+    const int64_t *candidate_offsets, const int32_t *candidates, const int64_t *offsets,
+    int32_t *indices, int32_t *shifts, double *distances, double *vectors, void *workspace,
+    size_t workspace_bytes, void *stream);
 
 #ifdef __cplusplus
 }

@@ -21,7 +21,11 @@ module gnograd
   use gnograd_autodiff_gno_deep, only: gno_deep
   use gnograd_autodiff_gno_jets, only: gno_with_gradient, gno_with_laplacian, gno_with_hessian
   use gnograd_autodiff_aggregation, only: agg_weighted, agg_simple, agg_concat
+  use gnograd_autodiff_relational, only: agg_relational
+  use gnograd_autodiff_edge_updates, only: update_edges
   use gnograd_autodiff_gat, only: mha_gat, mha_gat_v2, mha_simple
+  use gnograd_autodiff_edge_softmax, only: edge_softmax
+  use gnograd_autodiff_moments, only: offset_moments
   use gnograd_autodiff_nsa, only: selected_attention, compressed_attention, window_attention, &
     & compress
   use gnograd_autodiff_dimenet, only: agg_edge_to_edge, radial_basis

@@ -9,6 +9,7 @@ SRC, DST = [0, 1, 3, 3, 2, 2, 4, 0], [1, 1, 0, 2, 2, 4, 4, 4]  # node 3 has no i
 
 # blocks of two sequences, with 4 and 3 keys
 SELECTED = np.array([[[0, 1]], [[1, -1]], [[1, 0]], [[1, 1]], [[0, -1]], [[0, 1]]], np.int32)
+RELATIONS = np.array([0, 1, 1, 0, 0, 1, 0, 1], np.int32)
 OFFSETS = np.array([[0, 3, 6], [0, 4, 7]])
 
 
@@ -65,10 +66,17 @@ def calls():
         ),
         "agg_weighted": (normal(h, (8,)), dict(aggregation="mean")),
         "agg_concat": (normal(h, (8,), (8, 2), (5, 2)), dict(aggregation="mean")),
+        "agg_relational": (
+            normal(h, (8,), (2, 3), (5, 2)),
+            dict(edge_type=RELATIONS, n_relations=2, aggregation="mean"),
+        ),
+        "update_edges": (normal((8, 2), h, (5, 1)), {}),
         "agg_simple": (normal(h, (8, 2)), dict(aggregation="max")),
         "mha_gat": (normal((5, 6), (5, 6), (16,), (8, 4)), gat),
         "mha_gat_v2": (normal((5, 6), (5, 6), (6,), (8, 6)), gat | dropped),
         "mha_simple": (normal((5, 6), (5, 6), (5, 6), (8, 6)), dict(num_heads=2) | dropped),
+        "edge_softmax": (normal((8, 2)), {}),
+        "offset_moments": (normal((5, 2), (5, 2)), {}),
         "radial_basis": (basis_inputs(), dict(n_spherical=3)),
         "agg_edge_to_edge": (
             normal((8, 3), (8, 6), (8, 4), (10, 2)),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
-from conftest import Edges
+from conftest import Edges, power_law
 from reference import derivatives
 
 EPS = np.finfo(np.float32).eps
@@ -309,3 +309,30 @@ def check_threads(case, edges, rng, dtype, set_threads):
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             assert_array_equal(a, b)
+
+
+def large_call(case, face, n, n_edges, sizes=None, threads=2):
+    """A large call, after a small one that starts the threads; for `memory.temporary_bytes`."""
+    gg.set_num_threads(threads)
+    rng = np.random.default_rng(0)
+
+    def call(n, n_edges):
+        edges = power_law(n, n_edges)
+        inputs = case.inputs(edges, rng, **(sizes or {}))
+        static = case.arguments(edges)
+        out = case.operator(*inputs, **static)
+        work = {
+            "forward": partial(case.operator, *inputs),
+            "vjp": partial(case.operator.vjp, out, inputs),
+            "jvp": partial(case.operator.jvp, inputs, inputs),
+            "hvp": partial(case.operator.hvp, out, inputs, inputs),
+        }[face]
+
+        def results():
+            found = work(**static)
+            return found if isinstance(found, tuple) else (found,)
+
+        return results
+
+    call(50, 200)()
+    return call(n, n_edges)

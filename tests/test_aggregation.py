@@ -316,24 +316,6 @@ def test_error_of_the_library_leaves_the_output(rng):
 # ---- memory ----
 
 
-def prepare(case, face, threads):
-    """A large call, after a small one that starts the threads."""
-    gg.set_num_threads(threads)
-    rng = np.random.default_rng(0)
-
-    def call(n, n_edges):
-        edges = power_law(n, n_edges)
-        inputs, static = case.inputs(edges, rng, width=64), case.arguments(edges)
-        out = case.operator(*inputs, **static)
-        return {
-            "vjp": lambda: case.operator.vjp(out, inputs, **static),
-            "hvp": lambda: case.operator.hvp(out, inputs, inputs, **static),
-        }[face]
-
-    call(50, 200)()
-    return call(20_000, 200_000)
-
-
 @needs_linux
 @pytest.mark.parametrize(
     ("case", "face"), [(cases("mean")[0], "hvp"), (cases("max")[0], "vjp")], ids=str
@@ -344,7 +326,8 @@ def test_peak_memory_is_as_documented(case, face):
         64 if case.static["aggregation"] == "max" else 3
     )
     slack = 4 * 2**20  # stacks of threads, rounding to pages
-    assert temporary_bytes(prepare, case, face, 2) <= bound + slack
+    measured = temporary_bytes(faces.large_call, case, face, 20_000, 200_000, {"width": 64})
+    assert measured <= bound + slack
 
 
 # ---- determinism ----

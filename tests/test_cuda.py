@@ -26,11 +26,18 @@ import test_aggregation
 import test_ascend
 import test_compat
 import test_dimenet
+import test_edge_mlp
+import test_edge_softmax
+import test_edge_updates
 import test_gat
 import test_gno
+import test_gno_deep
 import test_gno_jets
+import test_moments
+import test_neighbor_list
 import test_neighbors
 import test_nsa
+import test_relational
 from conftest import GRAPHS, Edges, power_law
 from faces import Case, convert, like
 from gnograd import shapes
@@ -49,8 +56,14 @@ on_host = pytest.mark.skipif("host (SIMT)" not in GPUS, reason="needs the SIMT b
 if GPUS:
     from gnograd.backends import cuda
 
-CASES = test_aggregation.MANY + test_gat.MANY
-FEW = test_aggregation.FEW + test_gat.FEW
+CASES = (
+    test_aggregation.MANY + test_gat.MANY + test_relational.MANY + test_edge_updates.MANY
+    + test_edge_softmax.MANY + test_moments.MANY
+)  # fmt: skip
+FEW = (
+    test_aggregation.FEW + test_gat.FEW + test_relational.FEW + test_edge_updates.FEW
+    + test_edge_softmax.MANY[1:]
+)  # fmt: skip
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 few_cases = pytest.mark.parametrize("case", FEW, ids=str)
 EPS = {"float64": 1e-13, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -71,6 +84,11 @@ def to_host(arrays):
     if arrays is None or isinstance(arrays, tuple):
         return arrays and tuple(map(to_host, arrays))
     return arrays.get()
+
+
+def static_on_device(static):
+    """Static arguments with their arrays on the device."""
+    return {k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
 
 
 def wide(arrays):
@@ -194,7 +212,7 @@ def check_faces(operator, inputs, tangents, cotangent, static, dtype, slack=1, t
     Then each of them may be rounded twice besides.
     """
     exact = faces_of(operator, wide(inputs), wide(tangents), wide(cotangent), static)
-    static = {k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
+    static = static_on_device(static)
     given = map(to_device, (inputs, tangents, cotangent))
     for face, arrays in faces_of(operator, *given, static).items():
         sizes = (terms or {}).get(face.removesuffix(" with saved"), [0] * len(arrays))
@@ -244,7 +262,7 @@ def as_taken(case, arrays, dtype):
     )
 
 
-@pytest.mark.parametrize("case", FEW + test_gat.DROPPED, ids=str)
+@pytest.mark.parametrize("case", FEW + test_gat.DROPPED + test_moments.MANY[1:2], ids=str)
 def test_padded_graphs(case, rng):
     """Room for edges is never read, and gradients to it are 0."""
     edges = power_law(20, 100)
@@ -252,11 +270,35 @@ def test_padded_graphs(case, rng):
     inputs, tangents, (cotangent,) = draw(case, padded, rng, "float64")
     check_faces(case.operator, inputs, tangents, cotangent, case.arguments(padded), "float64")
     with_edges = [k for k, x in enumerate(inputs) if x is not None and len(x) == 160]
-    gradients = case.operator.vjp(
-        to_device(cotangent), to_device(inputs), graph=padded.graph,
-        **{k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in case.static.items()},
-    )  # fmt: skip
+    static = static_on_device(case.arguments(padded))
+    gradients = case.operator.vjp(to_device(cotangent), to_device(inputs), **static)
     assert all(not np.any(gradients[k].get()[100:]) for k in with_edges)
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean"])
+def test_edges_of_no_relation_are_left_out(aggregation, rng):
+    edges = power_law(20, 100)
+    x, w, coeff, _ = test_relational.everything(edges, rng)
+    types = test_relational.types_of(edges, 4)
+    types[::7], types[3::7] = -1, 4
+    there = (types >= 0) & (types < 4)
+    some = Edges(edges.src[there], edges.dst[there], 20, 20)
+    static = {"n_relations": 4, "aggregation": aggregation}
+    for basis in (None, coeff):
+        given = {"graph": some.graph, "edge_type": types[there], **static}
+        expected = gg.agg_relational(x, w[there], basis, **given)
+        gradients = gg.agg_relational.vjp(expected, (x, w[there], basis), **given)
+        given = {"graph": edges.graph, "edge_type": to_device(types), **static}
+        inputs = to_device((x, w, basis))
+        out = gg.agg_relational(*inputs, **given)
+        assert_allclose(out.get(), expected, rtol=1e-13, atol=1e-13)
+        found = to_host(gg.agg_relational.vjp(out, inputs, **given))
+        assert_array_equal(found[1][~there], np.zeros(np.sum(~there)))
+        found = (found[0], found[1][there], *found[2:])
+        for a, b in zip(found, gradients, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", EPS)
@@ -311,23 +353,49 @@ def test_graph_neural_operators(variant, name, dtype, rng):
     check_faces(variant.operator, inputs, tangents, cotangent, static, dtype, slack=4)
 
 
-def check_derivatives_by_positions(case, edges, dtype, rng):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["power law", "no edges"])
+@test_gno_deep.every_case
+def test_deep_kernels(case, name, dtype, rng):
+    inputs, tangents, (cotangent,) = draw(case, GRAPHS[name], rng, dtype)
+    static = case.arguments(GRAPHS[name])
+    check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
+
+
+def check_joined(case, edges, dtype, rng):
+    """An operator whose outputs its own tests join."""
     operator, static = case.operator.operator, case.arguments(edges)
     inputs = case.inputs(edges, rng)
-    cotangents = like(operator(*inputs, **static), rng)
-    groups = (convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents))
+    cotangents = like(as_tuple(operator(*inputs, **static)), rng)
+    groups = [convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents)]
+    if len(cotangents) == 1:
+        groups[2] = groups[2][0]
     check_faces(operator, *groups, static, dtype, slack=4)
+
+
+@pytest.mark.parametrize("case", test_moments.MANY, ids=str)
+def test_moments_in_float32(case, rng):
+    edges = GRAPHS["power law"]
+    inputs, tangents, (cotangent,) = draw(case, edges, rng, "float32")
+    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(edges), "float32", 4)
 
 
 @pytest.mark.parametrize("name", ["power law", "no edges"])
 @test_gno_jets.every_case
 def test_derivatives_by_positions(case, name, rng):
-    check_derivatives_by_positions(case, GRAPHS[name], "float64", rng)
+    check_joined(case, GRAPHS[name], "float64", rng)
 
 
 @test_gno_jets.few_cases
 def test_derivatives_by_positions_in_float32(case, rng):
-    check_derivatives_by_positions(case, GRAPHS["power law"], "float32", rng)
+    check_joined(case, GRAPHS["power law"], "float32", rng)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["power law", "no edges"])
+@test_edge_mlp.every_case
+def test_networks_on_edges(case, name, dtype, rng):
+    check_joined(case, GRAPHS[name], dtype, rng)
 
 
 @pytest.mark.parametrize("kernel", [0, 1])
@@ -340,6 +408,27 @@ def test_memory_of_derivatives_by_positions(kernel):
         return face.workspace_bytes(graph, 1, 2, 3, 3, 2, widths.ctypes.data, 0, 1, 0, kernel)
 
     assert workspace(200_000) - workspace(100_000) == 100_000 * 2 * 8
+
+
+def test_memory_of_networks_on_edges():
+    """Nothing grows with the edges, but for the mean's weights a number in vjp, two in hvp."""
+    widths = np.array([9, 5, 4])
+    common = (len(widths), widths.ctypes.data)
+
+    def grows(face, *static):
+        face = cuda_library.library().faces[face]
+        sizes = []
+        for n in (100_000, 200_000):
+            graph = cuda._pass(gg.Graph([0, n], np.zeros(n, int), n_src=1), 0)
+            sizes.append(face.workspace_bytes(graph, *static))
+        return (sizes[1] - sizes[0]) / 100_000
+
+    for face, numbers in {"forward": 0, "vjp": 1, "jvp": 0, "hvp": 2}.items():
+        assert grows(f"gno_deep_{face}_f64", 3, 2, 2, 1, 5, *common, 1, 0) == 0
+        for results, reduction in ((0, 0), (0, 1), (1, 1), (2, 1)):
+            expected = 8 * numbers * (reduction == 1 and results != 1)
+            static = (4, 2, 1, 7, *common, 2, True, True, reduction, results)
+            assert grows(f"edge_mlp_{face}_f64", *static) == expected
 
 
 def test_matmul_precision(rng):
@@ -396,6 +485,73 @@ def test_neighbor_search(case, d, dtype, rng):
         assert actual.dtype == e.dtype
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("k", [0, 1, 40, 100])
+@test_neighbors.every_nearest
+def test_nearest_neighbors(case, k, d, dtype, rng):
+    sources, destinations, options = test_neighbors.draw_nearest(case, d, rng, dtype)
+    expected = gg.knn(sources, k, destinations, **options)
+    found = gg.knn(cuda.to_device(sources), k, cuda.to_device(destinations), **options)
+    for actual, e in zip(found, expected, strict=True):
+        assert_array_equal(actual.get(), e)
+        assert actual.dtype == e.dtype
+
+
+@pytest.mark.parametrize("choose", ["nearest", "random", None])
+@test_neighbors.every_case
+def test_chosen_neighbors(case, choose, rng):
+    """Within several radii, and no more than so many."""
+    sources, destinations, options = test_neighbors.draw(case, 2, rng)
+    radius = options.pop("radius")
+    if choose is not None:
+        options |= {"max_neighbors": 3, "choose": choose, "seed": 2**63 - 1}
+    radii = [0.5 * radius, radius]
+    expected = gg.neighbors(sources, radii, destinations, **options)
+    sources, destinations = map(cuda.to_device, (sources, destinations))
+    found = gg.neighbors(sources, radii, destinations, **options)
+    for actual, e in zip(found, expected, strict=True):
+        assert_array_equal(actual.offsets.get(), e.offsets)
+        assert_array_equal(actual.indices.get(), e.indices)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("d", [1, 2, 3])
+@test_neighbor_list.every_case
+def test_neighbor_list_on_device(case, d, full, dtype, rng):
+    points, arguments = test_neighbor_list.draw(case, d, rng, dtype)
+    expected = gg.neighbor_list(points, **arguments, full=full)
+    found = gg.neighbor_list(cuda.to_device(points), **arguments, full=full)
+    for actual, e in zip(found, expected, strict=True):
+        assert_array_equal(actual.get(), e)
+        assert actual.dtype == e.dtype
+
+
+@pytest.mark.parametrize(
+    ("points", "radius", "message"),
+    [
+        (np.full((2, 2), np.nan), 1.0, "points has entries that are not finite"),
+        (np.full((2, 2), 1e12), 1.0, r"more than 2\*\*30 cells away"),
+        (np.zeros((2, 2)), 1e9, "images are within the radius of the cell: too many"),
+    ],
+)
+def test_refused_neighbor_list(points, radius, message):
+    with pytest.raises(ValueError, match=f"neighbor_list: .*{message}"):
+        gg.neighbor_list(cuda.to_device(points), radius, np.eye(2))
+
+
+def test_nearest_graph_of_a_batch(rng):
+    points, batch = rng.random((60, 2)), np.repeat([2, 5, 9], 20)
+    expected = gg.Graph.knn(points, 4, batch=batch, include_self=False)
+    on_device = cuda.to_device(points), 4
+    graph = gg.Graph.knn(*on_device, batch=cuda.to_device(batch), include_self=False)
+    assert_array_equal(graph.offsets, expected.offsets)
+    assert_array_equal(graph.indices, expected.indices)
+    with pytest.raises(ValueError, match="knn: sources has entries that are not finite"):
+        gg.knn(cuda.to_device(np.full((3, 2), np.nan)), 2)
+
+
 def test_neighbors_without_self(rng):
     points = rng.random((60, 2))
     expected = gg.Graph.radius(points, 0.2, include_self=False)
@@ -427,7 +583,7 @@ def test_refused_points(rng):
 def test_wrt(case, rng):
     edges = GRAPHS["power law"]
     inputs, tangents, (cotangent,) = map(to_device, draw(case, edges, rng, "float32"))
-    static = case.arguments(edges)
+    static = static_on_device(case.arguments(edges))
     everything = case.operator.vjp(cotangent, inputs, **static)
     for k, name in enumerate(case.operator.inputs):
         alone = case.operator.vjp(cotangent, inputs, wrt=[name], **static)
@@ -686,9 +842,11 @@ def test_nan_in_triplets(exclude, rng):
 def test_every_kernel_is_tested():
     kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
     cases = CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY + test_gno_jets.MANY
+    cases += test_gno_deep.MANY + test_edge_mlp.MANY
     tested = {case.operator.name for case in cases}
     assert kernels == tested | {
-        "compress", "neighbors", "nsa_selected_attention", "radial_basis", "select_blocks"
+        "compress", "nearer_neighbors", "nearest_neighbors", "neighbor_list", "neighbors",
+        "nsa_selected_attention", "radial_basis", "select_blocks"
     }  # fmt: skip
 
 
@@ -1100,7 +1258,7 @@ def test_torch_neighbor_search(dtype, rng, on_gpu, launched, monkeypatch):
     import gnograd.torch as gt
 
     # these tensors are no CUDA tensors to PyTorch's dispatcher
-    monkeypatch.setattr(gt.neighbors, "is_eager", lambda *_: True)
+    monkeypatch.setattr(gt.searches, "is_eager", lambda *_: True)
 
     data, queries = (torch.tensor(rng.random((n, 2))).to(getattr(torch, dtype)) for n in (50, 30))
     options = {"data_ptr": [0, 20, 50], "queries_ptr": [0, 30, 30]}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import faces
 import gnograd as gg
 import gnograd.autodiff as ad
 from conftest import GRAPHS, Edges, power_law
@@ -475,26 +476,6 @@ def documented_bytes(operator: gg.Operator, threads: int) -> int:
     return sums + 4 * W + threads * (W + 8 * 4 * max(2**16, 8 * F * H)) + blocks
 
 
-def prepare(variant, face, threads):
-    """A large call, after a small one that starts the threads."""
-    gg.set_num_threads(threads)
-    rng = np.random.default_rng(0)
-
-    def call(n, n_edges):
-        edges = power_law(n, n_edges)
-        inputs, static = variant.inputs(edges, rng, LARGE), variant.arguments(edges)
-        out = variant.operator(*inputs, **static)
-        return {
-            "forward": lambda: [variant.operator(*inputs, **static)],
-            "vjp": lambda: variant.operator.vjp(out, inputs, **static),
-            "jvp": lambda: [variant.operator.jvp(inputs, inputs, **static)],
-            "hvp": lambda: variant.operator.hvp(out, inputs, inputs, **static),
-        }[face]
-
-    call(50, 200)()
-    return call(2000, 20_000)
-
-
 @needs_linux
 @pytest.mark.parametrize(
     ("variant", "face"),
@@ -507,7 +488,7 @@ def prepare(variant, face, threads):
 )
 def test_peak_memory_is_as_documented(variant, face):
     slack = 4 * 2**20  # stacks of threads, rounding to pages
-    measured = temporary_bytes(prepare, variant, face, 2)
+    measured = temporary_bytes(faces.large_call, variant, face, 2000, 20_000, {"sizes": LARGE})
     assert measured <= documented_bytes(variant.operator, 2) + slack
 
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+from dataclasses import replace
 from functools import partial
 
 import mpmath
@@ -422,31 +423,17 @@ def documented_bytes(n_edges: int, threads: int) -> int:
     return 8 * 2 * n_edges + sums + threads * thread
 
 
-def prepare(face, threads):
-    """A large call, after a small one that starts the threads."""
-    gg.set_num_threads(threads)
-    rng = np.random.default_rng(0)
-    case = jets("gno_with_laplacian", WIDTHS, f=(F, F))
-
-    def call(n, n_edges):
-        edges = power_law(n, n_edges)
-        inputs, static = case.inputs(edges, rng), case.arguments(edges)
-        outputs = gg.gno_with_laplacian(*inputs, **static)
-        return {
-            "vjp": lambda: gg.gno_with_laplacian.vjp(outputs, inputs, **static),
-            "jvp": lambda: gg.gno_with_laplacian.jvp(inputs, inputs, **static),
-            "hvp": lambda: gg.gno_with_laplacian.hvp(outputs, inputs, inputs, **static),
-        }[face]
-
-    call(50, 200)()
-    return call(2000, 20_000)
+def large_laplacian(face):
+    case = replace(jets("gno_with_laplacian", WIDTHS, f=(F, F)), operator=gg.gno_with_laplacian)
+    return faces.large_call(case, face, 2000, 20_000)
 
 
 @needs_linux
 @pytest.mark.parametrize("face", ["vjp", "jvp", "hvp"])
 def test_peak_memory_is_as_documented(face):
     slack = 4 * 2**20  # stacks of threads, rounding to pages
-    assert temporary_bytes(prepare, face, 2) <= documented_bytes(20_000, 2) + slack
+    measured = temporary_bytes(large_laplacian, face)
+    assert measured <= documented_bytes(20_000, 2) + slack
 
 
 # ---- determinism ----

@@ -77,6 +77,91 @@ def test_graph_within_a_radius():
     )
 
 
+POINTS = torch.rand(40, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+BATCH = torch.arange(40) // 15 * 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_neighbors": 3},
+        {"max_neighbors": 3, "choose": "random", "seed": 2**63 - 1},
+        {"batch": BATCH, "include_self": False},
+        {"destinations": POINTS[5:] + 0.01, "batch": BATCH, "destination_batch": BATCH[5:]},
+        {"max_neighbors": 2, "batch": BATCH, "period": 1.0},
+    ],
+)
+def test_graphs_of_points(options):
+    arrays = {name: x.numpy() if isinstance(x, torch.Tensor) else x for name, x in options.items()}
+    same(gt.Graph.radius(POINTS, 0.4, **options), gg.Graph.radius(POINTS.numpy(), 0.4, **arrays))
+    for mine, theirs in zip(
+        gt.Graph.radius(POINTS, [0.2, 0.4], **options),
+        gg.Graph.radius(POINTS.numpy(), [0.2, 0.4], **arrays),
+        strict=True,
+    ):
+        same(mine, theirs)
+    for name in ("max_neighbors", "choose", "seed"):
+        options.pop(name, None), arrays.pop(name, None)
+    same(gt.Graph.knn(POINTS, 4, **options), gg.Graph.knn(POINTS.numpy(), 4, **arrays))
+
+
+def test_items_and_batch():
+    with pytest.raises(ValueError, match="batch and source_items: give one of them"):
+        gt.Graph.radius(POINTS, 0.4, batch=BATCH, source_items=[0, 40])
+    with pytest.raises(ValueError, match="batch goes with destination_batch"):
+        gt.Graph.radius(POINTS, 0.4, POINTS, batch=BATCH)
+    with pytest.raises(ValueError, match="batch goes with destination_batch"):
+        gt.Graph.knn(POINTS, 4, POINTS, destination_batch=BATCH)
+    with pytest.raises(ValueError, match="choose is 'first'"):
+        gt.Graph.radius(POINTS, 0.4, choose="first")
+
+
+def same_graphs_of_graphs(graph, other, reference, other_reference):
+    same(graph.reverse(), reference.reverse())
+    same(graph.with_self_loops(), reference.with_self_loops())
+    same(gt.Graph.union(graph, other), gg.Graph.union(reference, other_reference))
+
+
+@pytest.mark.parametrize("sizes", [(5, 5, 30), (4, 7, 20), (7, 4, 20), (3, 3, 0)])
+def test_graphs_of_graphs(sizes):
+    n_src, n_dst, n_edges = sizes
+    given = [
+        torch.stack([random_edges(n, n_edges, n + seed)[0] for n in (n_src, n_dst)])
+        for seed in (0, 9)
+    ]
+    graphs = [gt.Graph.from_edge_index(ends, n_src, n_dst) for ends in given]
+    references = [gg.Graph.from_edge_index(ends.numpy(), n_src, n_dst) for ends in given]
+    same_graphs_of_graphs(*graphs, *references)
+    rooms = [graph.with_self_loops().pad(60) for graph in graphs]
+    same_graphs_of_graphs(*rooms, *[graph.with_self_loops().pad(60) for graph in references])
+    both, expected = gt.Graph.batch(graphs).reverse(), gg.Graph.batch(references).reverse()
+    for mine, theirs in zip(both.unbatch(), expected.unbatch(), strict=True):
+        same(mine, theirs)
+    with pytest.raises(ValueError, match="graph 1 has 9 sources and 9 destinations"):
+        gt.Graph.union(graphs[0], gt.Graph.from_edge_index(random_edges(9, 4), 9))
+
+
+def test_compiled_graphs_of_points():
+    """Searches, and what is made of their graphs, in one piece."""
+
+    def degrees(x, batch):
+        graphs = [
+            gt.Graph.knn(x, 3, batch=batch),
+            gt.Graph.knn(x, 3, include_self=False),
+            gt.Graph.radius(x, 0.3, max_neighbors=2, choose="random", seed=1),
+            *gt.Graph.radius(x, [0.1, 0.3]),
+        ]
+        made = [graphs[0].reverse(), graphs[1].with_self_loops(), gt.Graph.union(*graphs)]
+        return [gt.agg_simple(x, graph=graph) for graph in graphs + made]
+
+    compiled = torch.compile(degrees, fullgraph=True)
+    for n in (40, 31):
+        for mine, expected in zip(
+            compiled(POINTS[:n], BATCH[:n]), degrees(POINTS[:n], BATCH[:n]), strict=True
+        ):
+            torch.testing.assert_close(mine, expected, rtol=0, atol=0)
+
+
 def test_wrong_edges():
     with pytest.raises(TypeError, match="edge_index is of type ndarray, needs a tensor of int64"):
         gt.Graph.from_edge_index(np.zeros((2, 3), np.int64))

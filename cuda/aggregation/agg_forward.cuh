@@ -2,6 +2,7 @@
 // Aggregation of edges into the rows of their destinations, for the walk over rows
 // (device/rows.cuh): lanes of a group go over features, groups over units of edges.
 #pragma once
+#include "device/columns.cuh"
 #include "device/rows.cuh"
 
 namespace gnograd {
@@ -22,16 +23,6 @@ struct EdgeColumns {
     const int64_t row = of_edges ? by_dst.edge_of(k) : by_dst.indices[k];
     return load_vector(x, row * heads.size + c, heads.size - c, heads.wide);
   }
-};
-
-// A matrix with one row per destination that the blocks of columns share.
-template <class X>
-struct RowTable {
-  X* x;  // [n_dst, stride], or null
-  int64_t stride;
-
-  explicit __host__ __device__ operator bool() const { return x; }
-  __device__ X* at(int64_t row, int64_t column) const { return x + row * stride + column; }
 };
 
 // ---- forward ----

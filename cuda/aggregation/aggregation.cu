@@ -13,16 +13,6 @@ namespace {
 
 enum AggregationCode { agg_sum, agg_mean, agg_min, agg_max };
 
-// to[:, c] = from[:, c], for the destinations' own features; zeros where `from` is null. Thread: a
-// number, read and written once; bound by memory and a division in 64 bits.
-template <class T>
-__global__ void __launch_bounds__(block_threads)
-    agg_copy_columns(const T* __restrict__ from, int64_t from_stride, T* __restrict__ to,
-                     int64_t to_stride, int64_t n_rows, int64_t n_columns) {
-  const int64_t row = thread_number() / n_columns, column = thread_number() % n_columns;
-  if (row < n_rows) to[row * to_stride + column] = from ? from[row * from_stride + column] : T(0);
-}
-
 // ---- launchers ----
 
 struct AggregatedSizes {
@@ -119,7 +109,7 @@ struct Aggregation {
     if (sizes.node || node_degree)
       aggregate(node_columns(out), cut, split, out, location, node_degree);
     if (sizes.edge) aggregate(edge_columns(out), cut, split, out, location, nullptr);
-    launch_threads(graph.n_dst * sizes.own, stream, agg_copy_columns<T>,
+    launch_threads(graph.n_dst * sizes.own, stream, copy_columns<T>,
                    ScalarTraits<S>::dual ? own.d : own.v, sizes.own, out + sizes.aggregated(),
                    sizes.row(), graph.n_dst, sizes.own);
     return cudaGetLastError();
@@ -195,7 +185,7 @@ struct Aggregation {
                  stream);
       }
       if (grad_own)
-        launch_threads(graph.n_dst * sizes.own, stream, agg_copy_columns<T>, g_own, sizes.row(),
+        launch_threads(graph.n_dst * sizes.own, stream, copy_columns<T>, g_own, sizes.row(),
                        grad_own, sizes.own, graph.n_dst, sizes.own);
     }
     return cudaGetLastError();

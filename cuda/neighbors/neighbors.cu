@@ -6,9 +6,10 @@
 // makes three cells one range of points. Whatever else a bucket holds is told apart by the cell, so
 // the table needs no bounds in space, and its size is that of the number of points.
 //
-// The points are sorted by bucket, five bits a pass, a chunk of them and a digit per lane in each
-// warp. Within a bucket, and so in every count and row, the order is the same in every run.
+// The points are sorted by bucket. Within a bucket, and so in every count and row, the order is the
+// same in every run.
 #include "device/call.cuh"
+#include "neighbors_first.cuh"
 #include "neighbors_table.cuh"
 
 namespace gnograd {
@@ -69,30 +70,7 @@ __global__ void __launch_bounds__(block_threads)
   if (i >= s.n_dst) return;
   int64_t count = 0;
   for_neighbors<D>(s, destinations, i, [&](unsigned near, int32_t) { count += __popc(near); });
-  if (lane_number() == 0) counts[i] = count;
-}
-
-// One thread: what is wrong with the points stands where their number would.
-__global__ void neighbors_end_offsets(NeighborSearch s, int64_t* offsets) {
-  if (threadIdx.x == 0 && s.grid[1] < 0) offsets[s.n_dst] = int64_t(s.grid[1]);
-}
-
-// Ascending, by one warp: bitonic, with all comparisons the same way round, so that nothing needs
-// to be where the next power of two would have more.
-__device__ void sort_row(int32_t* x, int64_t n) {
-  for (int64_t size = 2; size < 2 * n; size *= 2)
-    for (int64_t stride = size / 2; stride > 0; stride /= 2) {
-      __syncwarp();
-      for (int64_t k = lane_number();; k += warp_lanes) {
-        const int64_t low = 2 * k - (k & (stride - 1));
-        const int64_t high = stride == size / 2 ? low ^ (size - 1) : low + stride;
-        if (low >= n) break;
-        if (high >= n || x[low] <= x[high]) continue;
-        const int32_t smaller = x[high];
-        x[high] = x[low];
-        x[low] = smaller;
-      }
-    }
+  if (lane_number() == 0) counts[i] = min(count, s.max_neighbors);
 }
 
 // Warp: as in neighbors_count_rows, which this repeats, and sorts the row that it writes:
@@ -111,14 +89,65 @@ __global__ void __launch_bounds__(block_threads)
   sort_row(indices + offsets[i], end - offsets[i]);
 }
 
-// ---- launchers ----
-
-template <class F>
-void with_axes(int64_t d, F f) {
-  if (d == 1) f(std::integral_constant<int, 1>());
-  else if (d == 2) f(std::integral_constant<int, 2>());
-  else f(std::integral_constant<int, 3>());
+// Warp: the same, where a row has at most max_neighbors of those in reach: the ones that a seed
+// chooses.
+template <int D, class R>
+__global__ void __launch_bounds__(block_threads)
+    neighbors_choose(NeighborSearch s, const R* destinations, const int64_t* offsets, int64_t seed,
+                     uint64_t* keys,  // [n_dst, max_neighbors]
+                     int32_t* indices) {
+  const int64_t i = warp_number();
+  if (i >= s.n_dst) return;
+  FirstOnes row(keys + i * s.max_neighbors, indices + offsets[i], offsets[i + 1] - offsets[i]);
+  for_neighbors<D>(s, destinations, i, [&](unsigned near, int32_t j) {
+    row.offer(near >> lane_number() & 1, random_key(seed, i, j), j);
+  });
+  sort_row(row.numbers, row.n);
 }
+
+// f(lanes that have a source of destination i in reach, its number) by a warp, for all that a row of
+// a graph names.
+template <int D, class R, class F>
+__device__ void for_sources(const NeighborSearch& s, const R* sources, const R* destinations,
+                            const int64_t* offsets, const int32_t* indices, int64_t i, F f) {
+  const Point<D> p = point<D>(s, destinations, i);
+  for (int64_t base = offsets[i]; base < offsets[i + 1]; base += warp_lanes) {
+    const int64_t e = base + lane_number();
+    const int32_t j = e < offsets[i + 1] ? indices[e] : 0;
+    const bool near = e < offsets[i + 1] && within<D>(s, p, point<D>(s, sources, j).x);
+    f(__ballot_sync(~0u, near), j);
+  }
+}
+
+// Warp: a row, lanes over its sources, d numbers from anywhere each; bound by memory.
+template <int D, class R>
+__global__ void __launch_bounds__(block_threads)
+    neighbors_count_nearer(NeighborSearch s, const R* sources, const R* destinations,
+                           const int64_t* offsets, const int32_t* indices, int64_t* counts) {
+  const int64_t i = warp_number();
+  if (i >= s.n_dst) return;
+  int64_t count = 0;
+  for_sources<D>(s, sources, destinations, offsets, indices, i,
+                 [&](unsigned near, int32_t) { count += __popc(near); });
+  if (lane_number() == 0) counts[i] = count;
+}
+
+// Warp: as in neighbors_count_nearer, in the order that they are in.
+template <int D, class R>
+__global__ void __launch_bounds__(block_threads)
+    neighbors_write_nearer(NeighborSearch s, const R* sources, const R* destinations,
+                           const int64_t* offsets, const int32_t* indices,
+                           const int64_t* kept_offsets, int32_t* kept) {
+  const int64_t i = warp_number();
+  if (i >= s.n_dst) return;
+  int64_t end = kept_offsets[i];
+  for_sources<D>(s, sources, destinations, offsets, indices, i, [&](unsigned near, int32_t j) {
+    if (near >> lane_number() & 1) kept[end + __popc(near & lower_lanes())] = j;
+    end += __popc(near);
+  });
+}
+
+// ---- launchers ----
 
 template <class R>
 int count_all(const NeighborSearch& s, const R* sources, const R* destinations, int64_t* offsets,
@@ -134,26 +163,15 @@ int count_all(const NeighborSearch& s, const R* sources, const R* destinations, 
   auto* sums = workspace.take<int64_t>(ceil_div(longest, scan_chunk));
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
-  const auto magnitude = [&](const PointParts& parts, const R* points) {
-    launch_threads(parts.count * warp_lanes, stream, neighbors_magnitudes<R>, s, points, parts);
-  };
-  magnitude(source_parts, sources);
-  magnitude(destination_parts, destinations);
-  launch(neighbors_choose_grid, dim3(1), dim3(warp_lanes), 0, stream, s, source_parts,
-         destination_parts);
+  choose_grid(s, sources, destinations, source_parts, destination_parts, stream);
 
-  int passes = 0;
-  while (int64_t(1) << digit_bits * passes < s.n_buckets) ++passes;
-  if (passes % 2 == 0) std::swap(from, to);  // the last one ends in s.order
+  const int bits = bits_below(s.n_buckets);
+  if (ceil_div(bits, digit_bits) % 2 == 0) std::swap(from, to);  // the last pass ends in s.order
   with_axes(s.d, [&](auto d) {
     launch_threads(s.n_src, stream, neighbors_choose_buckets<d(), R>, s, sources, from.keys,
                    from.numbers);
   });
-  for (; passes > 0; --passes, digits.shift += digit_bits, std::swap(from, to)) {
-    launch_threads(digits.n_chunks * warp_lanes, stream, neighbors_sort_count, digits, from.keys);
-    exclusive_scan<int32_t>(digits.counts, warp_lanes * digits.n_chunks, nullptr, sums, stream);
-    launch_threads(digits.n_chunks * warp_lanes, stream, neighbors_sort_move, digits, from, to);
-  }
+  sort_pairs(digits, bits, from, to, sums, stream);
   launch_threads(s.n_buckets + 1, stream, neighbors_find_starts, s, from.keys);
   with_axes(s.d, [&](auto d) {
     launch_threads(s.n_src, stream, neighbors_gather_positions<d(), R>, s, sources);
@@ -166,25 +184,33 @@ int count_all(const NeighborSearch& s, const R* sources, const R* destinations, 
 }
 
 template <class R>
-int fill_all(const NeighborSearch& s, const R* destinations, const int64_t* offsets,
+int fill_all(const NeighborSearch& s, int64_t seed, const R* destinations, const int64_t* offsets,
              int32_t* indices, Call& call) {
   if (!s.valid()) return GNOGRAD_CUDA_VALUE;
+  const bool chosen = s.max_neighbors < s.n_src;
+  auto* keys = call.workspace.take<uint64_t>(chosen ? s.n_dst * s.max_neighbors : 0);
   if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
   const cudaStream_t stream = call.stream;
+  const int64_t threads = s.n_dst * warp_lanes;
   with_axes(s.d, [&](auto d) {
-    launch_threads(s.n_dst * warp_lanes, stream, neighbors_write_rows<d(), R>, s, destinations,
-                   offsets, indices);
+    if (chosen)
+      launch_threads(threads, stream, neighbors_choose<d(), R>, s, destinations, offsets, seed,
+                     keys, indices);
+    else
+      launch_threads(threads, stream, neighbors_write_rows<d(), R>, s, destinations, offsets,
+                     indices);
   });
   return cudaGetLastError();
 }
 
-// ---- the two faces ----
+// ---- the faces ----
 
 template <class T>
 struct Neighbors {
   int64_t n_src, n_dst, d, n_items, n_buckets;
   double radius, period_x, period_y, period_z;
   int exclude_self;
+  int64_t max_neighbors, seed;
 
   struct Points {
     const T* sources;                                 // [n_src, d]
@@ -211,38 +237,81 @@ struct Neighbors {
   };
 
   int count(const Points& in, const Counted& out, Call& call) const {
-    const NeighborSearch search{n_src,
-                                n_dst,
-                                d,
-                                n_items,
-                                n_buckets,
-                                radius,
-                                {period_x, period_y, period_z},
-                                exclude_self != 0,
-                                in.source_items,
-                                in.destination_items,
-                                out.positions,
-                                out.order,
-                                out.starts,
-                                out.grid};
-    return count_all(search, in.sources, in.destinations, out.offsets, call);
+    const NeighborSearch s = search(in.source_items, in.destination_items, out.positions, out.order,
+                                    out.starts, out.grid);
+    return count_all(s, in.sources, in.destinations, out.offsets, call);
   }
   int fill(const Found& in, const Filled& out, Call& call) const {
-    const NeighborSearch search{n_src,
-                                n_dst,
-                                d,
-                                n_items,
-                                n_buckets,
-                                radius,
-                                {period_x, period_y, period_z},
-                                exclude_self != 0,
-                                in.source_items,
-                                in.destination_items,
-                                const_cast<double*>(in.positions),
-                                const_cast<int32_t*>(in.order),
-                                const_cast<int32_t*>(in.starts),
-                                const_cast<double*>(in.grid)};
-    return fill_all(search, in.destinations, in.offsets, out.indices, call);
+    const NeighborSearch s =
+        search(in.source_items, in.destination_items, const_cast<double*>(in.positions),
+               const_cast<int32_t*>(in.order), const_cast<int32_t*>(in.starts),
+               const_cast<double*>(in.grid));
+    return fill_all(s, seed, in.destinations, in.offsets, out.indices, call);
+  }
+
+ private:
+  NeighborSearch search(const int64_t* source_items, const int64_t* destination_items,
+                        double* positions, int32_t* order, int32_t* starts, double* grid) const {
+    return {n_src, n_dst, d, n_items, n_buckets, radius, {period_x, period_y, period_z},
+            exclude_self != 0, max_neighbors, source_items, destination_items, positions, order,
+            starts, grid};
+  }
+};
+
+// Of the neighbours there are, those within a smaller radius.
+template <class T>
+struct NearerNeighbors {
+  int64_t n_src, n_dst, d;
+  double radius, period_x, period_y, period_z;
+
+  struct Given {
+    const T *sources, *destinations;  // [n_src, d], [n_dst, d]
+    const int64_t* offsets;           // [n_dst + 1]
+    const int32_t* indices;           // [offsets[n_dst]]
+  };
+  struct Counted {
+    int64_t* kept_offsets;  // [n_dst + 1]
+  };
+  struct Kept {
+    const T *sources, *destinations;
+    const int64_t* offsets;
+    const int32_t* indices;
+    const int64_t* kept_offsets;
+  };
+  struct Filled {
+    int32_t* kept;  // [kept_offsets[n_dst]]
+  };
+
+  int count(const Given& in, const Counted& out, Call& call) const {
+    const NeighborSearch s = search();
+    if (!s.valid()) return GNOGRAD_CUDA_VALUE;
+    auto* sums = call.workspace.take<int64_t>(ceil_div(std::max(int64_t(1), n_dst), scan_chunk));
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    with_axes(d, [&](auto axes) {
+      launch_threads(n_dst * warp_lanes, call.stream, neighbors_count_nearer<axes(), T>, s,
+                     in.sources, in.destinations, in.offsets, in.indices, out.kept_offsets);
+    });
+    exclusive_scan(out.kept_offsets, n_dst, out.kept_offsets + n_dst, sums, call.stream);
+    return cudaGetLastError();
+  }
+  int fill(const Kept& in, const Filled& out, Call& call) const {
+    const NeighborSearch s = search();
+    if (!s.valid()) return GNOGRAD_CUDA_VALUE;
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    with_axes(d, [&](auto axes) {
+      launch_threads(n_dst * warp_lanes, call.stream, neighbors_write_nearer<axes(), T>, s,
+                     in.sources, in.destinations, in.offsets, in.indices, in.kept_offsets,
+                     out.kept);
+    });
+    return cudaGetLastError();
+  }
+
+ private:
+  NeighborSearch search() const {
+    NeighborSearch s{};
+    s.n_src = n_src, s.n_dst = n_dst, s.d = d, s.n_items = 1, s.n_buckets = 4, s.radius = radius;
+    s.period[0] = period_x, s.period[1] = period_y, s.period[2] = period_z;
+    return s;
   }
 };
 

@@ -15,6 +15,7 @@ struct NeighborSearch {
   int64_t n_src, n_dst, d, n_items, n_buckets;
   double radius, period[most_axes];
   bool exclude_self;
+  int64_t max_neighbors;                            // of a destination
   const int64_t *source_items, *destination_items;  // [n_items+1], or null: one item
   double* positions;                                // [n_src, d] inside the box, in bucket order
   int32_t* order;                                   // [n_src] their numbers
@@ -22,7 +23,7 @@ struct NeighborSearch {
   double* grid;                                     // width of a cell; what is not finite
 
   bool valid() const {
-    bool good = radius >= 0 && n_src >= 0 && n_src <= INT32_MAX && n_dst >= 0 && d >= 1 &&
+    bool good = radius >= 0 && max_neighbors >= 0 && n_src >= 0 && n_src <= INT32_MAX && n_dst >= 0 && d >= 1 &&
                 d <= most_axes && n_items >= 1 && n_buckets >= 4 && n_buckets <= int64_t(1) << 31 &&
                 (n_buckets & (n_buckets - 1)) == 0;
     for (const double length : period) good = good && length >= 0 && length <= DBL_MAX;
@@ -64,14 +65,19 @@ __device__ inline double difference(double x, double y, double period) {
 }
 
 template <int D>
-__device__ bool within(const NeighborSearch& s, const Point<D>& x, const double* y) {
+__device__ double squared_distance(const NeighborSearch& s, const Point<D>& x, const double* y) {
   double squares = 0;
 #pragma unroll
   for (int a = 0; a < D; ++a) {
     const double offset = difference(x.x[a], y[a], s.period[a]);
     squares = __dadd_rn(squares, __dmul_rn(offset, offset));
   }
-  return squares <= __dmul_rn(s.radius, s.radius);
+  return squares;
+}
+
+template <int D>
+__device__ bool within(const NeighborSearch& s, const Point<D>& x, const double* y) {
+  return squared_distance<D>(s, x, y) <= __dmul_rn(s.radius, s.radius);
 }
 
 // The item that point i belongs to.
@@ -186,6 +192,32 @@ static __global__ void neighbors_choose_grid(NeighborSearch s, PointParts source
   if (lane_number() != 0) return;
   s.grid[0] = fmax(fmax(s.radius * (1 + slack), extent / most_cells), DBL_MIN);
   s.grid[1] = extent > DBL_MAX ? -1 : reach > DBL_MAX ? -2 : 0;
+}
+
+// One thread: what is wrong with the points stands where the number of neighbours would.
+static __global__ void neighbors_end_offsets(NeighborSearch s, int64_t* offsets) {
+  if (threadIdx.x == 0 && s.grid[1] < 0) offsets[s.n_dst] = int64_t(s.grid[1]);
+}
+
+// The largest coordinates of both kinds of points, which are looked at for what is not finite.
+template <class R>
+void choose_grid(const NeighborSearch& s, const R* sources, const R* destinations,
+                 const PointParts& source_parts, const PointParts& destination_parts,
+                 cudaStream_t stream) {
+  const auto magnitude = [&](const PointParts& parts, const R* points) {
+    launch_threads(parts.count * warp_lanes, stream, neighbors_magnitudes<R>, s, points, parts);
+  };
+  magnitude(source_parts, sources);
+  magnitude(destination_parts, destinations);
+  launch(neighbors_choose_grid, dim3(1), dim3(warp_lanes), 0, stream, s, source_parts,
+         destination_parts);
+}
+
+template <class F>
+void with_axes(int64_t d, F f) {
+  if (d == 1) f(std::integral_constant<int, 1>());
+  else if (d == 2) f(std::integral_constant<int, 2>());
+  else f(std::integral_constant<int, 3>());
 }
 
 }  // namespace gnograd

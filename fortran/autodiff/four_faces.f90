@@ -86,12 +86,12 @@ module gnograd_autodiff_four_faces
 
   !> A copy of a static array
   interface keep
-    module procedure :: keep_integers, keep_list, keep_table
+    module procedure :: keep_integers, keep_list, keep_numbers, keep_table
   end interface keep
 
   !> Where integers lie, null if there are none
   interface address_of
-    module procedure :: address_of_list, address_of_table
+    module procedure :: address_of_list, address_of_numbers, address_of_table
   end interface address_of
 
   !> A size that nothing has told yet
@@ -296,6 +296,17 @@ contains
     ok = ok .and. status == 0
   end subroutine keep_list
 
+  subroutine keep_numbers(given, kept, ok)
+    integer(int32), intent(in) :: given(:)
+    integer(int32), allocatable, intent(out) :: kept(:)
+    logical, intent(inout) :: ok
+    integer :: status
+
+    allocate (kept(size(given)), stat=status)
+    if (status == 0) kept(:) = given
+    ok = ok .and. status == 0
+  end subroutine keep_numbers
+
   subroutine keep_table(given, kept, ok)
     integer(int32), intent(in) :: given(:, :, :)
     integer(int32), allocatable, intent(out) :: kept(:, :, :)
@@ -316,6 +327,16 @@ contains
     address = c_loc(nowhere)
     if (size(list) > 0) address = c_loc(list)
   end function address_of_list
+
+  function address_of_numbers(list) result(address)
+    integer(int32), allocatable, intent(in), target :: list(:)
+    type(c_ptr) :: address
+
+    address = c_null_ptr
+    if (.not. allocated(list)) return
+    address = c_loc(nowhere)
+    if (size(list) > 0) address = c_loc(list)
+  end function address_of_numbers
 
   function address_of_table(table) result(address)
     integer(int32), allocatable, intent(in), target :: table(:, :, :)

@@ -34,6 +34,10 @@ module gnograd_core_codes
   character(len=*), parameter :: score_names(0:6) = [character(len=9) :: "LeakyReLU", "ELU", &
     & "Linear", "ReLU", "Scalar", "Sigmoid", "Tanh"]
 
+  !> Parts of an edge's new features side by side, or added up
+  integer, parameter :: update_concat = 0, update_sum = 1
+  character(len=*), parameter :: update_names(0:1) = [character(len=6) :: "concat", "sum"]
+
   !> Triplets k -> j -> i with k = i that DimeNet leaves out: those that turn back on the same
   !> edge, all, none
   integer, parameter :: exclude_reverse_edge = 0, exclude_same_node = 1, exclude_none = 2

@@ -264,6 +264,127 @@ int gnograd_agg_concat_hvp_r64(
     const double *own, const double *t_x, const double *t_w, const double *t_e, const double *t_own,
     double *grad_x, double *grad_w, double *grad_e, double *grad_own);
 
+/* ---- relations ----
+ *
+ * Over the incoming edges e = (j -> i) of type r, S_ir = sum or mean of w_e x_j:
+ *
+ *     out_i = [S_i0 | S_i1 | ... | own_i], or with coeff [B_i0 | B_i1 | ... | own_i],
+ *     B_ib  = sum over r of coeff_rb S_ir
+ *
+ * With D = n_features, Do = n_own_features, R = n_relations, and K = n_bases, or R without coeff
+ * (n_bases 0): out [n_dst, K D + Do]. w null: 1. edge_type has 0 to R-1. `aggregation` is Sum or Mean
+ * of enum gnograd_aggregation; Mean divides by the sum of w, or the number of edges, of a relation.
+ */
+
+int gnograd_agg_relational_forward_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_own_features, int64_t n_relations,
+    int64_t n_bases,
+    const int32_t *edge_type, /* [n_edges] */
+    int aggregation,
+    const float *x,           /* [n_src, n_features] */
+    const float *w,           /* [n_edges] or null */
+    const float *coeff,       /* [n_relations, n_bases] or null */
+    const float *own,         /* [n_dst, n_own_features] or null */
+    float *out);              /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+int gnograd_agg_relational_vjp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_own_features, int64_t n_relations,
+    int64_t n_bases, const int32_t *edge_type, int aggregation,
+    const float *cotangent, /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+    const float *x, const float *w, const float *coeff, const float *own,
+    float *grad_x,          /* [n_src, n_features] or null */
+    float *grad_w,          /* [n_edges] or null */
+    float *grad_coeff,      /* [n_relations, n_bases] or null */
+    float *grad_own);       /* [n_dst, n_own_features] or null */
+int gnograd_agg_relational_jvp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_own_features, int64_t n_relations,
+    int64_t n_bases, const int32_t *edge_type, int aggregation, const float *x, const float *w,
+    const float *coeff, const float *own,
+    const float *t_x,     /* [n_src, n_features] or null */
+    const float *t_w,     /* [n_edges] or null */
+    const float *t_coeff, /* [n_relations, n_bases] or null */
+    const float *t_own,   /* [n_dst, n_own_features] or null */
+    float *t_out);        /* [n_dst, (max(1-n_bases,0)*n_relations+n_bases)*n_features+n_own_features] */
+int gnograd_agg_relational_hvp_r32(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_own_features, int64_t n_relations,
+    int64_t n_bases, const int32_t *edge_type, int aggregation, const float *cotangent,
+    const float *x, const float *w, const float *coeff, const float *own, const float *t_x,
+    const float *t_w, const float *t_coeff, const float *t_own, float *grad_x, float *grad_w,
+    float *grad_coeff, float *grad_own);
+int gnograd_agg_relational_forward_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_own_features, int64_t n_relations,
+    int64_t n_bases, const int32_t *edge_type, int aggregation, const double *x, const double *w,
+    const double *coeff, const double *own, double *out);
+int gnograd_agg_relational_vjp_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_own_features, int64_t n_relations,
+    int64_t n_bases, const int32_t *edge_type, int aggregation, const double *cotangent,
+    const double *x, const double *w, const double *coeff, const double *own, double *grad_x,
+    double *grad_w, double *grad_coeff, double *grad_own);
+int gnograd_agg_relational_jvp_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_own_features, int64_t n_relations,
+    int64_t n_bases, const int32_t *edge_type, int aggregation, const double *x, const double *w,
+    const double *coeff, const double *own, const double *t_x, const double *t_w,
+    const double *t_coeff, const double *t_own, double *t_out);
+int gnograd_agg_relational_hvp_r64(
+    const gnograd_graph *graph, int64_t n_features, int64_t n_own_features, int64_t n_relations,
+    int64_t n_bases, const int32_t *edge_type, int aggregation, const double *cotangent,
+    const double *x, const double *w, const double *coeff, const double *own, const double *t_x,
+    const double *t_w, const double *t_coeff, const double *t_own, double *grad_x, double *grad_w,
+    double *grad_coeff, double *grad_own);
+
+/* ---- edges ----
+ *
+ * out_p = [e_p | x_src_j | x_dst_i] for every edge p = (j -> i), or with mode Sum the sum of the three;
+ * each there unless it is null. mode is one of enum gnograd_update_mode. For a sum all have
+ * n_edge_features, and so have n_src_features and n_dst_features to be.
+ */
+
+enum gnograd_update_mode { GNOGRAD_CONCAT = 0, GNOGRAD_ADD = 1 };
+
+int gnograd_update_edges_forward_r32(
+    const gnograd_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode,
+    const float *e,     /* [n_edges, n_edge_features] or null */
+    const float *x_src, /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    const float *x_dst, /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+    float *out);        /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+int gnograd_update_edges_vjp_r32(
+    const gnograd_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode,
+    const float *cotangent, /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+    const float *e, const float *x_src, const float *x_dst,
+    float *grad_e,          /* [n_edges, n_edge_features] or null */
+    float *grad_x_src,      /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    float *grad_x_dst);     /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+int gnograd_update_edges_jvp_r32(
+    const gnograd_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const float *e, const float *x_src, const float *x_dst,
+    const float *t_e,     /* [n_edges, n_edge_features] or null */
+    const float *t_x_src, /* [n_src, n_src_features]; mode=sum: [n_src, n_edge_features] or null */
+    const float *t_x_dst, /* [n_dst, n_dst_features]; mode=sum: [n_dst, n_edge_features] or null */
+    float *t_out);        /* [n_edges, n_edge_features+n_src_features+n_dst_features]; mode=sum: [n_edges, n_edge_features] */
+int gnograd_update_edges_hvp_r32(
+    const gnograd_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const float *cotangent, const float *e, const float *x_src,
+    const float *x_dst, const float *t_e, const float *t_x_src, const float *t_x_dst, float *grad_e,
+    float *grad_x_src, float *grad_x_dst);
+int gnograd_update_edges_forward_r64(
+    const gnograd_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const double *e, const double *x_src, const double *x_dst,
+    double *out);
+int gnograd_update_edges_vjp_r64(
+    const gnograd_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const double *cotangent, const double *e, const double *x_src,
+    const double *x_dst, double *grad_e, double *grad_x_src, double *grad_x_dst);
+int gnograd_update_edges_jvp_r64(
+    const gnograd_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const double *e, const double *x_src, const double *x_dst,
+    const double *t_e, const double *t_x_src, const double *t_x_dst, double *t_out);
+int gnograd_update_edges_hvp_r64(
+    const gnograd_graph *graph, int64_t n_edge_features, int64_t n_src_features,
+    int64_t n_dst_features, int mode, const double *cotangent, const double *e, const double *x_src,
+    const double *x_dst, const double *t_e, const double *t_x_src, const double *t_x_dst,
+    double *grad_e, double *grad_x_src, double *grad_x_dst);
+
 /* ---- graph attention ----
  *
  * Over the edges p = (j -> i) of a destination and for every head h, with H = n_heads,
@@ -469,6 +590,81 @@ int gnograd_mha_simple_hvp_r64(
     const double *k, const double *v, const double *e, const double *t_q, const double *t_k,
     const double *t_v, const double *t_e, double *grad_q, double *grad_k, double *grad_v,
     double *grad_e);
+
+/* ---- edge_softmax ----
+ *
+ *     out_e = exp(s_e)/sum of exp(s) over the edges of the same destination, for every head
+ *
+ * Saved by forward for vjp: out. A vjp that does not get it computes it.
+ */
+
+int gnograd_edge_softmax_forward_r32(
+    const gnograd_graph *graph, int64_t n_heads,
+    const float *s, /* [n_edges, n_heads] */
+    float *out);    /* [n_edges, n_heads] */
+int gnograd_edge_softmax_vjp_r32(
+    const gnograd_graph *graph, int64_t n_heads,
+    const float *cotangent, /* [n_edges, n_heads] */
+    const float *s, const float *out,
+    float *grad_s);         /* [n_edges, n_heads] or null */
+int gnograd_edge_softmax_jvp_r32(
+    const gnograd_graph *graph, int64_t n_heads, const float *s,
+    const float *t_s, /* [n_edges, n_heads] or null */
+    float *t_out);    /* [n_edges, n_heads] */
+int gnograd_edge_softmax_hvp_r32(
+    const gnograd_graph *graph, int64_t n_heads, const float *cotangent, const float *s,
+    const float *t_s, float *grad_s);
+int gnograd_edge_softmax_forward_r64(
+    const gnograd_graph *graph, int64_t n_heads, const double *s, double *out);
+int gnograd_edge_softmax_vjp_r64(
+    const gnograd_graph *graph, int64_t n_heads, const double *cotangent, const double *s,
+    const double *out, double *grad_s);
+int gnograd_edge_softmax_jvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, const double *s, const double *t_s, double *t_out);
+int gnograd_edge_softmax_hvp_r64(
+    const gnograd_graph *graph, int64_t n_heads, const double *cotangent, const double *s,
+    const double *t_s, double *grad_s);
+
+/* ---- offset_moments ----
+ *
+ * Over the n edges of a destination, with r_e = x_j - y_i, side by side:
+ *
+ *     mean distance m = sum |r_e|/n, variance sum (|r_e| - m)^2/n, centroid c = sum r_e/n,
+ *     covariance sum (r_e - c)(r_e - c)^T/n, its upper triangle row by row
+ *
+ * and 0 without edges. Derivatives of |r_e| are 0 where it is.
+ */
+
+int gnograd_offset_moments_forward_r32(
+    const gnograd_graph *graph, int64_t d,
+    const float *x,  /* [n_src, d] */
+    const float *y,  /* [n_dst, d] */
+    float *moments); /* [n_dst, 2+d+d*(d+1)//2] */
+int gnograd_offset_moments_vjp_r32(
+    const gnograd_graph *graph, int64_t d,
+    const float *cotangent, /* [n_dst, 2+d+d*(d+1)//2] */
+    const float *x, const float *y,
+    float *grad_x,          /* [n_src, d] or null */
+    float *grad_y);         /* [n_dst, d] or null */
+int gnograd_offset_moments_jvp_r32(
+    const gnograd_graph *graph, int64_t d, const float *x, const float *y,
+    const float *t_x,  /* [n_src, d] or null */
+    const float *t_y,  /* [n_dst, d] or null */
+    float *t_moments); /* [n_dst, 2+d+d*(d+1)//2] */
+int gnograd_offset_moments_hvp_r32(
+    const gnograd_graph *graph, int64_t d, const float *cotangent, const float *x, const float *y,
+    const float *t_x, const float *t_y, float *grad_x, float *grad_y);
+int gnograd_offset_moments_forward_r64(
+    const gnograd_graph *graph, int64_t d, const double *x, const double *y, double *moments);
+int gnograd_offset_moments_vjp_r64(
+    const gnograd_graph *graph, int64_t d, const double *cotangent, const double *x,
+    const double *y, double *grad_x, double *grad_y);
+int gnograd_offset_moments_jvp_r64(
+    const gnograd_graph *graph, int64_t d, const double *x, const double *y, const double *t_x,
+    const double *t_y, double *t_moments);
+int gnograd_offset_moments_hvp_r64(
+    const gnograd_graph *graph, int64_t d, const double *cotangent, const double *x,
+    const double *y, const double *t_x, const double *t_y, double *grad_x, double *grad_y);
 
 /* ---- gno: the graph neural operator sum ----
  *
@@ -1296,6 +1492,11 @@ int64_t gnograd_array_edge_mlp(
     int activation, int layer_norm, int residual, int reduction, int outputs, int64_t e,
     int64_t x_src, int64_t x_dst, int64_t weights, int64_t edge_weight,
     int64_t *others);      /* [1] nodes */
+int64_t gnograd_array_edge_softmax(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t s);
+int64_t gnograd_array_update_edges(
+    gnograd_tape *tape, const gnograd_graph *graph, int mode, int64_t e, int64_t x_src,
+    int64_t x_dst);
 int64_t gnograd_array_mha_gat(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
     int activation, double negative_slope, double dropout,
@@ -1345,6 +1546,8 @@ int64_t gnograd_array_gno_with_hessian(
     int geometry, int activation, int reduction, int kernel, int64_t h, int64_t x, int64_t y,
     int64_t layers, int64_t v, int64_t b_v, int64_t edge_weight, int64_t weight_derivatives,
     int64_t *others);      /* [2] gradient, hessian */
+int64_t gnograd_array_offset_moments(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t x, int64_t y);
 int64_t gnograd_array_selected_attention(
     gnograd_tape *tape, int64_t n_queries, int64_t n_heads, int64_t n_slots, int64_t n_sequences,
     const int32_t *block_index, /* [(n_queries+query_block-1)//query_block, n_heads, n_slots] */
@@ -1369,6 +1572,10 @@ int64_t gnograd_array_compress(
     gnograd_tape *tape, int64_t n_sequences,
     const int64_t *cu, /* [n_sequences+1] or null */
     int64_t stride, int64_t x, int64_t w);
+int64_t gnograd_array_agg_relational(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_relations,
+    const int32_t *edge_type, /* [n_edges] */
+    int aggregation, int64_t x, int64_t w, int64_t coeff, int64_t own);
 
 /* Optimizers move parameters along the gradients of the last backward. */
 typedef struct gnograd_optimizer gnograd_optimizer;

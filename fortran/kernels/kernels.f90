@@ -8,6 +8,10 @@ module gnograd_kernels
   use gnograd_kernels_dimenet, only: agg_edge_to_edge_forward, agg_edge_to_edge_vjp, &
     & agg_edge_to_edge_jvp, agg_edge_to_edge_hvp
   use gnograd_kernels_edge_mlp, only: edge_mlp_forward, edge_mlp_vjp, edge_mlp_jvp, edge_mlp_hvp
+  use gnograd_kernels_edge_updates, only: update_edges_forward, update_edges_vjp, &
+    & update_edges_jvp, update_edges_hvp
+  use gnograd_kernels_edge_softmax, only: edge_softmax_forward, edge_softmax_vjp, &
+    & edge_softmax_jvp, edge_softmax_hvp
   use gnograd_kernels_gno, only: gno_forward, gno_vjp, gno_jvp, gno_hvp, gno_contract_forward, &
     & gno_contract_vjp, gno_contract_jvp, gno_contract_hvp
   use gnograd_kernels_gno_aggregate, only: gno_aggregate_forward, gno_aggregate_vjp, &
@@ -22,6 +26,8 @@ module gnograd_kernels
   use gnograd_kernels_mha, only: mha_gat_forward, mha_gat_vjp, mha_gat_jvp, mha_gat_hvp, &
     & mha_gat_v2_forward, mha_gat_v2_vjp, mha_gat_v2_jvp, mha_gat_v2_hvp, mha_simple_forward, &
     & mha_simple_vjp, mha_simple_jvp, mha_simple_hvp
+  use gnograd_kernels_moments, only: offset_moments_forward, offset_moments_vjp, &
+    & offset_moments_jvp, offset_moments_hvp
   use gnograd_kernels_nsa_branches, only: selected_attention_forward, selected_attention_vjp, &
     & selected_attention_jvp, selected_attention_hvp, compressed_attention_forward, &
     & compressed_attention_vjp, compressed_attention_jvp, compressed_attention_hvp, &
@@ -31,6 +37,8 @@ module gnograd_kernels
   use gnograd_kernels_nsa_select, only: select_blocks_forward
   use gnograd_kernels_radial_basis, only: radial_basis_forward, radial_basis_vjp, &
     & radial_basis_jvp, radial_basis_hvp
+  use gnograd_kernels_relational, only: agg_relational_forward, agg_relational_vjp, &
+    & agg_relational_jvp, agg_relational_hvp
   implicit none
   public
 end module gnograd_kernels

@@ -6,6 +6,8 @@ from importlib.metadata import version
 from gnograd.aggregation import agg_concat, agg_simple, agg_weighted
 from gnograd.dimenet import agg_edge_to_edge, radial_basis
 from gnograd.edge_mlp import edge_mlp, edge_mlp_pack
+from gnograd.edge_softmax import edge_softmax
+from gnograd.edge_updates import update_edges
 from gnograd.gat import mha_gat, mha_gat_v2, mha_simple
 from gnograd.gno import (
     gno,
@@ -24,7 +26,9 @@ from gnograd.gno_jets import (
     gno_with_laplacian,
 )
 from gnograd.graph import EdgesBySource, Graph
-from gnograd.neighbors import Neighbors, neighbors
+from gnograd.moments import NeighborhoodMoments, neighborhood_moments, offset_moments
+from gnograd.neighbor_list import NeighborList, neighbor_list
+from gnograd.neighbors import Neighbors, knn, neighbors
 from gnograd.nsa import (
     compress,
     compressed_attention,
@@ -34,6 +38,7 @@ from gnograd.nsa import (
     window_attention,
 )
 from gnograd.operator import Function, Operator
+from gnograd.relational import agg_relational
 from gnograd.runtime import (
     get_config,
     get_include,
@@ -49,10 +54,13 @@ __all__ = [
     "EdgesBySource",
     "Function",
     "Graph",
+    "NeighborList",
+    "NeighborhoodMoments",
     "Neighbors",
     "Operator",
     "agg_concat",
     "agg_edge_to_edge",
+    "agg_relational",
     "agg_simple",
     "agg_weighted",
     "compress",
@@ -60,6 +68,7 @@ __all__ = [
     "compressed_offsets",
     "edge_mlp",
     "edge_mlp_pack",
+    "edge_softmax",
     "get_config",
     "get_include",
     "get_matmul_precision",
@@ -77,16 +86,21 @@ __all__ = [
     "gno_with_gradient",
     "gno_with_hessian",
     "gno_with_laplacian",
+    "knn",
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "neighbor_list",
+    "neighborhood_moments",
     "neighbors",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",
     "set_matmul_precision",
     "set_num_threads",
     "show_config",
+    "update_edges",
     "window_attention",
 ]
 __version__ = version("gnograd")

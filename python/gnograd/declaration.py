@@ -153,11 +153,12 @@ class Declaration:
     def words_on_tape(self, static: Collection[str], lists: Collection[str]) -> list[str]:
         """Those of `arguments` that the C function of the operation on the tape takes.
 
-        They are the static arguments that no extent of an input tells, and the sizes of those that
-        are arrays or lists; a list comes behind its length.
+        They are the static arguments that no extent of an input tells which is always there, and
+        the sizes of those that are arrays or lists; a list comes behind its length.
         """
         words = self.arguments.split()
-        extents = {dim for spec in self.inputs.values() for dim in spec.split()}
+        telling = [spec for spec in self.inputs.values() if not spec.endswith("None")]
+        extents = {dim for spec in telling for dim in spec.split()}
         of_arrays = {n for spec in self.arrays.values() for n in re.findall(r"[A-Za-z_]\w*", spec)}
         lengths = {before for before, word in itertools.pairwise(words) if word in lists}
         return [

@@ -111,7 +111,7 @@ def gno_deep(
     most, or all), n the nodes for which `y` or `x` are given: ``n H + S F`` in forward,
     ``2 n H + S (F + H)`` in vjp, twice that with tangents; 1.5 MiB a thread or the panels of 32
     edges; and in vjp and hvp the layers without the rows of y and x, in float64, 64 times within 64
-    MiB, or 8 times.
+    MiB, or 8 times. On a GPU a slab is what takes 128 MiB, 65,536 edges at most.
 
     The network is the kernel of Li et al. [1]_ as neuraloperator's GNOBlock has it by default.
 

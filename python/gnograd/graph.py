@@ -21,7 +21,7 @@ from gnograd.graph_arrays import (
     side_by_side,
     with_room,
 )
-from gnograd.neighbors import neighbors, shape_of
+from gnograd.graph_building import GraphBuilding
 from gnograd.static import AT_LEAST_0, LARGEST, integer
 
 __all__ = ["EdgesBySource", "Graph", "lend"]
@@ -40,7 +40,7 @@ class EdgesBySource(NamedTuple):
     """Position of every edge in the destination-major order, (n_edges,)."""
 
 
-class Graph:
+class Graph(GraphBuilding):
     """Directed bipartite graph in compressed columns, destination-major.
 
     Edge ``p`` in ``offsets[i] .. offsets[i + 1] - 1`` goes from source ``indices[p]`` to
@@ -76,7 +76,9 @@ class Graph:
     See Also
     --------
     Graph.from_edges : from pairs of nodes in any order.
-    Graph.radius : from points in space.
+    Graph.radius, Graph.knn : from points in space.
+    Graph.from_scipy : from a sparse matrix.
+    Graph.union, Graph.reverse, Graph.with_self_loops, Graph.batch : from other graphs.
 
     Examples
     --------
@@ -199,55 +201,6 @@ class Graph:
         graph = cls.__new__(cls)
         graph._keep(_Body(int(made[0])), n_dst, n_src)
         return graph
-
-    @classmethod
-    def radius(
-        cls,
-        sources: Any,
-        radius: float,
-        destinations: Any = None,
-        include_self: bool = True,
-        period: ArrayLike | None = None,
-    ) -> Graph:
-        """Graph of all pairs of points at most `radius` apart.
-
-        The sources of a destination come in ascending order. Points on a GPU are looked for there,
-        by `neighbors`, and the graph is made on the host.
-
-        Parameters
-        ----------
-        sources : array of float, (n_src, d)
-            Coordinates of the sources.
-        radius : float
-            Largest Euclidean distance, inclusive.
-        destinations : array of float, (n_dst, d), optional
-            Coordinates of the destinations; the sources when left out.
-        include_self : bool, optional
-            Whether a point is its own neighbour; ``False`` only without `destinations`.
-        period : float or array of float, (d,), optional
-            Lengths of a periodic box, 0 along axes that are not periodic. Distances are to the
-            nearest image, which makes one edge even where more images are in reach.
-
-        Raises
-        ------
-        ValueError
-            Points that are not finite or not of the same dimension, a negative radius or period.
-
-        See Also
-        --------
-        neighbors : the same without a graph.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import gnograd as gg
-        >>> graph = gg.Graph.radius(np.array([[0.0], [1.0], [3.0]]), radius=1.5)
-        >>> graph.src, graph.dst
-        (array([0, 1, 0, 1, 2], dtype=int32), array([0, 0, 1, 1, 2], dtype=int32))
-        """
-        found = neighbors(sources, radius, destinations, include_self, period)
-        offsets, indices = (x if isinstance(x, np.ndarray) else x.get() for x in found)
-        return cls(offsets, indices, shape_of(sources)[0])
 
     @classmethod
     def batch(cls, graphs: Sequence[Graph]) -> Graph:

@@ -1,56 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Neighbours within a radius, against all distances.
-#include <cfloat>
-
-#include "support.h"
+#include "neighbor_cases.h"
 
 namespace {
 
-struct Case {
-  int64_t d;
-  double radius;
-  std::vector<double> sources, destinations;  // [n, d]
-  std::vector<double> period = {0, 0, 0};
-  std::vector<int64_t> source_items = {}, destination_items = {};
-  bool exclude_self = false;
-  int64_t n_buckets = 0;  // 0: as many as sources
-};
-
-double image(double x, double period) {
-  if (!(period > 0)) return x;
-  x = std::fmod(x, period);
-  if (x < 0) x += period;
-  return x > 0 && x < period ? x : 0;
-}
-
-double difference(double x, double y, double period) {
-  volatile double offset = image(x, period) - image(y, period);  // not fused with what follows
-  if (offset < -0.5 * period) offset = period + offset;
-  else if (offset > 0.5 * period) offset = offset - period;
-  return offset;
-}
-
-std::vector<std::vector<int32_t>> all_pairs(const Case& c, const std::vector<double>& sources,
-                                            const std::vector<double>& destinations) {
-  const int64_t n = int64_t(sources.size()) / c.d, m = int64_t(destinations.size()) / c.d;
-  const auto item = [](const std::vector<int64_t>& items, int64_t i) {
-    return std::upper_bound(items.begin(), items.end(), i) - items.begin();
-  };
-  std::vector<std::vector<int32_t>> rows(m);
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      volatile double squares = 0;
-      for (int64_t a = 0; a < c.d; ++a) {
-        const double offset =
-            difference(destinations[i * c.d + a], sources[j * c.d + a], c.period[a]);
-        volatile double square = offset * offset;
-        squares = squares + square;
-      }
-      if (squares <= c.radius * c.radius && !(c.exclude_self && i == j) &&
-          item(c.source_items, j) == item(c.destination_items, i))
-        rows[i].push_back(int32_t(j));
-    }
-  return rows;
+// SplitMix64 of a seed and two numbers, one after the other.
+uint64_t random_key(uint64_t seed, uint64_t i, uint64_t j) {
+  for (const uint64_t number : {i, j}) {
+    uint64_t z = seed + (number + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    seed = z ^ z >> 31;
+  }
+  return seed;
 }
 
 template <class T>
@@ -61,6 +23,11 @@ struct Abi<float> {
   static constexpr auto count_bytes = gnograd_cuda_neighbors_count_workspace_bytes_f32;
   static constexpr auto fill = gnograd_cuda_neighbors_fill_f32;
   static constexpr auto fill_bytes = gnograd_cuda_neighbors_fill_workspace_bytes_f32;
+  static constexpr auto count_nearer = gnograd_cuda_nearer_neighbors_count_f32;
+  static constexpr auto count_nearer_bytes =
+      gnograd_cuda_nearer_neighbors_count_workspace_bytes_f32;
+  static constexpr auto fill_nearer = gnograd_cuda_nearer_neighbors_fill_f32;
+  static constexpr auto fill_nearer_bytes = gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f32;
 };
 template <>
 struct Abi<double> {
@@ -68,11 +35,19 @@ struct Abi<double> {
   static constexpr auto count_bytes = gnograd_cuda_neighbors_count_workspace_bytes_f64;
   static constexpr auto fill = gnograd_cuda_neighbors_fill_f64;
   static constexpr auto fill_bytes = gnograd_cuda_neighbors_fill_workspace_bytes_f64;
+  static constexpr auto count_nearer = gnograd_cuda_nearer_neighbors_count_f64;
+  static constexpr auto count_nearer_bytes =
+      gnograd_cuda_nearer_neighbors_count_workspace_bytes_f64;
+  static constexpr auto fill_nearer = gnograd_cuda_nearer_neighbors_fill_f64;
+  static constexpr auto fill_nearer_bytes = gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f64;
 };
+
+constexpr int64_t seed = -5;
 
 // What the kernels find: offsets, and indices unless these say that a point is not finite.
 template <class T>
-std::pair<std::vector<int64_t>, std::vector<int32_t>> search(const Case& c) {
+std::pair<std::vector<int64_t>, std::vector<int32_t>> search(const Case& c,
+                                                             int64_t max_neighbors = INT32_MAX) {
   const std::vector<T> sources(c.sources.begin(), c.sources.end());
   const std::vector<T> destinations(c.destinations.begin(), c.destinations.end());
   const int64_t n = int64_t(sources.size()) / c.d, m = int64_t(destinations.size()) / c.d;
@@ -81,7 +56,7 @@ std::pair<std::vector<int64_t>, std::vector<int32_t>> search(const Case& c) {
   const bool batch = !c.source_items.empty();
   const std::tuple sizes(n, m, c.d, batch ? int64_t(c.source_items.size()) - 1 : int64_t(1),
                          n_buckets, c.radius, c.period[0], c.period[1], c.period[2],
-                         int(c.exclude_self));
+                         int(c.exclude_self), std::min(n, max_neighbors), seed);
 
   Device<T> x(sources), y(destinations);
   Device<int64_t> source_items(c.source_items), destination_items(c.destination_items);
@@ -101,16 +76,11 @@ std::pair<std::vector<int64_t>, std::vector<int32_t>> search(const Case& c) {
 }
 
 template <class T>
-void test(const std::string& name, const Case& c) {
-  const auto [offsets, indices] = search<T>(c);
-  const auto as_stored = [](const std::vector<double>& x) {
-    std::vector<double> y;
-    for (const double v : x) y.push_back(double(T(v)));
-    return y;
-  };
+void check_rows(const std::string& name, const std::vector<std::vector<int32_t>>& rows,
+                const std::vector<int64_t>& offsets, const std::vector<int32_t>& indices) {
   std::vector<int64_t> want_offsets{0};
   std::vector<int32_t> want;
-  for (const auto& row : all_pairs(c, as_stored(c.sources), as_stored(c.destinations))) {
+  for (const auto& row : rows) {
     want.insert(want.end(), row.begin(), row.end());
     want_offsets.push_back(int64_t(want.size()));
   }
@@ -118,18 +88,56 @@ void test(const std::string& name, const Case& c) {
   check(indices == want, std::string(Type<T>::name) + " indices, " + name);
 }
 
-std::mt19937 generator(9);
-std::vector<double> uniform(int64_t n, int64_t d, double low = 0, double high = 1) {
-  std::uniform_real_distribution<double> draw(low, high);
-  std::vector<double> x(n * d);
-  for (double& v : x) v = draw(generator);
-  return x;
+std::vector<std::vector<int32_t>> within(const std::vector<std::vector<double>>& squares,
+                                         double radius) {
+  std::vector<std::vector<int32_t>> rows(squares.size());
+  for (size_t i = 0; i < rows.size(); ++i)
+    for (size_t j = 0; j < squares[i].size(); ++j)
+      if (squares[i][j] <= radius * radius) rows[i].push_back(int32_t(j));
+  return rows;
 }
-// Multiples of an eighth: many distances are the radius itself.
-std::vector<double> on_lattice(int64_t n, int64_t d) {
-  std::vector<double> x(n * d);
-  for (double& v : x) v = double(int(generator() % 17) - 8) / 8;
-  return x;
+
+// Of what was found, within half the radius.
+template <class T>
+void test_nearer(const std::string& name, const Case& c,
+                 const std::vector<std::vector<double>>& squares,
+                 const std::vector<int64_t>& given_offsets, const std::vector<int32_t>& given) {
+  const std::vector<T> sources(c.sources.begin(), c.sources.end());
+  const std::vector<T> destinations(c.destinations.begin(), c.destinations.end());
+  const int64_t n = int64_t(sources.size()) / c.d, m = int64_t(destinations.size()) / c.d;
+  const std::tuple sizes(n, m, c.d, 0.5 * c.radius, c.period[0], c.period[1], c.period[2]);
+  Device<T> x(sources), y(destinations);
+  Device<int64_t> offsets(given_offsets), kept_offsets(m + 1);
+  Device<int32_t> indices(given);
+  run_entry(Abi<T>::count_nearer, Abi<T>::count_nearer_bytes, sizes, x.get(), y.get(),
+            offsets.get(), indices.get(), kept_offsets.get());
+  Device<int32_t> kept(kept_offsets.host().back());
+  run_entry(Abi<T>::fill_nearer, Abi<T>::fill_nearer_bytes, sizes, x.get(), y.get(), offsets.get(),
+            indices.get(), kept_offsets.get(), kept.get());
+  check_rows<T>(name, within(squares, 0.5 * c.radius), kept_offsets.host(), kept.host());
+}
+
+template <class T>
+void test(const std::string& name, const Case& c) {
+  const auto squares = all_squares(c, as_stored<T>(c.sources), as_stored<T>(c.destinations));
+  const auto rows = within(squares, c.radius);
+  const auto [offsets, indices] = search<T>(c);
+  check_rows<T>(name, rows, offsets, indices);
+  test_nearer<T>(name + ", half the radius", c, squares, offsets, indices);
+
+  for (const int64_t most : {int64_t(0), int64_t(2), int64_t(40)}) {
+    auto chosen = rows;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      auto& row = chosen[i];
+      std::sort(row.begin(), row.end(), [&](int32_t j, int32_t k) {
+        return random_key(uint64_t(seed), i, uint64_t(j)) < random_key(uint64_t(seed), i, uint64_t(k));
+      });
+      row.resize(std::min(row.size(), size_t(most)));
+      std::sort(row.begin(), row.end());
+    }
+    const auto [some_offsets, some] = search<T>(c, most);
+    check_rows<T>(name + ", " + std::to_string(most) + " at most", chosen, some_offsets, some);
+  }
 }
 
 template <class T>
@@ -212,9 +220,9 @@ int main() {
   test_type<double>();
   test_many();
   const auto refused = [](int64_t d, int64_t n_buckets, double radius, double period) {
-    return gnograd_cuda_neighbors_count_f32(1, 1, d, 1, n_buckets, radius, period, 0, 0, 0, nullptr,
+    return gnograd_cuda_neighbors_count_f32(1, 1, d, 1, n_buckets, radius, period, 0, 0, 0, 1, 0,
                                             nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                            nullptr, nullptr, nullptr, 0,
+                                            nullptr, nullptr, nullptr, nullptr, 0,
                                             nullptr) == GNOGRAD_CUDA_VALUE;
   };
   check(refused(0, 4, 1, 0) && refused(4, 4, 1, 0), "one to three axes");

@@ -10,6 +10,8 @@ program main
   use test_gno_jets, only: gno_jets_tests
   use test_gno_kernel, only: gno_kernel_tests
   use test_aggregation, only: aggregation_tests
+  use test_relational, only: relational_tests
+  use test_edge_updates, only: edge_updates_tests
   use test_attention, only: attention_tests
   use test_gno, only: gno_tests
   use test_nsa, only: nsa_tests
@@ -29,6 +31,10 @@ program main
     & n_failed)
   if (wanted("aggregation")) call run_suite("aggregation", aggregation_tests(), trim(only_test), &
     & n_run, n_failed)
+  if (wanted("relational")) call run_suite("relational", relational_tests(), trim(only_test), &
+    & n_run, n_failed)
+  if (wanted("edge_updates")) call run_suite("edge_updates", edge_updates_tests(), &
+    & trim(only_test), n_run, n_failed)
   if (wanted("attention")) call run_suite("attention", attention_tests(), trim(only_test), n_run, &
     & n_failed)
   if (wanted("gno")) call run_suite("gno", gno_tests(), trim(only_test), n_run, n_failed)

@@ -14,11 +14,15 @@ from reference import (
     derivatives,
     dimenet,
     edge_mlp,
+    edge_softmax,
+    edge_updates,
     gat,
     gno,
     gno_deep,
     gno_jets,
+    moments,
     nsa,
+    relational,
 )
 
 ON_GRAPHS = {
@@ -29,7 +33,11 @@ ON_GRAPHS = {
         edge_mlp: ("edge_mlp",),
         gno_jets: ("gno_with_gradient", "gno_with_laplacian", "gno_with_hessian"),
         aggregation: ("agg_weighted", "agg_simple", "agg_concat"),
+        relational: ("agg_relational",),
+        edge_updates: ("update_edges",),
         gat: ("mha_gat", "mha_gat_v2", "mha_simple"),
+        edge_softmax: ("edge_softmax",),
+        moments: ("offset_moments",),
         dimenet: ("agg_edge_to_edge",),
     }.items()
     for name in names
@@ -278,6 +286,7 @@ def _is_local(call, member):
     name, static = call.operator.name, call.static
     spec = call.operator.signature(**static).inputs[member]
     cancels = "mha" in name and member not in ("v", "x_src")
+    cancels |= name == "edge_softmax"
     cancels |= static.get("aggregation", "sum") != "sum" and member == "w"
     cancels |= static.get("scale") == 0 or static.get("dropout", 0) > 0
     cancels |= static.get("activation") == "relu" or name in ("agg_edge_to_edge", "edge_mlp")

@@ -42,10 +42,11 @@ DOMAIN = {
     "n_radial": (1, 2, 3),
     "exponent": (1, 2, 5),
     "widths": ([4], [3, 2], [2, 1, 3]),
+    "n_relations": (1, 2, 5),
 }
 """Values of static arguments, None where that is the default; those that are chosen by name, and
 booleans, need no line."""
-STYLES = {("agg_weighted", "w"): "positive", ("agg_concat", "w"): "positive"}
+STYLES = {(name, "w"): "positive" for name in ("agg_weighted", "agg_concat", "agg_relational")}
 STYLES |= {("selected_attention", "slot_gate"): "positive", ("radial_basis", "x"): "unit"}
 MANY = 10**6
 """More than all sizes here."""
@@ -143,6 +144,9 @@ def make(trial, name, style="normal", forced=(), dense=False):
     if "block_index" in static:
         shape = shapes.shape_of(specs["block_index"], sizes)
         static["block_index"] = selection(trial, static, shape, sizes)
+    if "edge_type" in operator.static:
+        types = trial.rng.integers(0, static["n_relations"], sizes["n_edges"], np.int32)
+        static["edge_type"] = types
     if name == "select_blocks" and not ghost and inputs["q"].shape[1] * inputs["q"].shape[2]:
         inputs["lse"] = log_sum_exp(inputs["q"], inputs["k"], static)
     call = Call(operator, tuple(inputs.values()), static, edges, ghost)

@@ -102,6 +102,22 @@ int32_t *starts,  /* [n_buckets+1] */
 double *grid,  /* [2] */
 int64_t *offsets,  /* [n_dst+1] */
 """
+_ROWS = _parse("""
+const int64_t *offsets,  /* [n_dst+1] */
+const int32_t *indices,  /* [offsets[n_dst]] */
+""")
+_KEPT = _parse("int64_t *kept_offsets,  /* [n_dst+1] */")
+_CELL = _parse("""
+const void *points,  /* [n, d] */
+const double *lattice,  /* [d (2 d + 1) + 1] */
+""")
+_CANDIDATES = _parse("""
+const int32_t *base
+const int32_t *point
+const int32_t *shift
+const int64_t *candidate_offsets,  /* [n+1] */
+const int32_t *candidates,  /* [candidate_offsets[n]] */
+""")
 _QUERY = """
 const void *query,  /* [n_queries, n_query_heads, d_k] */
 const void *key,  /* [n_keys, n_heads, d_k] */
@@ -157,6 +173,8 @@ double period_x
 double period_y
 double period_z
 int exclude_self
+int64_t max_neighbors
+int64_t seed
 """),
         (
             Face("count", (_parse(_POINTS), _parse(_TABLE))),
@@ -165,6 +183,111 @@ int exclude_self
                 (
                     _parse(_POINTS)[1:] + _parse(re.sub(r"(?m)^(?=\w)", "const ", _TABLE)),
                     _parse("int32_t *indices,  /* [offsets[n_dst]] */"),
+                ),
+            ),
+        ),
+    ),
+    Class(
+        "nearer_neighbors",
+        _parse("""
+int64_t n_src
+int64_t n_dst
+int64_t d
+double radius
+double period_x
+double period_y
+double period_z
+"""),
+        (
+            Face("count", (_parse(_POINTS)[:2] + _ROWS, _KEPT)),
+            Face(
+                "fill",
+                (
+                    _parse(_POINTS)[:2] + _ROWS + _parse("const int64_t *kept_offsets"),
+                    _parse("int32_t *kept,  /* [kept_offsets[n_dst]] */"),
+                ),
+            ),
+        ),
+    ),
+    Class(
+        "nearest_neighbors",
+        _parse("""
+int64_t n_src
+int64_t n_dst
+int64_t d
+int64_t n_items
+int64_t k
+double radius
+double period_x
+double period_y
+double period_z
+int exclude_self
+int ascending
+"""),
+        (
+            Face(
+                "find",
+                (
+                    _parse(_POINTS),
+                    _parse("""
+int32_t *found,  /* [n_dst, k] */
+int64_t *offsets,  /* [n_dst+1] */
+"""),
+                ),
+            ),
+            Face(
+                "fill",
+                (
+                    _parse("const int32_t *found\nconst int64_t *offsets"),
+                    _parse("int32_t *indices,  /* [offsets[n_dst]] */"),
+                ),
+            ),
+        ),
+    ),
+    Class(
+        "neighbor_list",
+        _parse("""
+int64_t n
+int64_t d
+int64_t n_images
+double radius
+int full
+"""),
+        (
+            Face(
+                "images",
+                (
+                    _CELL,
+                    _parse("""
+int64_t *starts,  /* [n+1] */
+int32_t *base,  /* [n, d] */
+int64_t *exponent,  /* [1] */
+"""),
+                ),
+            ),
+            Face(
+                "place",
+                (
+                    _CELL + _parse("const int64_t *starts\nconst int32_t *base"),
+                    _parse("""
+double *inside,  /* [n, d] */
+double *copies,  /* [n_images, d] */
+int32_t *point,  /* [n_images] */
+int32_t *shift,  /* [n_images, d] */
+"""),
+                ),
+            ),
+            Face("count", (_CELL + _CANDIDATES, _parse("int64_t *offsets,  /* [n+1] */"))),
+            Face(
+                "fill",
+                (
+                    _CELL + _CANDIDATES + _parse("const int64_t *offsets"),
+                    _parse("""
+int32_t *indices,  /* [offsets[n]] */
+int32_t *shifts,  /* [offsets[n], d] */
+double *distances,  /* [offsets[n]] */
+double *vectors,  /* [offsets[n], d] */
+"""),
                 ),
             ),
         ),

@@ -10,11 +10,13 @@ from gnograd.graph import Graph
 __all__ = [
     "agg_concat",
     "agg_edge_to_edge",
+    "agg_relational",
     "agg_simple",
     "agg_weighted",
     "compress",
     "compressed_attention",
     "edge_mlp",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -26,8 +28,10 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "selected_attention",
+    "update_edges",
     "window_attention",
 ]
 
@@ -52,6 +56,17 @@ def agg_edge_to_edge(
     n_spherical: int = 7,
     n_radial: int = 6,
     exclude: str = "reverse_edge",
+) -> Array: ...
+def agg_relational(
+    x: Operand,
+    w: Operand | None = None,
+    coeff: Operand | None = None,
+    own: Operand | None = None,
+    *,
+    graph: Graph,
+    edge_type: NDArray[Any],
+    n_relations: int,
+    aggregation: str = "sum",
 ) -> Array: ...
 def agg_simple(
     x: Operand | None, e: Operand | None = None, *, graph: Graph, aggregation: str = "sum"
@@ -94,6 +109,7 @@ def edge_mlp(
     reduction: str = "sum",
     outputs: str = "both",
 ) -> Array | tuple[Array, Array]: ...
+def edge_softmax(s: Operand, *, graph: Graph) -> Array: ...
 def gno(
     h: Operand | None,
     coords: Operand,
@@ -228,6 +244,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: NDArray[Any] | None = None,
 ) -> Array: ...
+def offset_moments(x: Operand, y: Operand, *, graph: Graph) -> Array: ...
 def radial_basis(
     x: Operand, w: Operand, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Array, Array]: ...
@@ -246,6 +263,14 @@ def selected_attention(
     cu_k: NDArray[Any] | None = None,
     query_block: int = 1,
     duplicates: str = "ignore",
+) -> Array: ...
+def update_edges(
+    e: Operand | None,
+    x_src: Operand | None = None,
+    x_dst: Operand | None = None,
+    *,
+    graph: Graph,
+    mode: str = "concat",
 ) -> Array: ...
 def window_attention(
     q: Operand,

@@ -15,9 +15,11 @@ from gnograd.jax import functional
 from gnograd.jax.adapter import jax_operator
 from gnograd.jax.functional import *
 from gnograd.jax.graph import Graph
+from gnograd.jax.moments import neighborhood_moments
 
 __all__ = [
     "Graph",
     "jax_operator",
+    "neighborhood_moments",
     *functional.__all__,
 ]

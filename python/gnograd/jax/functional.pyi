@@ -9,11 +9,13 @@ from gnograd.jax.graph import AnyGraph
 __all__ = [
     "agg_concat",
     "agg_edge_to_edge",
+    "agg_relational",
     "agg_simple",
     "agg_weighted",
     "compress",
     "compressed_attention",
     "edge_mlp",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -25,9 +27,11 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",
+    "update_edges",
     "window_attention",
 ]
 
@@ -52,6 +56,17 @@ def agg_edge_to_edge(
     n_spherical: int = 7,
     n_radial: int = 6,
     exclude: str = "reverse_edge",
+) -> Array: ...
+def agg_relational(
+    x: Array,
+    w: Array | None = None,
+    coeff: Array | None = None,
+    own: Array | None = None,
+    *,
+    graph: AnyGraph,
+    edge_type: Array,
+    n_relations: int,
+    aggregation: str = "sum",
 ) -> Array: ...
 def agg_simple(
     x: Array | None, e: Array | None = None, *, graph: AnyGraph, aggregation: str = "sum"
@@ -94,6 +109,7 @@ def edge_mlp(
     reduction: str = "sum",
     outputs: str = "both",
 ) -> Array | tuple[Array, Array]: ...
+def edge_softmax(s: Array, *, graph: AnyGraph) -> Array: ...
 def gno(
     h: Array | None,
     coords: Array,
@@ -228,6 +244,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: Array | None = None,
 ) -> Array: ...
+def offset_moments(x: Array, y: Array, *, graph: AnyGraph) -> Array: ...
 def radial_basis(
     x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Array, Array]: ...
@@ -266,6 +283,14 @@ def selected_attention(
     cu_k: Array | None = None,
     query_block: int = 1,
     duplicates: str = "ignore",
+) -> Array: ...
+def update_edges(
+    e: Array | None,
+    x_src: Array | None = None,
+    x_dst: Array | None = None,
+    *,
+    graph: AnyGraph,
+    mode: str = "concat",
 ) -> Array: ...
 def window_attention(
     q: Array,

@@ -6,6 +6,7 @@ Importing this package imports torch; nothing else in gnograd does.
 
 from gnograd.torch import functional
 from gnograd.torch.adapter import torch_operator
+from gnograd.torch.agno import AGNO
 from gnograd.torch.ball_sparse_attention import BallSparseAttention
 from gnograd.torch.ball_tree import ball_tree_order
 from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
@@ -16,7 +17,12 @@ from gnograd.torch.functional import *
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
 from gnograd.torch.gcn import GCNConv
 from gnograd.torch.graph import Graph, collate
+from gnograd.torch.graph_cast import GraphCastProcessor, MeshGraphDecoder, MeshGraphEncoder
 from gnograd.torch.layers import GNO, WeightedAggregation, gno_pack_layers
+from gnograd.torch.magno import MAGNO, GeometricEmbedding, MAGNOConfig, MAGNODecoder, MAGNOEncoder
+from gnograd.torch.mesh_blocks import MeshEdgeBlock, MeshNodeBlock
+from gnograd.torch.mesh_graph_net import MeshGraphNet
+from gnograd.torch.moments import neighborhood_moments
 from gnograd.torch.native_sparse_attention import KeyValueCache, NativeSparseAttention
 from gnograd.torch.neighbors import NeighborSearch, neighbor_search
 from gnograd.torch.neuralop import (
@@ -26,24 +32,38 @@ from gnograd.torch.neuralop import (
     SinusoidalEmbedding,
 )
 from gnograd.torch.patching import patch_neuraloperator
+from gnograd.torch.rgcn import RGCNConv
 from gnograd.torch.sage import SAGEConv
 from gnograd.torch.weighting import dispatch_weighting_fn
 
 __all__ = [
+    "AGNO",
     "GNO",
+    "MAGNO",
     "BallSparseAttention",
     "DimeNetPlusPlus",
     "GATConv",
     "GATv2Conv",
     "GCNConv",
     "GNOBlock",
+    "GeometricEmbedding",
     "Graph",
+    "GraphCastProcessor",
     "IntegralTransform",
     "InteractionPPBlock",
     "KeyValueCache",
     "LinearChannelMLP",
+    "MeshEdgeBlock",
+    "MeshGraphDecoder",
+    "MeshGraphEncoder",
+    "MeshGraphNet",
+    "MeshNodeBlock",
+    "MAGNOConfig",
+    "MAGNODecoder",
+    "MAGNOEncoder",
     "NativeSparseAttention",
     "NeighborSearch",
+    "RGCNConv",
     "SAGEConv",
     "SinusoidalEmbedding",
     "TransformerConv",
@@ -56,6 +76,7 @@ __all__ = [
     "gno_pack_layers",
     "graph_from_edge_index",
     "neighbor_search",
+    "neighborhood_moments",
     "patch_neuraloperator",
     "torch_operator",
     "with_self_loops",

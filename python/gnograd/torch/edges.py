@@ -147,8 +147,4 @@ def ends_of(graph: AnyGraph, device: torch.device) -> tuple[Tensor, Tensor]:
 
 def used_rows(graph: AnyGraph, device: torch.device) -> Tensor:
     """Which rows of the edge arrays belong to an edge."""
-    arrays = Graph.of(graph, device).arrays
-    places = torch.arange(arrays.indices.shape[0], device=device)
-    used = places < arrays.offsets[-1]
-    ids = arrays.edge_ids
-    return used if ids is None else torch.empty_like(used).scatter(0, ids, used)
+    return ~Graph.of(graph, device).free_rows

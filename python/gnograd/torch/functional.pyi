@@ -9,11 +9,13 @@ from gnograd.torch.graph import AnyGraph
 __all__ = [
     "agg_concat",
     "agg_edge_to_edge",
+    "agg_relational",
     "agg_simple",
     "agg_weighted",
     "compress",
     "compressed_attention",
     "edge_mlp",
+    "edge_softmax",
     "gno",
     "gno_aggregate",
     "gno_contract",
@@ -25,9 +27,11 @@ __all__ = [
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
+    "offset_moments",
     "radial_basis",
     "select_blocks",
     "selected_attention",
+    "update_edges",
     "window_attention",
 ]
 
@@ -52,6 +56,17 @@ def agg_edge_to_edge(
     n_spherical: int = 7,
     n_radial: int = 6,
     exclude: str = "reverse_edge",
+) -> Tensor: ...
+def agg_relational(
+    x: Tensor,
+    w: Tensor | None = None,
+    coeff: Tensor | None = None,
+    own: Tensor | None = None,
+    *,
+    graph: AnyGraph,
+    edge_type: Tensor,
+    n_relations: int,
+    aggregation: str = "sum",
 ) -> Tensor: ...
 def agg_simple(
     x: Tensor | None, e: Tensor | None = None, *, graph: AnyGraph, aggregation: str = "sum"
@@ -94,6 +109,7 @@ def edge_mlp(
     reduction: str = "sum",
     outputs: str = "both",
 ) -> Tensor | tuple[Tensor, Tensor]: ...
+def edge_softmax(s: Tensor, *, graph: AnyGraph) -> Tensor: ...
 def gno(
     h: Tensor | None,
     coords: Tensor,
@@ -230,6 +246,7 @@ def mha_simple(
     dropout: float = 0.0,
     seed: Tensor | None = None,
 ) -> Tensor: ...
+def offset_moments(x: Tensor, y: Tensor, *, graph: AnyGraph) -> Tensor: ...
 def radial_basis(
     x: Tensor, w: Tensor, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Tensor, Tensor]: ...
@@ -268,6 +285,14 @@ def selected_attention(
     cu_k: Tensor | None = None,
     query_block: int = 1,
     duplicates: str = "ignore",
+) -> Tensor: ...
+def update_edges(
+    e: Tensor | None,
+    x_src: Tensor | None = None,
+    x_dst: Tensor | None = None,
+    *,
+    graph: AnyGraph,
+    mode: str = "concat",
 ) -> Tensor: ...
 def window_attention(
     q: Tensor,

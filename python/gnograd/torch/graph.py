@@ -20,8 +20,13 @@ from gnograd.graph_arrays import (
     side_by_side,
     with_room,
 )
-from gnograd.torch.graph_building import graph_from_csc, graph_from_edges
-from gnograd.torch.neighbors import Pointer, neighbors_of
+from gnograd.torch.graph_building import (
+    first_edges,
+    graph_from_csc,
+    graph_from_edges,
+    graph_of_rows,
+)
+from gnograd.torch.graph_of_points import GraphOfPoints
 
 __all__ = ["AnyGraph", "Graph", "arrays_of", "collate", "lend_tensors"]
 
@@ -29,7 +34,7 @@ AnyGraph: TypeAlias = "Graph | gnograd.graph.Graph"
 """A graph of tensors or of NumPy arrays; a CPU's tensors and arrays share their memory."""
 
 
-class Graph(OfArrays):
+class Graph(GraphOfPoints, OfArrays):
     """A graph whose arrays are tensors.
 
     What `gnograd.Graph` is for NumPy: functions and modules of `gnograd.torch` take either. This
@@ -130,35 +135,37 @@ class Graph(OfArrays):
         return cls(GraphArrays(offsets, indices, None, src_offsets, src_indices, src_edges, None))
 
     @classmethod
-    def radius(
-        cls,
-        sources: Tensor,
-        radius: float,
-        destinations: Tensor | None = None,
-        include_self: bool = True,
-        period: float | Sequence[float] | None = None,
-        source_items: Pointer = None,
-        destination_items: Pointer = None,
-    ) -> Graph:
-        """Graph of all pairs of points at most `radius` apart, as `gnograd.Graph.radius` makes it.
+    def union(cls, first: AnyGraph, *others: AnyGraph) -> Graph:
+        """Graph with every edge that one of the graphs has, once, as `gnograd.Graph.union`."""
+        graphs = [cls.of(graph) for graph in (first, *others)]
+        for k, graph in enumerate(graphs):
+            if graph.sizes[:2] != graphs[0].sizes[:2]:
+                raise ValueError(
+                    f"Graph.union: graph {k} has {graph.n_src} sources and {graph.n_dst} "
+                    f"destinations, needs {graphs[0].n_src} and {graphs[0].n_dst}"
+                )
+        n_src, n_dst, _ = graphs[0].sizes
+        ends = torch.cat([torch.stack([graph.src, graph.dst]) for graph in graphs], dim=1)
+        free = torch.cat([graph.free_rows for graph in graphs])
+        return cls.from_edge_index(first_edges(ends, free, n_src), n_src, n_dst)
 
-        Parameters
-        ----------
-        sources, destinations : Tensor, (n_src, d), (n_dst, d)
-            On one device, where they are looked for.
-        radius, include_self, period
-            As for `gnograd.Graph.radius`.
-        source_items, destination_items : sequence of int or Tensor, (n_items + 1,), optional
-            First point of every item of a batch, and the number of points at the end: only points
-            of the same item are neighbours. Both or none, but for the sources among themselves.
-        """
-        if destinations is None:
-            destination_items = source_items
-            destinations = sources if include_self else None
-        elif not include_self:
-            raise ValueError("Graph.radius: include_self=False needs destinations=None")
-        found = neighbors_of(sources, destinations, radius, period, source_items, destination_items)
-        return cls.from_csc(*found, n_src=sources.shape[0])
+    def reverse(self) -> Graph:
+        """The same edges the other way round, as `gnograd.Graph.reverse`; rows stay."""
+        n_src, n_dst, _ = self.sizes
+        made = graph_of_rows(torch.stack([self.dst, self.src]), self.free_rows, n_dst, n_src)
+        borders = self.borders
+        if borders is not None:
+            borders = Borders(borders.dst, borders.src, borders.edges)
+        return Graph(GraphArrays(*made), borders)
+
+    def with_self_loops(self) -> Graph:
+        """The same graph with one self-loop a node, as `gnograd.Graph.with_self_loops`."""
+        n_src, n_dst, _ = self.sizes
+        src, dst = self.src, self.dst
+        loops = torch.arange(torch.sym_min(n_src, n_dst), device=self.device)
+        ends = torch.stack([torch.cat([src, loops]), torch.cat([dst, loops])])
+        free = torch.cat([self.free_rows | (src == dst), torch.zeros_like(loops, dtype=torch.bool)])
+        return Graph(GraphArrays(*graph_of_rows(ends, free, n_src, n_dst)))
 
     @classmethod
     def of(cls, graph: AnyGraph, device: torch.device | str | None = None) -> Graph:
@@ -232,6 +239,13 @@ class Graph(OfArrays):
     def dst(self) -> Tensor:
         """Destination of every row of the edge arrays, int64, (n_edges,); 0 likewise."""
         return self._by_row(self.arrays.src_edges, self.arrays.src_indices)
+
+    @property
+    def free_rows(self) -> Tensor:
+        """Whether a row of the edge arrays belongs to no edge, bool, (n_edges,)."""
+        offsets, indices, ids = self.arrays[:3]
+        free = torch.arange(indices.shape[0], device=offsets.device) >= offsets[-1]
+        return free if ids is None else torch.empty_like(free).scatter(0, ids, free)
 
     def _by_row(self, rows: Tensor | None, nodes: Tensor) -> Tensor:
         """Nodes at one end of the edges, in one of the two orders, by rows of the edge arrays."""

@@ -13,8 +13,9 @@ from torch import Tensor
 
 import gnograd.graph
 from gnograd.torch.eager import is_eager
+from gnograd.torch.searches import unknown_size
 
-__all__ = ["graph_from_csc", "graph_from_edges"]
+__all__ = ["first_edges", "graph_from_csc", "graph_from_edges", "graph_of_rows"]
 
 
 def _by_destination(keys: Tensor, n_keys: int, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -141,3 +142,34 @@ _op = torch.library.custom_op("gnograd::graph_from_csc", _from_csc, mutates_args
 def _(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
     made = _like_graph(indices, n_src, offsets.shape[0] - 1, indices.shape[0])
     return [*made[:2], *made[3:6]]
+
+
+def graph_of_rows(edge_index: Tensor, free: Tensor, n_src: int, n_dst: int) -> list[Tensor]:
+    """Arrays of the graph of edges in rows, of which the free ones belong to none."""
+    src, dst = edge_index
+    return _ordered(src, dst, free, n_src, n_dst)
+
+
+def first_edges(edge_index: Tensor, free: Tensor, n_src: int) -> Tensor:
+    """Every edge once, in the order of its first row, without those of free rows."""
+    if is_eager(edge_index, free):
+        return _first_edges(edge_index, free, n_src)
+    edges: Tensor = torch.ops.gnograd.first_edges(edge_index, free, n_src)
+    return edges
+
+
+def _first_edges(edge_index: Tensor, free: Tensor, n_src: int) -> Tensor:
+    rows = (~free).nonzero().flatten()
+    src, dst = edge_index[:, rows]
+    pairs, order = (dst * n_src + src).sort(stable=True)
+    new = torch.ones_like(pairs, dtype=torch.bool)
+    new[1:] = pairs[1:] != pairs[:-1]
+    return edge_index[:, rows[order[new].sort().values]]
+
+
+_op = torch.library.custom_op("gnograd::first_edges", _first_edges, mutates_args=())
+
+
+@_op.register_fake
+def _(edge_index: Tensor, free: Tensor, n_src: int) -> Tensor:
+    return edge_index.new_empty((2, unknown_size()))

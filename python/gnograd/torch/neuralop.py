@@ -6,10 +6,9 @@ the same names and shapes, so that a ``state_dict`` loads as it is. ``docs/neura
 what differs.
 
 A kernel network of linear layers with an activation between them is carried by `gnograd.gno` (one
-hidden layer behind a narrow input) or `gnograd.gno_deep` (any other, on the CPU), which keep
-nothing of a hidden width an edge. Modules of the user's own, and deeper networks on a GPU, are
-evaluated by PyTorch, some edges at a time: those of the backward pass are computed again, and what
-is kept is the kernel's value on every edge.
+hidden layer behind a narrow input) or `gnograd.gno_deep` (any other), which keep nothing of a
+hidden width an edge. Modules of the user's own are evaluated by PyTorch, some edges at a time:
+those of the backward pass are computed again, and what is kept is the kernel's value on every edge.
 """
 
 from __future__ import annotations
@@ -21,10 +20,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, relu, silu
+from torch.nn.functional import gelu
 from torch.utils.checkpoint import checkpoint
 
 from gnograd.torch import functional
+from gnograd.torch.activations import activation_name
 from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.neighbors import NeighborSearch, Pointer
 
@@ -34,23 +34,6 @@ Activation: TypeAlias = Callable[[Tensor], Tensor]
 Neighbors: TypeAlias = "AnyGraph | Mapping[str, Tensor]"
 
 TRANSFORM_TYPES = ("linear_kernelonly", "linear", "nonlinear_kernelonly", "nonlinear")
-
-_FUNCTIONS: dict[Any, str] = {
-    gelu: "gelu",
-    relu: "relu",
-    silu: "silu",
-    torch.relu: "relu",
-    torch.sin: "sin",
-    torch.tanh: "tanh",
-    nn.functional.tanh: "tanh",
-}
-_MODULES: dict[type[nn.Module], str] = {
-    nn.GELU: "gelu",
-    nn.Identity: "identity",
-    nn.ReLU: "relu",
-    nn.SiLU: "silu",
-    nn.Tanh: "tanh",
-}
 
 _EDGE_NUMBERS = 2**21
 """Numbers that PyTorch may hold for the edges that it evaluates a kernel network on at a time."""
@@ -188,8 +171,8 @@ class IntegralTransform(nn.Module):
     Derivatives are exact to second order, and a third is refused. A `LinearChannelMLP`, or a
     ``Sequential`` of ``Linear`` layers and an activation that `gnograd.gno` has, is evaluated by
     gnograd: with one hidden layer and an input no wider than that by `gnograd.gno`, which keeps the
-    input of the network for an edge; any other on the CPU by `gnograd.gno_deep`, which keeps
-    nothing for an edge, and makes the first layer once a point. Otherwise what is kept an edge is
+    input of the network for an edge; any other by `gnograd.gno_deep`, which keeps nothing for an
+    edge, and makes the first layer once a point. Otherwise what is kept an edge is
     the kernel's value, and PyTorch's temporaries for a part of the edges beside: some 20 MiB in
     float32.
 
@@ -211,6 +194,8 @@ class IntegralTransform(nn.Module):
     >>> layer(y, neighbors, x, f_y=torch.rand(8, 200, 16)).shape
     torch.Size([8, 50, 16])
     """
+
+    _theirs = "neuraloperator"
 
     def __init__(
         self,
@@ -280,9 +265,9 @@ class IntegralTransform(nn.Module):
         """
         x = y if x is None else x
         n = y.shape[0]
-        graph = _as_graph(neighbors, n, x.shape[0], y.device)
+        graph = as_graph(neighbors, n, x.shape[0], y.device)
         index = graph.arrays.indices.long()
-        weight = self._edge_weight(neighbors, weights, index, n)
+        weight = self._edge_weight(neighbors, weights, graph, y, x)
         if f_y is None:
             return self._integrate(graph, index, y, x, None, None, weight)
         if f_y.shape[-2] != n:
@@ -295,7 +280,7 @@ class IntegralTransform(nn.Module):
         if self.transform_type == "linear_kernelonly" and not torch.compiler.is_compiling():
             warnings.warn(
                 "IntegralTransform: transform_type='linear_kernelonly' leaves f_y out, by which "
-                "neuraloperator multiplies; a network trained there wants 'linear'",
+                f"{self._theirs} multiplies; a network trained there wants 'linear'",
                 stacklevel=2,
             )
         if f_y.ndim == 2:
@@ -310,9 +295,10 @@ class IntegralTransform(nn.Module):
         return self._integrate(graph, index, y, x, None, f_y, weight)  # one kernel for all items
 
     def _edge_weight(
-        self, neighbors: Neighbors, weights: Tensor | None, index: Tensor, n: int
+        self, neighbors: Neighbors, weights: Tensor | None, graph: Graph, y: Tensor, x: Tensor
     ) -> Tensor | None:
         """Product of the weights of edges and points, or None."""
+        n = y.shape[0]
         weight = neighbors.get("weights") if isinstance(neighbors, Mapping) else None
         if self.weighting_fn is not None:
             if weight is None:
@@ -328,7 +314,7 @@ class IntegralTransform(nn.Module):
                 f"IntegralTransform: weights has shape {tuple(weights.shape)}, "
                 f"needs ({n},), one for every point of y"
             )
-        of_points = weights.index_select(0, index)
+        of_points = weights.index_select(0, graph.arrays.indices.long())
         return of_points if weight is None else weight * of_points
 
     def _integrate(
@@ -350,7 +336,7 @@ class IntegralTransform(nn.Module):
             channels += 0 if kernel_input is None else kernel_input.shape[1]
             _check_width(channels, network.linears[0].in_features)
             _check_factor(factor, network.linears[-1].out_features, self.transform_type)
-            if not network.is_narrow and y.device.type == "cpu":
+            if not network.is_narrow:
                 from_sources = y if kernel_input is None else torch.cat([y, kernel_input], dim=1)
                 return _of_batch(
                     factor,
@@ -539,7 +525,7 @@ class GNOBlock(nn.Module):
         return self.integral_transform(y, neighbors, x, f_y)
 
 
-def _as_graph(neighbors: Neighbors, n: int, m: int, device: torch.device) -> Graph:
+def as_graph(neighbors: Neighbors, n: int, m: int, device: torch.device) -> Graph:
     """Graph from n points to m points."""
     if isinstance(neighbors, Mapping):
         splits, index = neighbors["neighbors_row_splits"], neighbors["neighbors_index"]
@@ -604,7 +590,7 @@ def _network(module: nn.Module) -> _Network | None:
             parts = [part for layer in plain.fcs for part in (layer, plain.non_linearity)][:-1]
     if len(parts) % 2 == 0 or any(type(part) is not nn.Linear for part in parts[::2]):
         return None
-    names = {_activation_name(activation) for activation in parts[1::2]} or {"identity"}
+    names = {activation_name(activation) for activation in parts[1::2]} or {"identity"}
     name = names.pop()
     return None if names or name is None else _Network(parts[::2], name)
 
@@ -612,15 +598,6 @@ def _network(module: nn.Module) -> _Network | None:
 def _is_theirs(module: nn.Module) -> bool:
     kind = type(module)
     return kind.__name__ == "LinearChannelMLP" and kind.__module__.startswith("neuralop.")
-
-
-def _activation_name(activation: Any) -> str | None:
-    """Name that `gnograd.gno` has for an activation, if it has one."""
-    if isinstance(activation, nn.Module):
-        if getattr(activation, "approximate", "none") != "none":
-            return None
-        return _MODULES.get(type(activation))
-    return _FUNCTIONS.get(activation)
 
 
 def _bias(layer: nn.Linear) -> Tensor:

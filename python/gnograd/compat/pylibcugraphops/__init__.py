@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The functions of pylibcugraphops 24.12 under their names, on the CPU too.
 
-They write into the arrays that the caller gives: NumPy arrays, PyTorch tensors and whatever else
-shares its memory by ``__array_interface__``, DLPack or, on a GPU, ``__cuda_array_interface__``.
-Outputs are overwritten; one that is None is not computed. All arrays are checked before anything
-is written. ``docs/pylibcugraphops.md`` maps every function to what is here.
+The functions of `operators` and `dimenet` write into the arrays that the caller gives: NumPy arrays,
+PyTorch tensors and whatever else shares its memory by ``__array_interface__``, DLPack or, on a GPU,
+``__cuda_array_interface__``. Outputs are overwritten; one that is None is not computed. All arrays
+are checked before anything is written. Those of `pytorch` take tensors and return tensors, with
+autograd. ``docs/pylibcugraphops.md`` maps every function to what is here;
+`gnograd.compat.install_pylibcugraphops` lets codes import it as ``pylibcugraphops``.
 
 Examples
 --------
@@ -20,8 +22,51 @@ array([[55.],
        [ 0.]], dtype=float32)
 """
 
-from gnograd.compat.pylibcugraphops import dimenet, operators
-from gnograd.compat.pylibcugraphops.dimenet import MMAOp
-from gnograd.compat.pylibcugraphops.graph import Csc, make_bipartite_csc, make_csc
+from __future__ import annotations
 
-__all__ = ["Csc", "MMAOp", "dimenet", "make_bipartite_csc", "make_csc", "operators"]
+import importlib
+from typing import Any
+
+from gnograd.compat.pylibcugraphops import dimenet, operators, typing
+from gnograd.compat.pylibcugraphops.dimenet import MMAOp
+from gnograd.compat.pylibcugraphops.graph import (
+    Csc,
+    HeteroCsc,
+    make_bipartite_csc,
+    make_bipartite_csc_hg,
+    make_csc,
+    make_csc_hg,
+)
+from gnograd.compat.pylibcugraphops.legacy import (
+    make_fg_csr,
+    make_fg_csr_hg,
+    make_mfg_csr,
+    make_mfg_csr_hg,
+)
+
+__all__ = [
+    "Csc",
+    "HeteroCsc",
+    "MMAOp",
+    "dimenet",
+    "make_bipartite_csc",
+    "make_bipartite_csc_hg",
+    "make_csc",
+    "make_csc_hg",
+    "make_fg_csr",
+    "make_fg_csr_hg",
+    "make_mfg_csr",
+    "make_mfg_csr_hg",
+    "operators",
+    "typing",
+]
+
+__version__ = "24.12.00"
+"""The release whose interface this is, for codes that ask."""
+
+
+def __getattr__(name: str) -> Any:
+    # these import torch
+    if name in ("pytorch", "torch"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, ParamSpec
 
 from gnograd import shapes
-from gnograd.backends import backend_of, cpu, memory
+from gnograd.backends import backend_of, cpu, cuda_arrays, memory
 from gnograd.compat.arrays import array_of
 from gnograd.compat.pylibcugraphops.graph import Csc
 from gnograd.operator import Array
@@ -184,6 +184,21 @@ class Call:
         staged = self._empty_like(array, wanted)
         self._staged.append((array, staged, add))
         return staged
+
+    def scratch(self, like: Array, n_rows: int) -> Array:
+        """Memory for as many rows as a result has, or for the first of them."""
+        (_, *columns), dtype = self._backend.describe(like)
+        return self._backend.empty((n_rows, *columns), dtype, like, stream=self._stream)
+
+    def add_rows(self, target: Array, rows: Array) -> None:
+        """Add to the first rows of a result."""
+        shape, _ = self._backend.describe(rows)
+        if self._backend is cpu:
+            first = target[: shape[0]]
+        else:  # what has but the interface has no slices
+            _, dtype = self._backend.describe(target)
+            first = cuda_arrays.DeviceArray(shape, dtype, target, cuda_arrays.address(target))
+        self._backend.assign(first, rows, add=True, stream=self._stream)
 
     def compute(self, operator: str, face: str, *arguments: Any) -> None:
         """Run a kernel; its arguments are in the order of the C interface."""

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// The graph neural operator with a kernel network of several layers,
+//
+//     out_i = s_i sum over e = (j -> i) of w_e k_e h_j,     s_i = 1 or 1/degree
+//
+// where k_e is what the layers make of edge e (edge_network/edge_layers.cuh). With the cotangent g,
+//
+//     p_e = s_i h_j g_i:   d_k_e = w_e p_e,   d_w_e = k_e . p_e,   d_h_j = sum_e s_i w_e k_e g_i
+//
+// summed over the functions of a batch in p_e. k_e and its gradient are there for one chunk of
+// edges at a time; messages are formed where they are added up.
+#include "device/call.cuh"
+#include "edge_network/edge_layers.cuh"
+
+namespace gnograd {
+namespace {
+
+// What edges of a chunk multiply. Columns count those of all functions, side by side.
+template <class R, class S>
+struct DeepEdges {
+  EdgeChunk chunk;
+  int64_t width, all;  // of the kernel; of all functions
+  Input<R, S> h;       // [n_src, all], or null: ones
+  Input<R, S> weight;  // [n_edges], or null: 1
+  const int64_t* degrees;
+  Planes<S> kernel;  // [n, width]
+
+  __device__ R scale(int64_t q) const { return scale_of<R>(degrees, chunk.dst(q)); }
+  // s_i w_e
+  __device__ S coefficient(int64_t q) const {
+    return weight ? scale(q) * weight[chunk.edge(q)] : S(scale(q));
+  }
+  __device__ S feature(int64_t q, int64_t column) const {
+    return h ? h[chunk.src(q) * all + column] : S(R(1));
+  }
+};
+
+// s_i w_e k_e h_j. An edge moves its row of k and of h.
+template <class R, class S>
+struct DeepMessages {
+  DeepEdges<R, S> edges;
+  __device__ S operator()(int64_t q, int64_t column) const {
+    return edges.coefficient(q) *
+           (edges.kernel[q * edges.width + column % edges.width] * edges.feature(q, column));
+  }
+};
+
+// s_i w_e k_e g_i
+template <class R, class S>
+struct DeepMessagesBack {
+  DeepEdges<R, S> edges;
+  const R* g;  // [n_dst, all]
+  __device__ S operator()(int64_t q, int64_t column) const {
+    return edges.coefficient(q) * edges.kernel[q * edges.width + column % edges.width] *
+           g[edges.chunk.dst(q) * edges.all + column];
+  }
+};
+
+// d_k [n, width] = w_e p_e. Thread: an entry; reads h_j and g_i of all functions, in part from
+// caches; bound by memory.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    deep_kernel_gradient(DeepEdges<R, S> edges, const R* __restrict__ g, Planes<S> grad) {
+  const int64_t i = thread_number(), q = i / edges.width;
+  if (q >= edges.chunk.n) return;
+  S sum = R(0);
+  if (edges.chunk.has(q)) {
+    for (int64_t c = i % edges.width; c < edges.all; c += edges.width)
+      sum += edges.feature(q, c) * g[edges.chunk.dst(q) * edges.all + c];
+    sum = edges.coefficient(q) * sum;
+  }
+  grad.set(i, sum);
+}
+
+// d_w = k_e . p_e. Warp: an edge, lanes over columns; reads k_e, h_j and g_i; bound by memory.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    deep_weight_gradient(DeepEdges<R, S> edges, const R* __restrict__ g,
+                         R* __restrict__ grad_weight) {
+  const Group warp = this_group(warp_lanes);
+  const int64_t q = warp.number;
+  if (q >= edges.chunk.n || !edges.chunk.has(q)) return;
+  S sum = R(0);
+  for (int64_t c = warp.lane; c < edges.all; c += warp_lanes)
+    sum += edges.kernel[q * edges.width + c % edges.width] * edges.feature(q, c) *
+           g[edges.chunk.dst(q) * edges.all + c];
+  sum = group_sum(edges.scale(q) * sum, warp);
+  if (warp.lane == 0) grad_weight[edges.chunk.edge(q)] = result(sum);
+}
+
+template <class T>
+struct GnoDeep {
+  const gnograd_cuda_graph* graph;
+  int64_t n_functions, d_y, d_x, d_c, n_in, n_layers;
+  const int64_t* widths;  // [n_layers] on the host
+  int activation, reduction;
+
+  struct Inputs {
+    const T* h;            // [n_src, n_functions * widths[-1]], or null: ones
+    const T* y;            // [n_src, d_y]
+    const T* x;            // [n_dst, d_x]
+    const T* c;            // [n_edges, d_c]
+    const T* layers;       // [U_1 | b_1 | U_2 | b_2 | ...], the rows of U_1 are those of y, x, c
+    const T* edge_weight;  // [n_edges], or null: 1
+  };
+  struct Outputs {
+    T* out;  // [n_dst, max(n_functions, 1) * widths[-1]]
+  };
+  struct Cotangents {
+    const T* out;
+  };
+  struct Gradients {
+    T *h, *y, *x, *c, *layers, *edge_weight;  // as the inputs, or null
+  };
+
+  template <class S>
+  EdgeLayers<T, S> network(const Inputs& in, const Inputs& tangents) const {
+    return {*graph,
+            n_layers,
+            widths,
+            activation,
+            {{in.y, tangents.y}, d_y, 0},
+            {{in.x, tangents.x}, d_x, d_y},
+            {{in.c, tangents.c}, d_c, d_y + d_x},
+            {in.layers, tangents.layers}};
+  }
+  template <class S>
+  bool valid(const EdgeLayers<T, S>& layers) const {
+    return layers.valid() && n_functions >= 0 && n_in == layers.inputs(1) &&
+           (reduction == reduce_sum || reduction == reduce_mean);
+  }
+  // Columns of all functions
+  int64_t all() const { return std::max<int64_t>(n_functions, 1) * widths[n_layers - 1]; }
+
+  template <class S>
+  DeepEdges<T, S> edges(const EdgeChunk& chunk, const Inputs& in, const Inputs& tangents,
+                        const Planes<S>& kernel) const {
+    return {chunk,
+            widths[n_layers - 1],
+            all(),
+            {in.h, tangents.h},
+            {in.edge_weight, tangents.edge_weight},
+            reduction == reduce_mean ? graph->by_dst.offsets : nullptr,
+            kernel};
+  }
+
+  template <class S>
+  int value(const Inputs& in, const Inputs& tangents, T* out, Call& call) const {
+    const auto layers = network<S>(in, tangents);
+    if (!valid(layers)) return GNOGRAD_CUDA_VALUE;
+    const EdgeChunks<T, S> chunks(layers, all(), false, call.workspace, call.stream);
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+
+    set_zero(out, graph->n_dst * all(), call.stream);
+    chunks.each([&](const EdgeChunk& chunk) {
+      chunks.add({chunk, false}, all(),
+                 DeepMessages<T, S>{edges(chunk, in, tangents, chunks.output())}, out);
+    });
+    return cudaGetLastError();
+  }
+
+  template <class S>
+  int gradients(const T* g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+                Call& call) const {
+    const auto layers = network<S>(in, tangents);
+    if (!valid(layers)) return GNOGRAD_CUDA_VALUE;
+    EdgeChunks<T, S> chunks(layers, all(), true, call.workspace, call.stream);
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+
+    const cudaStream_t stream = call.stream;
+    const EdgeLayersGradients<T> wanted{grad.y, grad.x, grad.c, grad.layers};
+    if (grad.h) set_zero(grad.h, graph->n_src * all(), stream);
+    clear_room(*graph, grad.c, d_c, stream);
+    clear_room(*graph, grad.edge_weight, 1, stream);
+    chunks.start_reverse(wanted);
+    chunks.each([&](const EdgeChunk& chunk) {
+      const auto e = edges(chunk, in, tangents, chunks.output());
+      if (grad.edge_weight)
+        launch_threads(chunk.n * warp_lanes, stream, deep_weight_gradient<T, S>, e, g,
+                       grad.edge_weight);
+      if (grad.h) chunks.add({chunk, true}, all(), DeepMessagesBack<T, S>{e, g}, grad.h);
+      if (!wanted.any()) return;
+      launch_threads(chunk.n * e.width, stream, deep_kernel_gradient<T, S>, e, g, chunks.grad);
+      chunks.reverse(chunk, wanted, [&](const PlainMatrix<T>& of_c) {
+        launch_threads(chunk.n * d_c, stream, edges_scatter<PlainMatrix<T>, T>, chunk, d_c, of_c,
+                       grad.c);
+      });
+    });
+    chunks.finish_reverse(wanted);
+    return cudaGetLastError();
+  }
+
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return value<T>(in, {}, out.out, call);
+  }
+  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
+    return gradients<T>(g.out, in, {}, grad, call);
+  }
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return value<Dual<T>>(in, tangents, out.out, call);
+  }
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return gradients<Dual<T>>(g.out, in, tangents, grad, call);
+  }
+};
+
+}  // namespace
+}  // namespace gnograd
+
+#include "gno_deep_entries.cuh"

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""What Ascend's operators refuse, with their error codes."""
+
+from __future__ import annotations
+
+__all__ = ["ERRORS", "InvalidParameterError", "NullPointerError"]
+
+
+class NullPointerError(ValueError):
+    """An argument is None that must not be."""
+
+    code = 161001
+
+
+class InvalidParameterError(ValueError):
+    """An argument is outside its limits, or not supported."""
+
+    code = 161002
+
+
+ERRORS: dict[int, type[Exception]] = {
+    error.code: error for error in (NullPointerError, InvalidParameterError)
+}
+"""By their codes."""

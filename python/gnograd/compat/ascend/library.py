@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""NumPy's arrays or PyTorch's tensors: the few things that the functions here do with either."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gnograd
+from gnograd.compat.arrays import array_of
+from gnograd.operator import Array
+
+__all__ = ["Library", "is_tensor", "library_of"]
+
+Arrays = Sequence[Array | None]
+
+
+class Library(Protocol):
+    """What a library's arrays can do."""
+
+    xp: Any
+    """Its module; functions are used that NumPy and PyTorch have alike."""
+
+    def array(self, value: Any) -> Array:
+        """One of its arrays."""
+
+    def dtype(self, array: Array) -> str:
+        """Name of the dtype."""
+
+    def place(self, host: NDArray[Any], like: Array) -> Array:
+        """A NumPy array as one of its own, beside another."""
+
+    def host(self, array: Array) -> NDArray[Any]:
+        """As a NumPy array."""
+
+    def cast(self, array: Array, dtype: str) -> Array:
+        """In another dtype."""
+
+    def descending(self, scores: Array) -> Array:
+        """Order of the last axis from the largest on, equal ones as they are."""
+
+    def cat(self, arrays: Sequence[Array], axis: int) -> Array:
+        """One behind the other."""
+
+    def apply(self, operator: str, inputs: Arrays, **static: Any) -> Any:
+        """An operator of gnograd; 16 bits on the CPU are computed in float32."""
+
+    def gradients(self, operator: str, cotangent: Array, inputs: Arrays, **static: Any) -> Any:
+        """Gradients of its inputs."""
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether this is a tensor of PyTorch, which is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def library_of(array: Any) -> Library:
+    """The library of an array."""
+    if is_tensor(array):
+        from gnograd.compat.ascend.tensors import Tensors
+
+        return Tensors()
+    return _NumPy()
+
+
+class _NumPy:
+    xp = np
+
+    def array(self, value: Any) -> Array:
+        array = array_of(value)
+        if not isinstance(array, np.ndarray):
+            raise TypeError
+        return array
+
+    def dtype(self, array: Array) -> str:
+        return str(array.dtype)
+
+    def place(self, host: NDArray[Any], like: Array) -> Array:
+        return host
+
+    def host(self, array: Array) -> NDArray[Any]:
+        return np.asarray(array)
+
+    def cast(self, array: Array, dtype: str) -> Array:
+        return array.astype(dtype, copy=False)
+
+    def descending(self, scores: Array) -> Array:
+        return np.argsort(-scores, axis=-1, kind="stable")
+
+    def cat(self, arrays: Sequence[Array], axis: int) -> Array:
+        return np.concatenate(arrays, axis)
+
+    def apply(self, operator: str, inputs: Arrays, **static: Any) -> Any:
+        dtype, wide = self._wide(inputs)
+        return self._narrow(getattr(gnograd, operator)(*wide, **static), dtype)
+
+    def gradients(self, operator: str, cotangent: Array, inputs: Arrays, **static: Any) -> Any:
+        dtype, (cotangent, *wide) = self._wide([cotangent, *inputs])
+        found = getattr(gnograd, operator).vjp(cotangent, tuple(wide), **static)
+        return self._narrow(tuple(found), dtype)
+
+    def _wide(self, arrays: Arrays) -> tuple[Any, list[Array | None]]:
+        """The dtype of the first, and all in one that the CPU computes in."""
+        dtype = next(x.dtype for x in arrays if x is not None)
+        wide = dtype if str(dtype) in ("float32", "float64") else np.dtype(np.float32)
+        return dtype, [None if x is None else np.ascontiguousarray(x, wide) for x in arrays]
+
+    def _narrow(self, found: Any, dtype: Any) -> Any:
+        if isinstance(found, tuple):
+            return tuple(self._narrow(x, dtype) for x in found)
+        return found.astype(dtype, copy=False)

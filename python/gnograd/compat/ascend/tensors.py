@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""Tensors of PyTorch, for the functions here: values by the same kernels, and autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from gnograd.torch import functional
+from gnograd.torch.arrays import as_arrays
+
+__all__ = ["Tensors", "of_tensors", "with_gradients"]
+
+Optional = Sequence[Tensor | None]
+HALF = (torch.float16, torch.bfloat16)
+
+
+class Tensors:
+    """`gnograd.compat.ascend.library.Library` of PyTorch."""
+
+    xp = torch
+
+    def array(self, value: Any) -> Tensor:
+        """The tensor itself."""
+        if not isinstance(value, Tensor):
+            raise TypeError
+        return value
+
+    def dtype(self, array: Tensor) -> str:
+        """Name of the dtype."""
+        return str(array.dtype).removeprefix("torch.")
+
+    def place(self, host: NDArray[Any], like: Tensor) -> Tensor:
+        """A tensor on the device of another."""
+        return torch.from_numpy(np.ascontiguousarray(host)).to(like.device)
+
+    def host(self, array: Tensor) -> NDArray[Any]:
+        """As a NumPy array."""
+        return array.detach().cpu().numpy()
+
+    def cast(self, array: Tensor, dtype: str) -> Tensor:
+        """In another dtype."""
+        return array.to(getattr(torch, dtype))
+
+    def descending(self, scores: Tensor) -> Tensor:
+        """Order of the last axis from the largest on, equal ones as they are."""
+        return torch.argsort(scores, dim=-1, descending=True, stable=True)
+
+    def cat(self, arrays: Sequence[Tensor], axis: int) -> Tensor:
+        """One behind the other."""
+        return torch.cat(list(arrays), axis)
+
+    def apply(self, operator: str, inputs: Optional, **static: Any) -> Any:
+        """An operator of `gnograd.torch`."""
+        function: Callable[..., Any] = getattr(functional, operator)
+        first = next(x for x in inputs if x is not None)
+        if first.dtype not in HALF or first.is_cuda:
+            return function(*inputs, **static)
+        found = function(*[None if x is None else x.float() for x in inputs], **static)
+        return _each(lambda x: x.to(first.dtype), found)
+
+    def gradients(self, operator: str, cotangent: Tensor, inputs: Optional, **static: Any) -> Any:
+        """Gradients of its inputs, by autograd."""
+        with torch.enable_grad():
+            given = [None if x is None else x.detach().requires_grad_() for x in inputs]
+            out = self.apply(operator, given, **static)
+            return torch.autograd.grad(out, [x for x in given if x is not None], cotangent)
+
+
+def of_tensors(function: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[Tensor, ...]:
+    """A function of arrays, called with tensors; its results are tensors."""
+    tensors = [x for x in (*arguments, *named.values()) if isinstance(x, Tensor)]
+    dtype = tensors[0].dtype
+    wide = dtype in HALF and not tensors[0].is_cuda
+    with as_arrays(tensors) as (array, tensor):
+
+        def pass_on(x: Any) -> Any:
+            if not isinstance(x, Tensor):
+                return x
+            return array(x.float() if wide and x.dtype == dtype else x)
+
+        found = function(
+            *map(pass_on, arguments), **{name: pass_on(x) for name, x in named.items()}
+        )
+        return tuple(map(tensor, found))
+
+
+def with_gradients(
+    forward: Callable[..., Any], backward: Callable[..., Any], inputs: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """Results of a function of arrays, the first of which can be differentiated.
+
+    Parameters
+    ----------
+    forward : callable
+        Of the inputs.
+    backward : callable
+        Of the inputs, the results and the cotangent of the first; gives gradients of the first
+        inputs, and none of the others.
+    inputs : sequence of Tensor
+    """
+    results: tuple[Tensor, ...] = _WithGradients.apply(forward, backward, *inputs)
+    return results
+
+
+class _WithGradients(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, forward: Any, backward: Any, *inputs: Any) -> Any:
+        out, *others = of_tensors(forward, *inputs)
+        out = out.to(inputs[0].dtype)
+        ctx.of_arrays, ctx.n_inputs = backward, len(inputs)
+        ctx.save_for_backward(*inputs, out, *others)
+        ctx.mark_non_differentiable(*others)
+        return (out, *others)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, cotangent: Tensor, *_: Any) -> Any:
+        saved = ctx.saved_tensors
+        found = of_tensors(ctx.of_arrays, *saved, cotangent)
+        gradients = [x.to(saved[0].dtype) for x in found]
+        return (None, None, *gradients, *[None] * (ctx.n_inputs - len(gradients)))
+
+
+def _each(change: Callable[[Tensor], Tensor], found: Any) -> Any:
+    return tuple(map(change, found)) if isinstance(found, tuple) else change(found)

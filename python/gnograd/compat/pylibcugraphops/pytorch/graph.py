@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""Graphs of tensors: `gnograd.torch.Graph`, with what the old classes told of themselves.
+
+Both orders of edges are made when a graph is, on the device of its tensors, so that backward
+functions need nothing more: `CSC.add_reverse_graph`, `dst_max_in_degree` and `reverse_graph_bwd`
+change nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import gnograd
+from gnograd.torch.graph import Graph
+
+__all__ = [
+    "CSC",
+    "BipartiteCSC",
+    "HeteroCSC",
+    "SampledCSC",
+    "SampledHeteroCSC",
+    "StaticCSC",
+    "StaticHeteroCSC",
+]
+
+
+class CSC:
+    """Edges by destination.
+
+    Parameters
+    ----------
+    offsets : Tensor of int32 or int64, (n_dst + 1,)
+        First edge of every destination.
+    indices : Tensor of int32 or int64, (n_edges,)
+        Source of every edge.
+    num_src_nodes : int
+        Number of sources. Where they are more than the destinations, the first of them are the
+        destinations (a sampled graph), unless operators get features of both.
+    dst_max_in_degree : int
+        Not used: there is one kernel for all degrees.
+    is_bipartite : bool
+        Told by the attribute of this name; operators see by their features what a graph is.
+    map_csc_to_coo : Tensor of int32 or int64, (n_edges,), optional
+        Row of the edge arrays that every edge uses.
+
+    Attributes
+    ----------
+    graph : gnograd.torch.Graph
+        The same graph for gnograd's own operators.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        As for `gnograd.torch.Graph.from_csc`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnograd.compat.pylibcugraphops.pytorch import CSC
+    >>> from gnograd.compat.pylibcugraphops.pytorch.operators import agg_concat_n2n
+    >>> graph = CSC(torch.tensor([0, 2, 3]), torch.tensor([1, 2, 0]), num_src_nodes=3)
+    >>> agg_concat_n2n(torch.tensor([[1.0], [10.0], [100.0]]), graph, "mean")
+    tensor([[55.,  1.],
+            [ 1., 10.]])
+    """
+
+    def __init__(
+        self,
+        offsets: Tensor,
+        indices: Tensor,
+        num_src_nodes: int,
+        dst_max_in_degree: int = -1,
+        is_bipartite: bool = False,
+        map_csc_to_coo: Tensor | None = None,
+    ) -> None:
+        name = type(self).__name__
+        for label, tensor in {"offsets": offsets, "indices": indices}.items():
+            if not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"{name}: {label} is of type {type(tensor).__name__}, needs a tensor of int64"
+                )
+        self.offsets = offsets
+        self.indices = indices
+        self.dst_max_in_degree = dst_max_in_degree
+        self.is_bipartite = is_bipartite
+        self.map_csc_to_coo = map_csc_to_coo
+        self.graph = _graph(offsets, indices, int(num_src_nodes), map_csc_to_coo)
+
+    @property
+    def num_src_nodes(self) -> int:
+        """Number of sources."""
+        return self.graph.n_src
+
+    @property
+    def num_dst_nodes(self) -> int:
+        """Number of destinations."""
+        return self.graph.n_dst
+
+    @property
+    def num_indices(self) -> int:
+        """Number of edges."""
+        return self.graph.n_edges
+
+    def add_reverse_graph(self) -> None:
+        """Do nothing: edges by source are there already."""
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(num_src_nodes={self.num_src_nodes}, "
+            f"num_dst_nodes={self.num_dst_nodes}, num_indices={self.num_indices})"
+        )
+
+
+class HeteroCSC(CSC):
+    """Edges by destination, of several types.
+
+    Parameters
+    ----------
+    edge_types : Tensor of integers, (n_edges,)
+        Type of every edge, in the order of `indices`.
+    num_edge_types : int
+
+    All other parameters are those of `CSC`.
+
+    Raises
+    ------
+    ValueError
+        Types that are not one for each edge. One that is not among `num_edge_types` is found by the
+        operators.
+    """
+
+    def __init__(
+        self,
+        offsets: Tensor,
+        indices: Tensor,
+        edge_types: Tensor,
+        num_src_nodes: int,
+        num_edge_types: int,
+        dst_max_in_degree: int = -1,
+        is_bipartite: bool = False,
+        map_csc_to_coo: Tensor | None = None,
+    ) -> None:
+        super().__init__(
+            offsets, indices, num_src_nodes, dst_max_in_degree, is_bipartite, map_csc_to_coo
+        )
+        if edge_types.shape != indices.shape:
+            raise ValueError(
+                f"{type(self).__name__}: edge_types has shape {tuple(edge_types.shape)}, "
+                f"needs one for each of the {self.num_indices} edges"
+            )
+        self.edge_types = edge_types
+        self.num_edge_types = int(num_edge_types)
+        types = edge_types.int().contiguous()
+        rows = self.graph.edge_ids
+        self.types_by_row = (
+            types if rows is None else torch.empty_like(types).scatter(0, rows, types)
+        )
+        """The types in the order of edge arrays."""
+
+
+class StaticCSC(CSC):
+    """Edges among one set of nodes.
+
+    Sources beyond the destinations are accepted: codes that only aggregate features of edges make
+    such a graph of two sets of nodes. To see whether there are some, a GPU is waited for.
+    """
+
+    def __init__(
+        self, offsets: Tensor, indices: Tensor, map_csc_to_coo: Tensor | None = None
+    ) -> None:
+        n_src = _n_nodes(offsets, indices)
+        super().__init__(offsets, indices, n_src, map_csc_to_coo=map_csc_to_coo)
+
+
+class SampledCSC(CSC):
+    """Edges from sampled nodes to the first of them."""
+
+    def __init__(
+        self, offsets: Tensor, indices: Tensor, max_num_neighbors: int, num_src_nodes: int
+    ) -> None:
+        super().__init__(offsets, indices, num_src_nodes, max_num_neighbors)
+
+
+class BipartiteCSC(CSC):
+    """Edges from one set of nodes to another."""
+
+    def __init__(
+        self,
+        offsets: Tensor,
+        indices: Tensor,
+        num_src_nodes: int,
+        map_csc_to_coo: Tensor | None = None,
+        reverse_graph_bwd: bool = True,
+    ) -> None:
+        super().__init__(
+            offsets, indices, num_src_nodes, is_bipartite=True, map_csc_to_coo=map_csc_to_coo
+        )
+        self.reverse_graph_bwd = reverse_graph_bwd
+
+
+class StaticHeteroCSC(HeteroCSC):
+    """Edges of several types among one set of nodes."""
+
+    def __init__(
+        self,
+        offsets: Tensor,
+        indices: Tensor,
+        edge_types: Tensor,
+        num_edge_types: int,
+        map_csc_to_coo: Tensor | None = None,
+    ) -> None:
+        n_src = _n_nodes(offsets, indices)
+        super().__init__(
+            offsets, indices, edge_types, n_src, num_edge_types, map_csc_to_coo=map_csc_to_coo
+        )
+
+
+class SampledHeteroCSC(HeteroCSC):
+    """Edges of several types from sampled nodes to the first of them."""
+
+    def __init__(
+        self,
+        offsets: Tensor,
+        indices: Tensor,
+        edge_types: Tensor,
+        max_num_neighbors: int,
+        num_src_nodes: int,
+        num_edge_types: int,
+    ) -> None:
+        super().__init__(
+            offsets, indices, edge_types, num_src_nodes, num_edge_types, max_num_neighbors
+        )
+
+
+def _n_nodes(offsets: Tensor, indices: Tensor) -> int:
+    """Number of sources that are not told: the destinations, and whatever else is a source."""
+    largest = int(indices.max()) + 1 if indices.numel() else 0
+    return max(offsets.shape[0] - 1, largest)
+
+
+def _graph(offsets: Tensor, indices: Tensor, n_src: int, rows: Tensor | None) -> Graph:
+    offsets, indices = offsets.detach().contiguous(), indices.detach().contiguous()
+    if offsets.dtype != indices.dtype:
+        offsets, indices = offsets.long(), indices.long()
+    if rows is None:
+        return Graph.from_csc(offsets, indices, n_src)
+    # rows are checked, and edges ordered by them, on the host
+    arrays: list[Any] = [x.detach().cpu().numpy() for x in (offsets, indices, rows)]
+    first, sources, ids = arrays
+    return Graph.of(gnograd.Graph(first, sources, n_src, ids.astype("int64")), offsets.device)

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+"""``pylibcugraphops.torch``, which was the front for PyTorch up to 23.02."""
+
+from gnograd.compat.pylibcugraphops.torch import autograd
+
+__all__ = ["autograd"]

@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: MIT
+"""Graphs of points, of sparse matrices, and of other graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnograd.graph_arrays import Borders, GraphArrays
+from gnograd.neighbors import Neighbors, knn, neighbors
+from gnograd.neighbors_arguments import items_of, shape_of
+
+if TYPE_CHECKING:
+    from gnograd.graph import Graph
+
+__all__ = ["GraphBuilding"]
+
+
+class GraphBuilding:
+    """What makes graphs of something else than their arrays; part of `gnograd.Graph`."""
+
+    __slots__ = ()
+
+    @overload
+    @classmethod
+    def radius(
+        cls,
+        sources: Any,
+        radius: float,
+        destinations: Any = None,
+        include_self: bool = True,
+        period: ArrayLike | None = None,
+        batch: Any = None,
+        destination_batch: Any = None,
+        *,
+        max_neighbors: int | None = None,
+        choose: str = "nearest",
+        seed: int = 0,
+    ) -> Graph: ...
+    @overload
+    @classmethod
+    def radius(
+        cls,
+        sources: Any,
+        radius: Sequence[float],
+        destinations: Any = None,
+        include_self: bool = True,
+        period: ArrayLike | None = None,
+        batch: Any = None,
+        destination_batch: Any = None,
+        *,
+        max_neighbors: int | None = None,
+        choose: str = "nearest",
+        seed: int = 0,
+    ) -> list[Graph]: ...
+    @classmethod
+    def radius(
+        cls,
+        sources: Any,
+        radius: float | Sequence[float],
+        destinations: Any = None,
+        include_self: bool = True,
+        period: ArrayLike | None = None,
+        batch: Any = None,
+        destination_batch: Any = None,
+        *,
+        max_neighbors: int | None = None,
+        choose: str = "nearest",
+        seed: int = 0,
+    ) -> Graph | list[Graph]:
+        """Graph of all pairs of points at most `radius` apart.
+
+        The sources of a destination come in ascending order. Points on a GPU are looked for there,
+        by `neighbors`, and the graph is made on the host.
+
+        Parameters
+        ----------
+        sources : array of float, (n_src, d)
+            Coordinates of the sources.
+        radius : float or list of float
+            Largest Euclidean distance, inclusive. Of a list, there is one search for the largest.
+        destinations : array of float, (n_dst, d), optional
+            Coordinates of the destinations; the sources when left out.
+        include_self : bool, optional
+            Whether a point is its own neighbour; ``False`` only without `destinations`.
+        period : float or array of float, (d,), optional
+            Lengths of a periodic box, 0 along axes that are not periodic. Distances are to the
+            nearest image, which makes one edge even where more images are in reach.
+        batch, destination_batch : array of int, (n_src,), (n_dst,), optional
+            The item of a batch that every point belongs to, ids that do not descend: edges are only
+            between points of the same one. The second goes with `destinations`.
+        max_neighbors : int, optional
+            No destination has more edges; all when left out.
+        choose : {"nearest", "random"}, optional
+            Which sources a destination with more in reach has: the nearest, by number where
+            distances are equal, or those with the smallest hashes of `seed` and the numbers of the
+            two points, the same on every device and for any number of threads.
+        seed : int, optional
+            From 0 to 2**63 - 1.
+
+        Returns
+        -------
+        Graph or list of Graph
+            Of a list of radii, a graph each.
+
+        Raises
+        ------
+        ValueError
+            Points that are not finite or not of the same dimension, a negative radius or period,
+            ids that descend or are not one a point.
+
+        See Also
+        --------
+        neighbors : the same without a graph.
+        Graph.knn : a number of neighbours, however far.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gnograd as gg
+        >>> points = np.array([[0.0], [1.0], [3.0]])
+        >>> graph = gg.Graph.radius(points, radius=1.5)
+        >>> graph.src, graph.dst
+        (array([0, 1, 0, 1, 2], dtype=int32), array([0, 0, 1, 1, 2], dtype=int32))
+        >>> gg.Graph.radius(points, [0.5, 2.5], batch=[0, 0, 1])
+        [Graph(n_src=3, n_dst=3, n_edges=3), Graph(n_src=3, n_dst=3, n_edges=5)]
+        """
+        found = neighbors(
+            sources, cast(float, radius), destinations, include_self, period,
+            *_items("neighbors", sources, destinations, batch, destination_batch),
+            max_neighbors=max_neighbors, choose=choose, seed=seed,
+        )  # fmt: skip
+        if isinstance(found, Neighbors):
+            return cls._of_neighbors(found, sources)
+        return [cls._of_neighbors(each, sources) for each in found]
+
+    @classmethod
+    def knn(
+        cls,
+        sources: Any,
+        k: int,
+        destinations: Any = None,
+        period: ArrayLike | None = None,
+        batch: Any = None,
+        destination_batch: Any = None,
+        *,
+        include_self: bool = True,
+    ) -> Graph:
+        """Graph of the k sources nearest to every destination, the nearest first.
+
+        Of sources at the same distance the one with the lower number is nearer. Points on a GPU are
+        looked for there, by `knn`, and the graph is made on the host.
+
+        Parameters
+        ----------
+        sources : array of float, (n_src, d)
+            Coordinates of the sources.
+        k : int
+            Edges of a destination; where there are less sources, all are neighbours.
+        destinations, period, batch, destination_batch, include_self
+            As for `Graph.radius`.
+
+        Raises
+        ------
+        ValueError
+            As for `Graph.radius`; a negative k.
+
+        See Also
+        --------
+        knn : the same without a graph.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gnograd as gg
+        >>> graph = gg.Graph.knn(np.array([[0.0], [1.0], [3.0]]), k=2)
+        >>> graph.src, graph.dst
+        (array([0, 1, 1, 0, 2, 1], dtype=int32), array([0, 0, 1, 1, 2, 2], dtype=int32))
+        """
+        items = _items("knn", sources, destinations, batch, destination_batch)
+        found = knn(sources, k, destinations, include_self, period, *items)
+        return cls._of_neighbors(found, sources)
+
+    @classmethod
+    def _of_neighbors(cls, found: Neighbors, sources: Any) -> Graph:
+        offsets, indices = (x if isinstance(x, np.ndarray) else x.get() for x in found)
+        return _graph(cls)(offsets, indices, shape_of(sources)[0])
+
+    # ---- other forms of edges ----
+
+    @classmethod
+    def from_edge_index(
+        cls,
+        edge_index: ArrayLike,
+        n_src: int | None = None,
+        n_dst: int | None = None,
+        self_loops: bool | None = None,
+    ) -> Graph:
+        """Graph of PyG's ``edge_index``, whose rows are sources and destinations.
+
+        Parameters
+        ----------
+        edge_index : array of int32 or int64, (2, n_edges)
+        n_src, n_dst, self_loops
+            As for `Graph.from_edges`.
+
+        Raises
+        ------
+        TypeError, ValueError, IndexError
+            As for `Graph.from_edges`; another shape.
+
+        Examples
+        --------
+        >>> import gnograd as gg
+        >>> gg.Graph.from_edge_index([[0, 1, 2], [1, 0, 1]]).in_degree
+        array([1, 2, 0])
+        """
+        edges = np.asarray(edge_index)
+        if edges.ndim != 2 or len(edges) != 2:
+            raise ValueError(f"graph: edge_index has shape {edges.shape}, needs (2, n_edges)")
+        masked = isinstance(edge_index, np.ma.MaskedArray)
+        src, dst = edge_index if masked else edges  # type: ignore[misc]  # refused there
+        return _graph(cls).from_edges(src, dst, n_src, n_dst, self_loops)
+
+    @classmethod
+    def from_scipy(cls, matrix: Any) -> Graph:
+        """Graph of the entries of a sparse matrix: row i, column j is an edge from j to i.
+
+        So `agg_simple` is the product with the matrix, where all its entries are one. Entries that
+        are zero are edges, and those that stand there twice are two.
+
+        Parameters
+        ----------
+        matrix : scipy.sparse matrix or array, (n_dst, n_src)
+            Edge arrays are in the order of its ``data`` (`agg_weighted` with ``matrix.data`` is the
+            product with it); of a format that is none of CSR, CSC and COO, in that of CSR.
+
+        Raises
+        ------
+        TypeError
+            No sparse matrix.
+        ValueError
+            Another number of axes.
+
+        See Also
+        --------
+        Graph.to_scipy : back.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import scipy.sparse
+        >>> import gnograd as gg
+        >>> graph = gg.Graph.from_scipy(scipy.sparse.csr_array([[0.0, 2.0], [0.0, 3.0]]))
+        >>> graph.src, graph.dst
+        (array([1, 1], dtype=int32), array([0, 1], dtype=int32))
+        """
+        from scipy.sparse import issparse
+
+        if not issparse(matrix):
+            raise TypeError(
+                f"Graph.from_scipy: matrix is of type {type(matrix).__name__}, "
+                "needs a sparse matrix of scipy"
+            )
+        if matrix.ndim != 2:
+            raise ValueError(f"Graph.from_scipy: matrix has shape {matrix.shape}, needs two axes")
+        n_dst, n_src = matrix.shape
+        if matrix.format not in ("csc", "coo"):
+            rows = matrix.tocsr()
+            return _graph(cls)(rows.indptr, rows.indices[: rows.indptr[-1]], n_src)
+        entries = matrix.tocoo()
+        return _graph(cls).from_edges(entries.col, entries.row, n_src, n_dst)
+
+    def to_scipy(self, values: ArrayLike | None = None) -> Any:
+        """Sparse matrix with an entry for every edge: row of its destination, column of its source.
+
+        Parameters
+        ----------
+        values : array, (n_edges,), optional
+            Entries, an edge array; ones when left out.
+
+        Returns
+        -------
+        scipy.sparse.csr_array, (n_dst, n_src)
+            Repeated edges are repeated entries.
+
+        Raises
+        ------
+        ValueError
+            Values that are not one an edge.
+
+        Examples
+        --------
+        >>> import gnograd as gg
+        >>> gg.Graph([0, 2, 3], [1, 0, 1]).to_scipy([1.0, 2.0, 3.0]).toarray()
+        array([[2., 1.],
+               [0., 3.]])
+        """
+        from scipy.sparse import csr_array
+
+        graph = cast("Graph", self)
+        offsets, indices, ids = graph.arrays[:3]
+        n_src, n_dst, n_edges = graph.sizes
+        n = int(offsets[-1])
+        if values is None:
+            entries = np.ones(n)
+        else:
+            rows = np.asarray(values)
+            if rows.shape != (n_edges,):
+                raise ValueError(
+                    f"Graph.to_scipy: values has shape {rows.shape}, needs ({n_edges},)"
+                )
+            entries = rows[:n] if ids is None else rows[ids[:n]]
+        return csr_array((entries, indices[:n], offsets), shape=(n_dst, n_src), copy=True)
+
+    # ---- other graphs ----
+
+    @classmethod
+    def union(cls, first: Graph, *others: Graph) -> Graph:
+        """Graph with every edge that one of the graphs has, once.
+
+        Rows of edge arrays are in the order in which edges come first: rows of the first graph,
+        without those of edges that it repeats, then rows of the next one whose edges are new, and
+        so on. With ``src`` and ``dst`` of the result, features are computed anew.
+
+        Parameters
+        ----------
+        first, *others : Graph
+            Of the same numbers of nodes.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Something else than a graph, other numbers of nodes.
+
+        Examples
+        --------
+        >>> import gnograd as gg
+        >>> first = gg.Graph.from_edges([0, 2], [1, 0], 3)
+        >>> union = gg.Graph.union(first, gg.Graph.from_edges([1, 0], [2, 1], 3))
+        >>> union.src, union.dst
+        (array([0, 2, 1], dtype=int32), array([1, 0, 2], dtype=int32))
+        """
+        graphs = [first, *others]
+        for k, graph in enumerate(graphs):
+            if not isinstance(graph, GraphBuilding):
+                raise TypeError(
+                    f"Graph.union: graph {k} is of type {type(graph).__name__}, needs a Graph"
+                )
+            if graph.sizes[:2] != first.sizes[:2]:
+                raise ValueError(
+                    f"Graph.union: graph {k} has {graph.n_src} sources and {graph.n_dst} "
+                    f"destinations, needs {first.n_src} and {first.n_dst}"
+                )
+        ends = [graph._ends() for graph in graphs]
+        src, dst = (np.concatenate([pair[side] for pair in ends]) for side in (0, 1))
+        _, rows = np.unique(dst.astype(np.int64) * first.n_src + src, return_index=True)
+        rows.sort()
+        return _graph(cls).from_edges(src[rows], dst[rows], first.n_src, first.n_dst)
+
+    def reverse(self) -> Graph:
+        """The same edges the other way round, between nodes that have changed sides.
+
+        Edge arrays stay as they are: row e is the edge from ``dst[e]`` to ``src[e]``. The reverse of
+        a batch is a batch.
+
+        Examples
+        --------
+        >>> import gnograd as gg
+        >>> graph = gg.Graph([0, 2], [1, 0], n_src=3)
+        >>> graph.reverse(), graph.reverse().dst
+        (Graph(n_src=1, n_dst=3, n_edges=2), array([1, 0], dtype=int32))
+        """
+        graph = cast("Graph", self)
+        n_src, n_dst, n_edges = graph.sizes
+        src, dst = self._ends()
+        made = _of_rows(dst, src, self._rows(), (n_dst, n_src, n_edges))
+        borders = graph.borders
+        if borders is None:
+            return made
+        from gnograd.graph import lend
+
+        return lend(made.arrays, Borders(borders.dst, borders.src, borders.edges))
+
+    def with_self_loops(self) -> Graph:
+        """The same graph with exactly one self-loop at each of the first ``min(n_src, n_dst)`` nodes.
+
+        Rows of edge arrays stay, but those of self-loops that there were belong to no edge. The rows
+        of the new ones come behind, one a node.
+
+        See Also
+        --------
+        Graph.from_edges : the same where the graph is made, with ``self_loops=True``.
+
+        Examples
+        --------
+        >>> import gnograd as gg
+        >>> graph = gg.Graph([0, 1, 2], [1, 1]).with_self_loops()
+        >>> graph, graph.indices[:3]
+        (Graph(n_src=2, n_dst=2, n_edges=4, room for 1 of these), array([1, 0, 1], dtype=int32))
+        """
+        graph = cast("Graph", self)
+        n_src, n_dst, n_edges = graph.sizes
+        src, dst = self._ends()
+        others = src != dst
+        loops = np.arange(min(n_src, n_dst))
+        ends = (np.append(nodes[others], loops) for nodes in (src, dst))
+        rows = np.append(self._rows()[others], n_edges + loops)
+        return _of_rows(*ends, rows, (n_src, n_dst, n_edges + len(loops)))
+
+    def _rows(self) -> NDArray[np.int64]:
+        """The rows of edge arrays that belong to an edge, ascending."""
+        offsets, _, ids = cast("Graph", self).arrays[:3]
+        n = int(offsets[-1])
+        return np.arange(n) if ids is None else np.sort(ids[:n])
+
+    def _ends(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Sources and destinations of these rows."""
+        graph, rows = cast("Graph", self), self._rows()
+        if len(rows) == graph.n_edges:
+            return graph.src, graph.dst
+        return graph.src[rows], graph.dst[rows]
+
+
+def _graph(cls: type) -> type[Graph]:
+    """It is `Graph` that has these methods."""
+    return cast("type[Graph]", cls)
+
+
+def _items(
+    operator: str, sources: Any, destinations: Any, batch: Any, destination_batch: Any
+) -> tuple[Any, Any]:
+    if batch is None and destination_batch is None:
+        return None, None
+    n_dst = None if destinations is None else shape_of(destinations)[0]
+    return items_of(operator, batch, destination_batch, shape_of(sources)[0], n_dst)
+
+
+def _of_rows(
+    src: NDArray[Any], dst: NDArray[Any], rows: NDArray[np.int64], sizes: tuple[int, int, int]
+) -> Graph:
+    """Graph whose edges have these rows of edge arrays; the others belong to no edge."""
+    from gnograd.graph import Graph, lend
+
+    n_src, n_dst, n_edges = sizes
+    made = Graph.from_edges(src, dst, n_src, n_dst)
+    n = len(rows)
+    if n == n_edges:
+        return made
+    offsets, indices, ids, src_offsets, src_indices, src_edges, positions = made.arrays
+    free = np.ones(n_edges, bool)
+    free[rows] = False
+    left = np.flatnonzero(free)
+    nowhere = np.zeros(len(left), np.int32)
+    return lend(
+        GraphArrays(
+            offsets, np.append(indices, nowhere), np.append(rows if ids is None else rows[ids], left),
+            src_offsets, np.append(src_indices, nowhere), np.append(rows[src_edges], left),
+            np.append(src_edges if positions is None else positions, np.arange(n, n_edges)),
+        )
+    )  # fmt: skip

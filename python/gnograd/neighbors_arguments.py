@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""What searches for near points are given, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnograd.backends import cpu
+from gnograd.static import boolean, integer, number, shown
+
+__all__ = ["Search", "checked_items", "items_of", "length", "real_numbers", "shape_of"]
+
+
+class Search(NamedTuple):
+    """Points, a box around them, and which of them are to be neighbours at all."""
+
+    operator: str
+    """For messages"""
+    sources: Any
+    """(n_src, d); on the CPU in float64"""
+    destinations: Any
+    """(n_dst, d)"""
+    box: NDArray[np.float64]
+    """Its lengths, 0 along open axes, (d,)"""
+    items: list[NDArray[np.int64]]
+    """First source of every item, and first destination, (n_items + 1,) each"""
+    exclude_self: bool
+
+    @classmethod
+    def of(
+        cls,
+        operator: str,
+        sources: Any,
+        destinations: Any,
+        include_self: bool,
+        period: ArrayLike | None,
+        source_items: Iterable[Any] | None,
+        destination_items: Iterable[Any] | None,
+    ) -> Search:
+        """Check the arguments of an operator."""
+        include_self = boolean(f"{operator}: include_self", include_self)
+        if destinations is not None and not include_self:
+            raise ValueError(f"{operator}: include_self=False needs destinations=None")
+        if destinations is None:
+            destinations = sources
+        points = {"sources": sources, "destinations": destinations}
+        on_gpu = [hasattr(x, "__cuda_array_interface__") for x in points.values()]
+        if on_gpu[0] != on_gpu[1]:
+            raise TypeError(f"{operator}: of sources and destinations, one is on a GPU")
+        if not on_gpu[0]:
+            points = {name: real_numbers(operator, name, x) for name, x in points.items()}
+        shapes = [shape_of(x) for x in points.values()]
+        for name, shape in zip(points, shapes, strict=True):
+            if len(shape) != 2:
+                raise ValueError(f"{operator}: {name} has shape {shape}, needs (points, d)")
+            if shape[1] == 0:
+                raise ValueError(
+                    f"{operator}: {name} has shape {shape}, needs one coordinate or more"
+                )
+        (n_src, d), (n_dst, _) = shapes
+        if shapes[1][1] != d:
+            raise ValueError(
+                f"{operator}: sources has {d} coordinates but destinations has {shapes[1][1]}"
+            )
+        items = checked_items(
+            operator,
+            {
+                "source_items": (source_items, n_src),
+                "destination_items": (destination_items, n_dst),
+            },
+        )
+        return cls(operator, *points.values(), _box(operator, period, d), items, not include_self)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the points are on a GPU."""
+        return not isinstance(self.sources, np.ndarray)
+
+
+def shape_of(points: Any) -> tuple[int, ...]:
+    """Of an array on any device."""
+    interface = getattr(points, "__cuda_array_interface__", None)
+    return tuple(interface["shape"]) if interface else np.shape(points)
+
+
+def items_of(
+    operator: str, batch: Any, destination_batch: Any, n_src: int, n_dst: int | None
+) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+    """First point of every item, of sources and destinations, from the item of every point.
+
+    Parameters
+    ----------
+    operator : str
+    batch, destination_batch : array of int, (n_src,), (n_dst,), or None
+        Ids that do not descend, of sources and destinations.
+    n_src : int
+    n_dst : int or None
+        None where the sources are the destinations.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Ids that are no integers, descend, or are not one a point; one of the two is missing.
+    """
+    if n_dst is None:
+        if destination_batch is not None:
+            raise ValueError(f"{operator}: destination_batch goes with destinations")
+        destination_batch, n_dst = batch, n_src
+    if (batch is None) != (destination_batch is None):
+        raise ValueError(f"{operator}: batch goes with destination_batch: give both or none")
+    if batch is None:
+        return None, None
+    ids = [
+        _ids(f"{operator}: {name}", given, n)
+        for name, given, n in (
+            ("batch", batch, n_src), ("destination_batch", destination_batch, n_dst)
+        )
+    ]  # fmt: skip
+    items = np.unique(np.concatenate(ids))
+    first, second = (np.append(np.searchsorted(each, items), len(each)) for each in ids)
+    if not len(items):  # no points at all: an item of none
+        first, second = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    first[0] = second[0] = 0
+    return first, second
+
+
+def _ids(label: str, given: Any, n: int) -> NDArray[np.int64]:
+    ids = np.asarray(given.get() if hasattr(given, "__cuda_array_interface__") else given)
+    if hasattr(given, "mask"):
+        raise TypeError(f"{label} is a masked array, needs integers")
+    if ids.shape != (n,):
+        raise ValueError(f"{label} has shape {ids.shape}, needs one id for each of {n} points")
+    if ids.size and ids.dtype.kind not in "iu":
+        raise TypeError(f"{label} is {ids.dtype}, needs integers")
+    if (ids[1:] < ids[:-1]).any():
+        at = int(np.argmax(ids[1:] < ids[:-1])) + 1
+        raise ValueError(f"{label} descends at point {at}, needs ids that do not")
+    return ids.astype(np.int64)
+
+
+def checked_items(
+    operator: str, given: Mapping[str, tuple[Iterable[Any] | None, int]]
+) -> list[NDArray[np.int64]]:
+    """First point of every item, and the number of points, for both kinds of points.
+
+    Parameters
+    ----------
+    operator : str
+    given : dict
+        What was given by the name of the argument, and the number of points; one item when left
+        out.
+
+    Raises
+    ------
+    ValueError
+        One of them is missing, does not ascend to the number of points, or is of another length.
+    """
+    (first, second), missing = given, [items is None for items, _ in given.values()]
+    if missing[0] != missing[1]:
+        raise ValueError(f"{operator}: {first} goes with {second}: give both or none")
+    checked = []
+    for name, (items, n) in given.items():
+        entries = [0, n] if items is None else _entries(f"{operator}: {name}", items)
+        if len(entries) < 2 or entries[0] != 0 or entries[-1] != n or sorted(entries) != entries:
+            raise ValueError(
+                f"{operator}: {name} is {entries}, needs to ascend from 0 to the {n} points"
+            )
+        checked.append(np.array(entries))
+    if len(checked[0]) != len(checked[1]):
+        raise ValueError(
+            f"{operator}: {first} has {len(checked[0])} entries but {second} has {len(checked[1])}"
+        )
+    return checked
+
+
+def real_numbers(operator: str, name: str, values: Any) -> NDArray[np.float64]:
+    """An array of float64; text is not parsed, and complex numbers keep both their parts."""
+    cpu.refuse_mask(operator, name, values)
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf" and array.size:
+        raise TypeError(f"{operator}: {name} is {array.dtype}, needs real numbers")
+    return array.astype(np.float64, copy=False)
+
+
+def length(label: str, value: Any) -> float:
+    """A number that is not negative, and may be infinite."""
+    exact = number(label, value)
+    if not exact >= 0:
+        raise ValueError(f"{label} is {exact}, needs a number that is not negative")
+    return exact
+
+
+def _box(operator: str, period: ArrayLike | None, d: int) -> NDArray[np.float64]:
+    """Length of the box along every axis, 0 where it is open."""
+    given = real_numbers(operator, "period", 0 if period is None else period)
+    if given.shape not in ((), (1,), (d,)):
+        raise ValueError(f"{operator}: period has shape {given.shape}, needs one number or {d}")
+    if not (np.isfinite(given) & (given >= 0)).all():
+        raise ValueError(f"{operator}: period is {given}, needs numbers that are not negative")
+    return np.broadcast_to(given, d).copy()
+
+
+def _entries(label: str, items: Any) -> list[int]:
+    entries = items.tolist() if hasattr(items, "tolist") else items
+    if not isinstance(entries, Iterable) or isinstance(entries, str):
+        raise TypeError(f"{label} is {shown(items)}, needs integers")
+    return [integer(f"{label}[{k}]", entry) for k, entry in enumerate(entries)]

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""Graphs of near points, as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
+
+from torch import Tensor
+
+from gnograd.torch.searches import Pointer, items_of_batch, nearest_of, neighbors_of
+
+if TYPE_CHECKING:
+    from gnograd.torch.graph import Graph
+
+__all__ = ["GraphOfPoints"]
+
+
+class GraphOfPoints:
+    """What makes graphs of points; part of `gnograd.torch.Graph`."""
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def from_csc(cls, offsets: Tensor, indices: Tensor, n_src: int | None = None) -> Graph:
+            """Graph of edges that are ordered by destination; that of `Graph`."""
+
+    @overload
+    @classmethod
+    def radius(
+        cls,
+        sources: Tensor,
+        radius: float | Tensor,
+        destinations: Tensor | None = None,
+        include_self: bool = True,
+        period: float | Sequence[float] | None = None,
+        source_items: Pointer = None,
+        destination_items: Pointer = None,
+        *,
+        batch: Tensor | None = None,
+        destination_batch: Tensor | None = None,
+        max_neighbors: int | None = None,
+        choose: str = "nearest",
+        seed: int = 0,
+    ) -> Graph: ...
+    @overload
+    @classmethod
+    def radius(
+        cls,
+        sources: Tensor,
+        radius: list[float],
+        destinations: Tensor | None = None,
+        include_self: bool = True,
+        period: float | Sequence[float] | None = None,
+        source_items: Pointer = None,
+        destination_items: Pointer = None,
+        *,
+        batch: Tensor | None = None,
+        destination_batch: Tensor | None = None,
+        max_neighbors: int | None = None,
+        choose: str = "nearest",
+        seed: int = 0,
+    ) -> list[Graph]: ...
+    @classmethod
+    def radius(
+        cls,
+        sources: Tensor,
+        radius: float | Tensor | list[float],
+        destinations: Tensor | None = None,
+        include_self: bool = True,
+        period: float | Sequence[float] | None = None,
+        source_items: Pointer = None,
+        destination_items: Pointer = None,
+        *,
+        batch: Tensor | None = None,
+        destination_batch: Tensor | None = None,
+        max_neighbors: int | None = None,
+        choose: str = "nearest",
+        seed: int = 0,
+    ) -> Graph | list[Graph]:
+        """Graph of all pairs of points at most `radius` apart, as `gnograd.Graph.radius` makes it.
+
+        Parameters
+        ----------
+        sources, destinations : Tensor, (n_src, d), (n_dst, d)
+            On one device, where they are looked for.
+        radius, include_self, period
+            As for `gnograd.Graph.radius`; of a list of radii, there is a graph each.
+        source_items, destination_items : sequence of int or Tensor, (n_items + 1,), optional
+            First point of every item of a batch, and the number of points at the end: only points
+            of the same item are neighbours. Both or none, but for the sources among themselves.
+        batch, destination_batch : Tensor of int, (n_src,), (n_dst,), optional
+            Instead of these, the item of every point: ids that do not descend.
+        max_neighbors, choose, seed
+            As for `gnograd.Graph.radius`.
+        """
+        if choose not in ("nearest", "random"):
+            raise ValueError(
+                f"Graph.radius: choose is {choose!r}, needs one of 'nearest', 'random'"
+            )
+        radii = radius if isinstance(radius, list | tuple) else [radius]
+        found = neighbors_of(
+            *_points("radius", sources, destinations, include_self),
+            radii, period,
+            *_items(sources, destinations, source_items, destination_items, batch, destination_batch),
+            max_neighbors, seed if choose == "random" and max_neighbors is not None else None,
+        )  # fmt: skip
+        graphs = [cls.from_csc(*each, n_src=sources.shape[0]) for each in found]
+        return graphs if isinstance(radius, list | tuple) else graphs[0]
+
+    @classmethod
+    def knn(
+        cls,
+        sources: Tensor,
+        k: int,
+        destinations: Tensor | None = None,
+        period: float | Sequence[float] | None = None,
+        batch: Tensor | None = None,
+        destination_batch: Tensor | None = None,
+        *,
+        include_self: bool = True,
+    ) -> Graph:
+        """Graph of the k nearest sources of every destination, as `gnograd.Graph.knn` makes it.
+
+        Parameters
+        ----------
+        sources, destinations : Tensor, (n_src, d), (n_dst, d)
+            On one device, where they are looked for.
+        k, period, batch, destination_batch, include_self
+            As for `gnograd.Graph.knn`.
+        """
+        found = nearest_of(
+            *_points("knn", sources, destinations, include_self),
+            k, period, *_items(sources, destinations, None, None, batch, destination_batch),
+        )  # fmt: skip
+        return cls.from_csc(*found, n_src=sources.shape[0])
+
+
+def _points(
+    name: str, sources: Tensor, destinations: Tensor | None, include_self: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Sources and destinations; None where points are no neighbours of themselves."""
+    if destinations is not None and not include_self:
+        raise ValueError(f"Graph.{name}: include_self=False needs destinations=None")
+    return sources, (sources if destinations is None and include_self else destinations)
+
+
+def _items(
+    sources: Tensor,
+    destinations: Tensor | None,
+    source_items: Pointer,
+    destination_items: Pointer,
+    batch: Tensor | None,
+    destination_batch: Tensor | None,
+) -> tuple[Pointer, Pointer]:
+    """First point of every item, as given, or of the items of all points."""
+    if batch is not None or destination_batch is not None:
+        if source_items is not None or destination_items is not None:
+            raise ValueError("Graph.radius: batch and source_items: give one of them")
+        return items_of_batch(batch, destination_batch, sources, destinations)
+    return source_items, (source_items if destinations is None else destination_items)

@@ -1,0 +1,282 @@
+! SPDX-License-Identifier: MIT
+
+!> Aggregation by relations: values against plain loops, derivatives against differences and each
+!> other, the tape against the kernels, refusals.
+module test_relational
+  use, intrinsic :: iso_fortran_env, only: int32
+  use gnograd, only: agg_relational, agg_relational_forward, agg_relational_vjp, &
+    & agg_relational_jvp, agg_relational_hvp, array_type, reshape, reduce_sum, reduce_mean, &
+    & reduce_names, graph_type, error_type, dp, sp, int64
+  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use test_aggregation, only: ragged_graph
+  use testing, only: test_type, check, check_refused
+  implicit none
+  private
+  public :: relational_tests
+
+  integer, parameter :: d = 3, do = 2, n_nodes = 6, n_edges = 82, n_bases = 2
+  integer(int64), parameter :: n_relations = 4
+
+  type, extends(operator_type) :: relational_operator
+    type(graph_type) :: graph
+    integer(int32) :: edge_type(0:n_edges - 1)
+    integer :: aggregation = reduce_sum
+  contains
+    procedure :: evaluate
+    procedure :: reverse
+    procedure :: record
+  end type relational_operator
+
+  !> Inputs, tangents or gradients
+  type :: arrays_type
+    real(dp), pointer, contiguous, dimension(:, :) :: x => null(), coeff => null(), own => null()
+    real(dp), pointer, contiguous :: w(:) => null()
+  end type arrays_type
+
+contains
+
+  function relational_tests() result(tests)
+    type(test_type), allocatable :: tests(:)
+
+    tests = [ &
+      & test_type("values of both kinds", test_values), &
+      & test_type("derivatives and tape", test_derivatives), &
+      & test_type("wrong codes, shapes and types", test_refused)]
+  end function relational_tests
+
+  ! ---- values ----
+
+  subroutine test_values(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(relational_operator) :: operator
+    type(arrays_type) :: in
+    real(dp), allocatable, target :: x(:), y(:), wanted(:)
+    real(sp), allocatable :: out(:, :)
+    integer :: aggregation, form
+
+    do aggregation = reduce_sum, reduce_mean
+      do form = 0, 7
+        call make(operator, form, aggregation, x, error)
+        if (allocated(error)) return
+        in = arrays(operator, x)
+        wanted = aggregate(operator, in)
+        allocate (y(operator%n_out), out(operator%n_out/n_nodes, n_nodes))
+        call operator%evaluate(x, y, error)
+        if (allocated(error)) return
+        call check(error, close(y, wanted, 1e-13_dp), reduce_names(aggregation))
+        if (form == 7) then
+          call agg_relational_forward(operator%graph%view(), n_relations, operator%edge_type, &
+            & aggregation, real(in%x, sp), real(in%w, sp), real(in%coeff, sp), real(in%own, sp), &
+            & out, error)
+          if (allocated(error)) return
+          call check(error, close(real(reshape(out, [size(y)]), dp), wanted, 1e-5_dp), &
+            & reduce_names(aggregation)//" in real32")
+        end if
+        if (allocated(error)) return
+        deallocate (y, out)
+      end do
+    end do
+  end subroutine test_values
+
+  !> The formula, edge by edge.
+  function aggregate(operator, in) result(out)
+    type(relational_operator), intent(in) :: operator
+    type(arrays_type), intent(in) :: in
+    real(dp) :: out(operator%n_out), weight(0:n_edges - 1), total
+    real(dp) :: rows(operator%n_out/n_nodes, 0:n_nodes - 1)
+    integer(int64) :: i, p, q, row
+    integer :: r, b
+
+    weight(:) = 1
+    if (associated(in%w)) weight(:) = in%w
+    rows(:, :) = 0
+    associate (graph => operator%graph%by_dst)
+      do i = 0, n_nodes - 1
+        do p = graph%offsets(i), graph%offsets(i + 1) - 1
+          row = graph%edge(p)
+          r = operator%edge_type(row)
+          total = 1
+          if (operator%aggregation == reduce_mean) total = sum([(merge(weight(graph%edge(q)), &
+            & 0.0_dp, operator%edge_type(graph%edge(q)) == r), q=graph%offsets(i), &
+            & graph%offsets(i + 1) - 1)])
+          associate (term => weight(row)/total*in%x(:, graph%indices(p) + 1))
+            if (associated(in%coeff)) then
+              do b = 0, n_bases - 1
+                rows(b*d + 1:b*d + d, i) = rows(b*d + 1:b*d + d, i) + in%coeff(b + 1, r + 1)*term
+              end do
+            else
+              rows(r*d + 1:r*d + d, i) = rows(r*d + 1:r*d + d, i) + term
+            end if
+          end associate
+        end do
+        if (associated(in%own)) rows(size(rows, 1) - do + 1:, i) = in%own(:, i + 1)
+      end do
+    end associate
+    out = reshape(rows, [operator%n_out])
+  end function aggregate
+
+  ! ---- derivatives ----
+
+  !> All faces, and the operation on the tape, with all inputs and some.
+  subroutine test_derivatives(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(relational_operator) :: operator
+    real(dp), allocatable, target :: x(:)
+    integer :: aggregation, form
+
+    do aggregation = reduce_sum, reduce_mean
+      do form = 0, 7
+        call make(operator, form, aggregation, x, error)
+        if (.not. allocated(error)) call check_faces(operator, x, error)
+        if (.not. allocated(error)) call check_tape(operator, x, error)
+        if (allocated(error)) error%message = trim(reduce_names(aggregation))//": "//error%message
+        if (allocated(error)) return
+      end do
+    end do
+  end subroutine test_derivatives
+
+  ! ---- refusals ----
+
+  subroutine test_refused(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(relational_operator) :: operator
+    type(arrays_type) :: in
+    real(dp), allocatable, target :: x(:)
+    real(dp), allocatable :: out(:, :)
+    integer(int32) :: types(0:n_edges - 1)
+
+    call make(operator, 7, reduce_sum, x, error)
+    if (allocated(error)) return
+    in = arrays(operator, x)
+    types = operator%edge_type
+    allocate (out(operator%n_out/n_nodes, n_nodes))
+    out(:, :) = 7
+    call agg_relational_forward(operator%graph%view(), n_relations, types, 2, in%x, in%w, &
+      & in%coeff, in%own, out, refused)
+    call check_refused(error, refused, "agg_relational: aggregation: no such code")
+    call agg_relational_forward(operator%graph%view(), 0_int64, types, 0, in%x, out=out, &
+      & error=refused)
+    call check_refused(error, refused, "agg_relational: n_relations must be at least 1")
+    call agg_relational_forward(operator%graph%view(), n_relations, types(1:), 0, in%x, in%w, &
+      & in%coeff, in%own, out, refused)
+    call check_refused(error, refused, "agg_relational: edge_type has shape 81, needs 82")
+    call agg_relational_forward(operator%graph%view(), n_relations, types, 0, in%x(:, 2:), in%w, &
+      & in%coeff, in%own, out, refused)
+    call check_refused(error, refused, "agg_relational: x has shape 3 5, needs 3 6")
+    call agg_relational_forward(operator%graph%view(), n_relations, types, 0, in%x, in%w, &
+      & in%coeff(:, 2:), in%own, out, refused)
+    call check_refused(error, refused, "agg_relational: coeff has shape 2 3, needs 2 4")
+    call agg_relational_forward(operator%graph%view(), n_relations, types, 0, in%x, in%w, &
+      & in%coeff, out=out, error=refused)
+    call check_refused(error, refused, "agg_relational: out has shape 8 6, needs 6 6")
+    call agg_relational_jvp(operator%graph%view(), n_relations, types, 0, in%x, t_w=in%w, &
+      & t_out=out, error=refused)
+    call check_refused(error, refused, "agg_relational: t_out has shape 8 6, needs 12 6")
+    call agg_relational_jvp(operator%graph%view(), n_relations, types, 0, in%x, coeff=in%coeff, &
+      & own=in%own, t_w=in%w, t_out=out, error=refused)
+    call check_refused(error, refused, "agg_relational: w is missing")
+    types(5:6) = [4, -1]
+    call agg_relational_forward(operator%graph%view(), n_relations, types, 0, in%x, in%w, &
+      & in%coeff, in%own, out, refused)
+    call check_refused(error, refused, &
+      & "agg_relational: edge_type[5] is 4, not one of 4 relations")
+    call check(error, all(out == 7), "results changed in spite of an error")
+  end subroutine test_refused
+
+  ! ---- the operator ----
+
+  subroutine make(operator, form, aggregation, x, error)
+    type(relational_operator), intent(out) :: operator
+    !> Bits: weights, coefficients, own features
+    integer, intent(in) :: form, aggregation
+    real(dp), allocatable, intent(out) :: x(:)
+    type(error_type), allocatable, intent(out) :: error
+    integer :: k
+
+    operator%aggregation = aggregation
+    operator%edge_type = [(mod(k*k + k/5, int(n_relations) - 1), k=1, n_edges)]
+    call ragged_graph(operator%graph, error)
+    if (allocated(error)) return
+    call operator%add_input([d, n_nodes])
+    call operator%add_input(pack([n_edges], btest(form, 0)))
+    call operator%add_input(pack([n_bases, int(n_relations)], btest(form, 1)))
+    call operator%add_input(pack([do, n_nodes], btest(form, 2)))
+    operator%n_out = d*merge(n_bases, int(n_relations), btest(form, 1))
+    if (btest(form, 2)) operator%n_out = operator%n_out + do
+    operator%n_out = operator%n_out*n_nodes
+    x = numbers(operator%last_of(4), 1)
+    ! their sums must not be near 0
+    if (.not. btest(form, 0)) return
+    associate (w => x(operator%first_of(2):operator%last_of(2)))
+      w(:) = 1.5_dp + w
+    end associate
+  end subroutine make
+
+  function arrays(operator, x, mask) result(views)
+    type(relational_operator), intent(in) :: operator
+    real(dp), intent(in), contiguous, target :: x(:)
+    logical, intent(in), optional :: mask(:)
+    type(arrays_type) :: views
+
+    call operator%view(1, x, views%x, mask)
+    call operator%view(2, x, views%w, mask)
+    call operator%view(3, x, views%coeff, mask)
+    call operator%view(4, x, views%own, mask)
+  end function arrays
+
+  subroutine evaluate(self, x, y, error, t)
+    class(relational_operator), intent(in) :: self
+    real(dp), intent(in), contiguous, target :: x(:)
+    real(dp), intent(out), contiguous, target :: y(:)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), intent(in), contiguous, target, optional :: t(:)
+    type(arrays_type) :: in, tan
+    real(dp), pointer, contiguous :: out(:, :)
+
+    in = arrays(self, x)
+    out(1:self%n_out/n_nodes, 1:n_nodes) => y
+    if (present(t)) then
+      tan = arrays(self, t, self%moving)
+      call agg_relational_jvp(self%graph%view(), n_relations, self%edge_type, self%aggregation, &
+        & in%x, in%w, in%coeff, in%own, tan%x, tan%w, tan%coeff, tan%own, out, error)
+    else
+      call agg_relational_forward(self%graph%view(), n_relations, self%edge_type, &
+        & self%aggregation, in%x, in%w, in%coeff, in%own, out, error)
+    end if
+  end subroutine evaluate
+
+  subroutine reverse(self, c, x, g, error, t)
+    class(relational_operator), intent(in) :: self
+    real(dp), intent(in), contiguous, target :: c(:), x(:)
+    real(dp), intent(inout), contiguous, target :: g(:)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), intent(in), contiguous, target, optional :: t(:)
+    type(arrays_type) :: in, grad, tan
+    real(dp), pointer, contiguous :: cotangent(:, :)
+
+    in = arrays(self, x)
+    grad = arrays(self, g, self%wanted)
+    cotangent(1:self%n_out/n_nodes, 1:n_nodes) => c
+    if (present(t)) then
+      tan = arrays(self, t, self%moving)
+      call agg_relational_hvp(self%graph%view(), n_relations, self%edge_type, self%aggregation, &
+        & cotangent, in%x, in%w, in%coeff, in%own, tan%x, tan%w, tan%coeff, tan%own, grad%x, &
+        & grad%w, grad%coeff, grad%own, error)
+    else
+      call agg_relational_vjp(self%graph%view(), n_relations, self%edge_type, self%aggregation, &
+        & cotangent, in%x, in%w, in%coeff, in%own, grad%x, grad%w, grad%coeff, grad%own, error)
+    end if
+  end subroutine reverse
+
+  subroutine record(self, x, y)
+    class(relational_operator), intent(in) :: self
+    type(array_type), intent(in) :: x(:)
+    type(array_type), intent(out) :: y
+
+    y = agg_relational(x(1), self%graph, self%edge_type, int(n_relations), x(2), x(3), x(4), &
+      & reduce_names(self%aggregation))
+    y = reshape(y, [self%n_out])
+  end subroutine record
+
+end module test_relational

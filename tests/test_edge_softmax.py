@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import faces
+import gnograd as gg
+from conftest import GRAPHS, Edges, power_law
+from faces import Case
+from memory import needs_linux, temporary_bytes
+from reference import edge_softmax as reference
+
+
+def scores(heads):
+    """A case with so many heads."""
+
+    def make(edges: Edges, rng: np.random.Generator) -> tuple:
+        return (rng.normal(size=(edges.n_edges, heads)),)
+
+    return Case(gg.edge_softmax, reference.edge_softmax, make, label=f"{heads} heads")
+
+
+MANY = [scores(1), scores(3)]
+every_case = pytest.mark.parametrize("case", MANY, ids=str)
+
+
+# ---- forward ----
+
+
+@every_case
+def test_forward(case, any_graph, rng):
+    faces.check_forward(case, any_graph, rng)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 255, 256, 257, 700])
+def test_rows_and_heads_of_every_length(heads, rng):
+    """The exponentials of a row are taken in blocks, and so are heads."""
+    edges = power_law(6, 1000 if heads < 10 else 20)
+    faces.check_forward(scores(heads), edges, rng)
+    faces.check_adjoint(scores(heads), edges, rng)
+
+
+def test_weights_of_a_destination_add_up_to_one(rng):
+    edges = power_law(30, 500)
+    alpha = gg.edge_softmax(rng.normal(size=(500, 2)), graph=edges.graph)
+    total = gg.agg_simple(None, alpha, graph=edges.graph)
+    degree = np.bincount(edges.dst, minlength=30)
+    assert_allclose(total, np.minimum(degree, 1)[:, None] * np.ones(2), rtol=1e-14)
+
+
+@pytest.mark.parametrize("shift", [1e5, -1e5, 1e300])
+def test_large_scores(shift):
+    graph = gg.Graph.from_edges([0, 1, 2], [0, 0, 1])
+    s = np.array([[0.0], [1.0], [5.0]]) * (1 if shift < 1e300 else 0) + shift
+    expected = [[0.5], [0.5], [1.0]] if shift == 1e300 else reference.edge_softmax(
+        s, np.array([0, 1, 2]), np.array([0, 0, 1]), 2
+    )  # fmt: skip
+    assert_allclose(gg.edge_softmax(s, graph=graph), expected, rtol=1e-11)
+    gradient = gg.edge_softmax.vjp(np.array([[1.0], [2.0], [3.0]]), (s,), graph=graph)[0]
+    assert np.all(np.isfinite(gradient))
+
+
+def test_a_score_of_minus_infinity_is_an_edge_without_weight():
+    graph = gg.Graph.from_edges([0, 1, 2, 3], [0, 0, 1, 1])
+    inf = np.inf
+    s = np.array([[-inf, 0.0], [2.0, -inf], [-inf, -inf], [-inf, 1.0]])
+    alpha = gg.edge_softmax(s, graph=graph)
+    assert_array_equal(alpha, [[0, 1], [1, 0], [0, 0], [0, 1]])
+    c = np.arange(8.0).reshape(4, 2)
+    for gradient in (
+        gg.edge_softmax.vjp(c, (s,), graph=graph)[0],
+        gg.edge_softmax.hvp(c, (s,), (c,), graph=graph)[0],
+        gg.edge_softmax.jvp((s,), (c,), graph=graph),
+    ):
+        assert_array_equal(gradient, np.zeros((4, 2)))
+
+
+def test_not_a_number_stays_at_its_destination():
+    graph = gg.Graph.from_edges([0, 1, 2, 3], [0, 0, 1, 1])
+    s = np.array([[0.0], [np.nan], [1.0], [1.0]])
+    assert_array_equal(gg.edge_softmax(s, graph=graph), [[np.nan], [np.nan], [0.5], [0.5]])
+
+
+def test_rows_that_no_edge_has(rng):
+    """Where there is room for more edges, their rows are 0 in every face, whatever they held."""
+    edges = power_law(10, 40)
+    graph = edges.graph
+    padded = graph.pad(50)
+    s, t, c = rng.normal(size=(3, 50, 2))
+    s[40:] = np.nan
+    own = [x[:40].copy() for x in (s, t, c)]
+    for actual, expected in (
+        (gg.edge_softmax(s, graph=padded), gg.edge_softmax(own[0], graph=graph)),
+        (
+            gg.edge_softmax.vjp(c, (s,), graph=padded)[0],
+            gg.edge_softmax.vjp(own[2], (own[0],), graph=graph)[0],
+        ),
+        (
+            gg.edge_softmax.jvp((s,), (t,), graph=padded),
+            gg.edge_softmax.jvp((own[0],), (own[1],), graph=graph),
+        ),
+        (
+            gg.edge_softmax.hvp(c, (s,), (t,), graph=padded)[0],
+            gg.edge_softmax.hvp(own[2], (own[0],), (own[1],), graph=graph)[0],
+        ),
+    ):
+        assert_array_equal(actual[:40], expected)
+        assert_array_equal(actual[40:], np.zeros((10, 2)))
+
+
+# ---- vjp ----
+
+
+@every_case
+def test_vjp(case, any_graph, rng):
+    faces.check_vjp(case, any_graph, rng)
+
+
+# ---- jvp ----
+
+
+@every_case
+def test_jvp(case, any_graph, rng):
+    faces.check_jvp(case, any_graph, rng)
+
+
+def test_absent_tangent_is_zero(rng):
+    faces.check_absent_tangents(MANY[1], power_law(10, 50), rng)
+
+
+@every_case
+def test_vjp_and_jvp_are_adjoint(case, any_graph, rng):
+    faces.check_adjoint(case, any_graph, rng)
+
+
+# ---- hvp ----
+
+
+@every_case
+def test_hvp(case, any_graph, rng):
+    faces.check_hvp(case, any_graph, rng)
+
+
+@every_case
+def test_hvp_is_the_derivative_of_vjp(case, rng):
+    faces.check_hvp_differences(case, power_law(60, 500), rng)
+
+
+@every_case
+def test_hvp_is_symmetric(case, any_graph, rng):
+    faces.check_symmetric(case, any_graph, rng)
+
+
+# ---- float32 ----
+
+
+@every_case
+def test_float32_is_as_good_as_the_plain_formula(case, rng):
+    faces.check_float32(case, power_law(20, 100), rng)
+
+
+# ---- attention of it ----
+
+
+def test_as_weight_of_gno_it_is_an_attention(rng):
+    """With a kernel that is 1, what comes out is mha_simple of the same scores."""
+    edges = power_law(10, 60)
+    q, k = rng.normal(size=(2, 10, 4))
+    v = rng.normal(size=(10, 4))
+    s = np.sum(q[edges.dst] * k[edges.src], axis=1, keepdims=True)
+    alpha = gg.edge_softmax(s, graph=edges.graph)[:, 0].copy()
+    hid, ones = np.ones((60, 1)), np.ones((1, 4))
+    out = gg.gno_contract(v, hid, ones, np.zeros(4), alpha, graph=edges.graph, kernel="diagonal")
+    expected = gg.mha_simple(q, k, v, graph=edges.graph, norm_by_dim=False)
+    assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("s", "error", "message"),
+    [
+        (np.ones(40), ValueError, r"edge_softmax: s has shape \(40,\), needs \(n_edges=40"),
+        (np.ones((39, 2)), ValueError, r"edge_softmax: s has shape \(39, 2\)"),
+        (np.ones((40, 2), int), TypeError, "edge_softmax: s"),
+        (None, TypeError, "edge_softmax: s"),
+    ],
+)
+def test_errors(s, error, message):
+    with pytest.raises(error, match=message):
+        gg.edge_softmax(s, graph=GRAPHS["power law"].graph)
+
+
+# ---- determinism, memory ----
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_case
+def test_same_bits_for_any_number_of_threads(case, dtype, rng, threads):
+    faces.check_threads(case, power_law(300, 9000), rng, dtype, threads)
+
+
+def _training_step(n_edges):
+    rng = np.random.default_rng(0)
+    src, dst = rng.integers(0, 1000, (2, n_edges))
+    graph = Edges(src, dst, 1000, 1000).graph
+    s, t = rng.normal(size=(2, n_edges, 4))
+    out, *others = np.empty((4, n_edges, 4))
+
+    def work():
+        gg.edge_softmax.forward(s, graph=graph, out=(out,))
+        gg.edge_softmax.vjp(t, (s,), graph=graph, out=(others[0],))
+        gg.edge_softmax.jvp((s,), (t,), graph=graph, out=(others[1],))
+        gg.edge_softmax.hvp(t, (s,), (t,), graph=graph, out=(others[2],))
+        return []
+
+    work()
+    return work
+
+
+@needs_linux
+def test_no_temporary_memory():
+    assert temporary_bytes(_training_step, 200_000) < 2**20

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import faces
+import gnograd as gg
+from conftest import GRAPHS, Edges, power_law
+from faces import Case
+from reference import moments as reference
+
+
+def points(d):
+    """A case with points of so many coordinates."""
+
+    def make(edges: Edges, rng: np.random.Generator) -> tuple:
+        return rng.normal(size=(edges.n_src, d)), rng.normal(size=(edges.n_dst, d))
+
+    return Case(gg.offset_moments, reference.offset_moments, make, label=f"{d} coordinates")
+
+
+MANY = [points(1), points(2), points(3), points(5)]
+every_case = pytest.mark.parametrize("case", MANY, ids=str)
+few_cases = pytest.mark.parametrize("case", MANY[1:3], ids=str)
+
+
+# ---- forward ----
+
+
+@every_case
+def test_forward(case, any_graph, rng):
+    faces.check_forward(case, any_graph, rng)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_neighborhood_moments(d, any_graph, rng):
+    edges = any_graph
+    x, y = rng.normal(size=(edges.n_src, d)), rng.normal(size=(edges.n_dst, d))
+    found = gg.neighborhood_moments(x, edges.graph, y)
+    expected = reference.neighborhood_moments(x, y, edges.src, edges.dst, edges.n_dst)
+    columns = [found.count, found.mean, found.variance, found.centroid, found.eigenvalues]
+    assert_allclose(np.column_stack(columns), expected, rtol=1e-12, atol=1e-13)
+
+
+def test_destinations_are_the_sources_when_left_out(rng):
+    edges = GRAPHS["self-loops"]
+    x = rng.normal(size=(5, 2))
+    for own, both in zip(
+        gg.neighborhood_moments(x, edges.graph),
+        gg.neighborhood_moments(x, edges.graph, x),
+        strict=True,
+    ):
+        assert_array_equal(own, both)
+    with pytest.raises(ValueError, match="neighborhood_moments: graph has 7 sources and 3"):
+        gg.neighborhood_moments(np.ones((7, 2)), GRAPHS["bipartite"].graph)
+
+
+def test_numbers_far_from_the_origin(rng):
+    """Spreads are of what is left of the centre, so that they keep their digits."""
+    edges = power_law(10, 60)
+    x, y = rng.normal(size=(2, 10, 2))
+    x, y = (1e6 + np.round(a * 1024) / 1024 for a in (x, y))
+    expected = gg.offset_moments(x - 1e6, y - 1e6, graph=edges.graph)
+    assert_array_equal(gg.offset_moments(x, y, graph=edges.graph), expected)
+
+
+# ---- vjp ----
+
+
+@every_case
+def test_vjp(case, any_graph, rng):
+    faces.check_vjp(case, any_graph, rng)
+
+
+@few_cases
+def test_gradients_do_not_depend_on_which_are_wanted(case, rng):
+    faces.check_wrt(case, power_law(10, 50), rng)
+
+
+# ---- jvp ----
+
+
+@every_case
+def test_jvp(case, any_graph, rng):
+    faces.check_jvp(case, any_graph, rng)
+
+
+@few_cases
+def test_absent_tangent_is_zero(case, rng):
+    faces.check_absent_tangents(case, power_law(10, 50), rng)
+
+
+@every_case
+def test_vjp_and_jvp_are_adjoint(case, any_graph, rng):
+    faces.check_adjoint(case, any_graph, rng)
+
+
+# ---- hvp ----
+
+
+@every_case
+def test_hvp(case, any_graph, rng):
+    faces.check_hvp(case, any_graph, rng)
+
+
+@few_cases
+def test_hvp_is_the_derivative_of_vjp(case, rng):
+    faces.check_hvp_differences(case, power_law(60, 500), rng)
+
+
+@few_cases
+def test_hvp_is_symmetric(case, any_graph, rng):
+    faces.check_symmetric(case, any_graph, rng)
+
+
+# ---- float32 ----
+
+
+@few_cases
+def test_float32_is_as_good_as_the_plain_formula(case, rng):
+    faces.check_float32(case, power_law(20, 100), rng)
+
+
+# ---- degenerate graphs (all faces run on every graph above) ----
+
+
+@few_cases
+def test_nodes_without_edges(case, rng):
+    faces.check_isolated_nodes(case, GRAPHS["isolated nodes"], rng)
+
+
+def test_points_that_coincide(rng):
+    """A distance of 0 has no part in any derivative; all else is as elsewhere."""
+    graph = gg.Graph.from_edges([0, 1], [0, 0], 2, 1)
+    x, y = np.array([[0.5, 0.5], [2.5, 0.5]]), np.array([[0.5, 0.5]])
+    c = np.array([[1.0, 1.0, 0, 0, 0, 0, 0]])
+    t = rng.normal(size=(2, 2)), rng.normal(size=(1, 2))
+    assert_array_equal(gg.offset_moments(x, y, graph=graph), [[1, 1, 1, 0, 1, 0, 0]])
+    # of the other: (1 + 2 (2 - 1))/2 along x
+    grad_x, grad_y = gg.offset_moments.vjp(c, (x, y), graph=graph)
+    assert_array_equal(grad_x, [[0, 0], [1.5, 0]])
+    assert_array_equal(grad_y, [[-1.5, 0]])
+    length = t[0][1, 0] - t[1][0, 0]
+    tangent = gg.offset_moments.jvp((x, y), t, graph=graph)
+    assert_allclose(tangent[0, :2], [length / 2, length])
+    second = gg.offset_moments.hvp(c, (x, y), t, graph=graph)
+    across = 1.5 * (t[0][1, 1] - t[1][0, 1]) / 2
+    assert_allclose(second[0], [[0, 0], [length / 2, across]], atol=1e-15)
+    assert_allclose(second[1], [[-length / 2, -across]], atol=1e-15)
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "error", "message"),
+    [
+        (np.ones((7, 2)), np.ones((3, 3)), ValueError, r"offset_moments: y has shape \(3, 3\)"),
+        (np.ones((3, 2)), np.ones((3, 2)), ValueError, r"offset_moments: x has shape \(3, 2\)"),
+        (np.ones((7, 2)), np.ones((3, 2), np.float32), TypeError, "offset_moments: x is float64"),
+        (np.ones((7, 2)), None, TypeError, "offset_moments: y"),
+    ],
+)
+def test_errors(x, y, error, message):
+    with pytest.raises(error, match=message):
+        gg.offset_moments(x, y, graph=GRAPHS["bipartite"].graph)
+
+
+# ---- determinism ----
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@few_cases
+def test_same_bits_for_any_number_of_threads(case, dtype, rng, threads):
+    faces.check_threads(case, power_law(300, 9000), rng, dtype, threads)
