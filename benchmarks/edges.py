@@ -9,10 +9,10 @@ edge_mlp    The edge update of MeshGraphNets and the sum of the new edges at the
             made once a node.
 
 Contestants compute the same, which is looked at first, and take turns; times are medians, of the
-wall clock, and of the processor where other programs run. Rates are of the multiplications of a step
-that keeps everything (9 of 128 x 128 an edge and 6 a node), as a share of sgemm's, measured between
-the turns. Memory is the peak of a step beside what was there and what it returns, in a process of its
-own.
+wall clock, and of the processor where other programs run. Rates are of the multiplications of a
+step that keeps everything (9 of 128 x 128 an edge and 6 a node), as a share of sgemm's, measured
+between the turns. Memory is the peak of a step beside what was there and what it returns, in a
+process of its own.
 
 usage: python benchmarks/edges.py [--parts edge_mlp] [--threads N ...] [--repeats N] [--edges N]
                                   [--shuffled]
@@ -149,9 +149,7 @@ def compare(steps: dict[str, Step], limit: float) -> None:
             assert error < limit, error
 
 
-def times(
-    steps: dict[str, Step], repeats: int
-) -> tuple[dict[str, tuple[float, float]], float]:
+def times(steps: dict[str, Step], repeats: int) -> tuple[dict[str, tuple[float, float]], float]:
     """Medians of wall clock and processor, in turns; and sgemm's rate between them."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
     rates = []

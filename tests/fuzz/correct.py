@@ -245,7 +245,8 @@ def not_a_number(trial, name):
         trial.expect(len(errors) == len(results), f"refused for a value: {errors[0]}")
         return
     start, *others, nan = map(tupled, results)
-    rows = np.zeros(len(start[0]) if face == "forward" else 0, bool)
+    local = face == "forward" and group == "inputs" and _is_local(call, member)
+    rows = np.zeros(len(start[0]) if local else 0, bool)
     for j, s in enumerate(start):
         if s is None:
             continue
@@ -260,9 +261,9 @@ def not_a_number(trial, name):
         slope = call.static.get("activation") == "relu" and call.operator.n_outputs > 1 and j
         reaches = slope or np.isnan(nan[j])[depends].all()
         trial.expect(reaches, f"a NaN became a number: {face} by {member}")
-        if face == "forward":
+        if local:
             rows |= depends.reshape(len(rows), depends[:1].size).any(axis=1)
-    if face == "forward" and group == "inputs" and _is_local(call, member):
+    if local:
         for a, b in zip(start, nan, strict=True):
             new = (np.isnan(b) & ~np.isnan(a)).reshape(len(rows), a[:1].size).any(axis=1)
             trial.expect(not (new & ~rows).any(), f"a NaN spread: {face} by {member}")
@@ -277,8 +278,8 @@ def _is_local(call, member):
     """Whether a NaN in a row of this input may only reach rows that depend on it.
 
     Softmax and mean cancel what all edges of a row have in common, dead units of relu their
-    inputs, dropout its edges, a scale of 0 everything, and a weight may be of no winner; products
-    of triplets multiply by 0 what is not seen.
+    inputs, dropout its edges, a scale of 0 everything, the normalisation of a single feature that,
+    and a weight may be of no winner; products of triplets multiply by 0 what is not seen.
     """
     if _is_value(call, member):
         return True
@@ -288,5 +289,5 @@ def _is_local(call, member):
     cancels |= name == "edge_softmax"
     cancels |= static.get("aggregation", "sum") != "sum" and member == "w"
     cancels |= static.get("scale") == 0 or static.get("dropout", 0) > 0
-    cancels |= static.get("activation") == "relu" or name == "agg_edge_to_edge"
+    cancels |= static.get("activation") == "relu" or name in ("agg_edge_to_edge", "edge_mlp")
     return dims(spec)[0] in ("n_src", "n_dst", "n_edges", "T") and not cancels
