@@ -3561,8 +3561,8 @@ GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_vjp_f32(
     const gnograd_cuda_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
     int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
     int reduction, int outputs,
-    const void *c_edges,    /* [n_edges, f_out]; outputs=nodes: null or null */
-    const void *c_nodes,    /* [n_dst, f_out]; outputs=edges: null or null */
+    const void *c_edges,    /* [n_edges, f_out] or null */
+    const void *c_nodes,    /* [n_dst, f_out] or null */
     const void *e, const void *x_src, const void *x_dst, const void *weights,
     const void *edge_weight,
     void *grad_e,           /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */

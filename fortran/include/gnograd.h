@@ -1300,8 +1300,8 @@ int gnograd_edge_mlp_vjp_r32(
     const gnograd_graph *graph, int64_t f_e, int64_t f_s, int64_t f_d, int64_t n_in,
     int64_t n_layers, const int64_t *widths, int activation, int layer_norm, int residual,
     int reduction, int outputs,
-    const float *c_edges,     /* [n_edges, f_out]; outputs=nodes: null or null */
-    const float *c_nodes,     /* [n_dst, f_out]; outputs=edges: null or null */
+    const float *c_edges,     /* [n_edges, f_out] or null */
+    const float *c_nodes,     /* [n_dst, f_out] or null */
     const float *e, const float *x_src, const float *x_dst, const float *weights,
     const float *edge_weight,
     float *grad_e,            /* [n_edges, f_e]; residual=True: [n_edges, f_out] or null */

@@ -40,7 +40,8 @@ def shape(array: Array) -> str:
     """Extents, and whether it may be null, for a comment."""
     text = _extents(array.dims)
     for condition, dims in array.otherwise.items():
-        text += f"; {condition}: {_extents(dims)}"
+        if not (array.optional and dims == (NOTHING,)):
+            text += f"; {condition}: {_extents(dims)}"
     return text + (" or null" if array.optional else "")
 
 
