@@ -172,7 +172,7 @@ def test_block_of_edges_and_of_nodes(trick):
     src, dst = edge_index
     weight, bias = block.edge_mlp.first_layer()
     z = torch.cat([e, x_src[src], x_dst[dst]], dim=1) @ weight.t() + bias
-    expected = e + block.edge_mlp.behind(z)
+    expected = e + nn.Sequential(*block.edge_mlp.behind())(z)
     out, nodes = block(e, (x_src, x_dst), edge_index)
     torch.testing.assert_close(out, expected, rtol=1e-12, atol=1e-12)
     assert nodes[0] is x_src and nodes[1] is x_dst
@@ -205,7 +205,11 @@ def test_graphcast_processor_and_transfers():
     def messages(network, x_src, x_dst, src, dst):
         weight, bias = network.first_layer()
         z = torch.cat([e, x_src[src], x_dst[dst]], dim=1) @ weight.t() + bias
-        return torch.zeros(len(x_dst), 7).double().index_add(0, dst, network.behind(z))
+        return (
+            torch.zeros(len(x_dst), 7)
+            .double()
+            .index_add(0, dst, nn.Sequential(*network.behind())(z))
+        )
 
     mean = messages(encoder.edge_mlp, grid, nodes, src, dst)
     mean = mean / torch.bincount(dst, minlength=30).clamp(min=1)[:, None]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -121,8 +121,7 @@ class _EdgeNetwork(nn.Module):
         """Weight, (hidden_dim, efeat_dim + src_dim + dst_dim), and bias of the first layer."""
         raise NotImplementedError
 
-    @property
-    def behind(self) -> nn.Sequential:
+    def behind(self) -> list[nn.Module]:
         """What comes behind the first layer; begins with the activation."""
         raise NotImplementedError
 
@@ -157,7 +156,7 @@ class _EdgeNetwork(nn.Module):
             What is wanted; the other is None.
         """
         x_src, x_dst = (nfeat, nfeat) if isinstance(nfeat, Tensor) else nfeat
-        activation, *layers = self.behind
+        activation, *layers = self.behind()
         name = activation_name(activation)
         if name is None:
             return self._by_pytorch(efeat, x_src, x_dst, graph, residual, reduction, outputs)
@@ -169,15 +168,14 @@ class _EdgeNetwork(nn.Module):
         norm = layers[-1] if isinstance(layers[-1], nn.LayerNorm) else None
         if norm is not None:
             parts += [norm.weight, norm.bias]
-        out = functional.edge_mlp(
+        out: Any = functional.edge_mlp(
             efeat, x_src, x_dst, torch.cat([part.reshape(-1) for part in parts]),
             graph=graph, widths=[weight.shape[0], *(linear.out_features for linear in linears)],
             activation=name, layer_norm=norm is not None, residual=residual, reduction=reduction,
             outputs=outputs,
         )  # fmt: skip
         if outputs == "both":
-            edges, nodes = out
-            return edges, nodes
+            return out[0], out[1]
         return (out, None) if outputs == "edges" else (None, out)
 
     def _by_pytorch(
@@ -196,7 +194,9 @@ class _EdgeNetwork(nn.Module):
         src, dst = ends_of(graph, efeat.device)
         z = F.linear(efeat, of_edges)
         z = z + F.linear(x_src, of_src)[src] + F.linear(x_dst, of_dst, bias)[dst]
-        edges: Tensor = self.behind(z)
+        edges = z
+        for layer in self.behind():
+            edges = layer(edges)
         if residual:
             edges = edges + efeat
         edges = torch.where(used_rows(graph, efeat.device)[:, None], edges, 0)
@@ -206,7 +206,7 @@ class _EdgeNetwork(nn.Module):
         return (edges if outputs == "both" else None), nodes
 
 
-class MeshGraphEdgeMLPConcat(_EdgeNetwork, MeshGraphMLP):
+class MeshGraphEdgeMLPConcat(_EdgeNetwork, MeshGraphMLP):  # type: ignore[misc]
     """Network of the concatenated features of an edge, its source and its destination.
 
     Parameters
@@ -244,11 +244,10 @@ class MeshGraphEdgeMLPConcat(_EdgeNetwork, MeshGraphMLP):
         assert isinstance(first, nn.Linear)
         return first.weight, first.bias
 
-    @property
-    def behind(self) -> nn.Sequential:
+    def behind(self) -> list[nn.Module]:
         """What comes behind it."""
         assert isinstance(self.model, nn.Sequential)
-        return self.model[1:]
+        return list(self.model)[1:]
 
 
 class MeshGraphEdgeMLPSum(_EdgeNetwork):
@@ -291,12 +290,12 @@ class MeshGraphEdgeMLPSum(_EdgeNetwork):
 
     def first_layer(self) -> tuple[Tensor, Tensor | None]:
         """Weight and bias of the first layer."""
-        return torch.cat([self.lin_efeat, self.lin_src, self.lin_dst], dim=1), self.bias
+        bias: Any = self.bias
+        return torch.cat([self.lin_efeat, self.lin_src, self.lin_dst], dim=1), bias
 
-    @property
-    def behind(self) -> nn.Sequential:
+    def behind(self) -> list[nn.Module]:
         """What comes behind it."""
-        return self.model
+        return list(self.model)
 
 
 def edge_network(
