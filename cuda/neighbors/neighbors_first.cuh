@@ -72,6 +72,7 @@ struct FirstOnes {
       if (e >= at) keys[e + 1] = moved_key, numbers[e + 1] = moved;
       __syncwarp();
     }
+    __syncwarp();  // all have read what was last
     if (lane == 0) keys[at] = key, numbers[at] = number;
     __syncwarp();
     n = min(n + 1, k);

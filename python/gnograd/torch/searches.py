@@ -62,8 +62,9 @@ def _neighbors(
     seed: int | None,
 ) -> list[Tensor]:
     choose: dict[str, Any] = {} if seed is None else {"choose": "random", "seed": seed}
+    radius = radii[0] if len(radii) == 1 else radii
     return _searched(
-        neighbors, radii, data, queries, period, data_ptr, queries_ptr,
+        neighbors, radius, data, queries, period, data_ptr, queries_ptr,
         max_neighbors=max_neighbors, **choose,
     )  # fmt: skip
 
