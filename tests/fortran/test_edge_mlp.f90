@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 
-!> edge_mlp: values against the formula edge by edge, derivatives against differences and each other,
-!> outputs that are not there, the tape against the kernels, refusals.
+!> edge_mlp: values against the formula edge by edge, derivatives against differences and each
+!> other, outputs that are not there, the tape against the kernels, refusals.
 module test_edge_mlp
   use gnograd, only: edge_mlp, array_type, reshape, concatenate, act_gelu, act_silu, act_tanh, &
     & act_names, reduce_sum, reduce_mean, reduce_names, outputs_both, outputs_edges, &
@@ -242,8 +242,8 @@ contains
     call forward([5_int64, 4_int64], right)
     call check_refused(error, refused, "edge_mlp: e has 3 columns, but to be added it needs 4")
     call forward([5_int64, 3_int64], right)
-    call check_refused(error, refused, "edge_mlp: weights has 95 entries, but with the 9 columns "// &
-      & "of e, x_src and x_dst it needs 74")
+    call check_refused(error, refused, "edge_mlp: weights has 95 entries, but with the "// &
+      & "9 columns of e, x_src and x_dst it needs 74")
     call forward(operator%widths, [17, right(2:)])
     call check_refused(error, refused, "edge_mlp: unknown activation")
     call forward(operator%widths, [right(1), 17, right(3)])
