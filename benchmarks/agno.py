@@ -20,15 +20,13 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import re
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
+from contest import compare, peak_memory, times
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -90,52 +88,22 @@ def steps(attention: str, n_edges: int, batch: int) -> dict[str, Step]:
     }
 
 
-def compare(contestants: dict[str, Step]) -> None:
-    """Refuse contestants that do not agree."""
-    for a, b in zip(*(step(True) for step in contestants.values()), strict=True):
-        a, b = a.detach(), b.detach()
-        error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(a))
-        assert error < 1e-4, error
-
-
-def times(contestants: dict[str, Step], training: bool, repeats: int) -> list[tuple[float, float]]:
-    """Medians of wall clock and processor, in turns."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
-    for _ in range(repeats):
-        for name, step in contestants.items():
-            wall, processor = time.perf_counter(), time.process_time()
-            step(training)
-            found[name].append((time.perf_counter() - wall, time.process_time() - processor))
-    return [
-        (statistics.median(w for w, _ in taken), statistics.median(p for _, p in taken))
-        for taken in found.values()
-    ]
-
-
 def peak(name: str, attention: str, n_edges: int, batch: int, threads: int) -> int:
     """Memory of a training step, results included."""
     torch.set_num_threads(threads)
     gg.set_num_threads(threads)
     steps(attention, 64 * NEIGHBOURS, 1)[name](True)  # what libraries keep of a first call
     step = steps(attention, n_edges, batch)[name]
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
-    step(True)
-    return _status("VmHWM") - before
+    return peak_memory(lambda: step(True))[0]
 
 
-def _status(name: str) -> int:
-    text = Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])  # type: ignore[index]
-
-
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--edges", type=int, default=262_144)
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     for threads in arguments.threads:
         torch.set_num_threads(threads)
         gg.set_num_threads(threads)
@@ -143,10 +111,11 @@ def main() -> None:
             for attention in ("cosine", "dot_product"):
                 print(f"{threads} threads, {batch} functions, {attention}")
                 contestants = steps(attention, arguments.edges, batch)
-                compare(contestants)
+                compare({name: partial(step, True) for name, step in contestants.items()}, 1e-4)
                 for training in (False, True):
-                    taken = times(contestants, training, arguments.repeats)
-                    (theirs, their_cpu), (ours, our_cpu) = taken
+                    faces = {name: partial(step, training) for name, step in contestants.items()}
+                    taken = times(faces, arguments.repeats)
+                    (theirs, their_cpu), (ours, our_cpu) = taken.values()
                     print(
                         f"  {'training' if training else 'value':8}  scatter {theirs:6.3f} s, "
                         f"gnograd {ours:6.3f} s: {theirs / ours:.2f} times; "

@@ -7,6 +7,9 @@ edge_mlp    The edge update of MeshGraphNets and the sum of the new edges at the
             forms are `concatenate`, which gathers both ends, concatenates, and adds the results
             to the destinations, and `split`, which has the products of the first layer with nodes
             made once a node.
+agno        GAOT's layer beside the same with gathers and scatters, as agno.py.
+gnoblock    neuraloperator's GNOBlock with its defaults, as neuraloperator.py.
+neighbors   Searches beside scipy and torch_cluster, as neighbors.py.
 
 Contestants compute the same, which is looked at first, and take turns; times are medians, of the
 wall clock, and of the processor where other programs run. Rates are of the multiplications of a
@@ -14,7 +17,7 @@ step that keeps everything (9 of 128 x 128 an edge and 6 a node), as a share of 
 between the turns. Memory is the peak of a step beside what was there and what it returns, in a
 process of its own.
 
-usage: python benchmarks/edges.py [--parts edge_mlp] [--threads N ...] [--repeats N] [--edges N]
+usage: python benchmarks/edges.py [--parts PART ...] [--threads N ...] [--repeats N] [--edges N]
                                   [--shuffled]
 """
 
@@ -22,14 +25,14 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import re
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
+import agno
+import neighbors
+import neuraloperator
 import torch
+from contest import compare, peak_memory, sgemm_rate, times
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -108,7 +111,7 @@ def edge_mlp(arguments: argparse.Namespace) -> None:
     for threads in arguments.threads:
         torch.set_num_threads(threads)
         gg.set_num_threads(threads)
-        taken, rate = times(steps, arguments.repeats)
+        taken, rate = times(steps, arguments.repeats), sgemm_rate()
         ours, our_cpu = taken["gnograd"]
         for name, (wall, processor) in taken.items():
             ratios = f"{wall / ours:.2f} times ours; of the processor {processor / our_cpu:.2f}"
@@ -129,67 +132,38 @@ def edge_mlp_memory(n_edges: int, shuffled: bool, name: str) -> int:
     """Peak memory of one form, in this process."""
     step = edge_mlp_steps(n_edges, shuffled)[name]
     step()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts here
-    before = _status("VmRSS")
-    results = step()
-    return _status("VmHWM") - before - sum(4 * x.numel() for x in results)
+    peak, results = peak_memory(step)
+    return peak - sum(4 * x.numel() for x in results)
 
 
-def _status(name: str) -> int:
-    text = Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])  # type: ignore[index]
+def other(program: Callable[[Sequence[str]], None]) -> Callable[[argparse.Namespace], None]:
+    """A program of this folder with the threads and repeats of this one."""
+
+    def part(arguments: argparse.Namespace) -> None:
+        threads = map(str, arguments.threads)
+        program(["--threads", *threads, "--repeats", str(arguments.repeats)])
+
+    return part
 
 
-def compare(steps: dict[str, Step], limit: float) -> None:
-    """Refuse contestants that do not agree."""
-    expected, *others = (step() for step in steps.values())
-    for results in others:
-        for a, b in zip(expected, results, strict=True):
-            error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(a))
-            assert error < limit, error
-
-
-def times(steps: dict[str, Step], repeats: int) -> tuple[dict[str, tuple[float, float]], float]:
-    """Medians of wall clock and processor, in turns; and sgemm's rate between them."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
-    rates = []
-    for _ in range(repeats):
-        for name, step in steps.items():
-            wall, processor = time.perf_counter(), time.process_time()
-            step()
-            found[name].append((time.perf_counter() - wall, time.process_time() - processor))
-        rates.append(sgemm_rate())
-    medians = {
-        name: (statistics.median(w for w, _ in taken), statistics.median(p for _, p in taken))
-        for name, taken in found.items()
-    }
-    return medians, statistics.median(rates)
-
-
-def sgemm_rate(repeats: int = 5) -> float:
-    """Operations a second of PyTorch's own product."""
-    a, b = torch.rand(2, 1024, 1024)
-    a @ b
-    taken = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        a @ b
-        taken.append(time.perf_counter() - start)
-    return 2 * 1024**3 / statistics.median(taken)
-
-
-PARTS = {"edge_mlp": edge_mlp}
+PARTS = {
+    "edge_mlp": edge_mlp,
+    "agno": other(agno.main),
+    "gnoblock": other(neuraloperator.main),
+    "neighbors": other(neighbors.main),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS])
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--edges", type=int, default=1_000_000)
-    parser.add_argument("--shuffled", action="store_true", help="nodes numbered at random")
+    parser.add_argument("--edges", type=int, default=1_000_000, help="of edge_mlp")
+    parser.add_argument("--shuffled", action="store_true", help="its nodes numbered at random")
     arguments = parser.parse_args()
     for part in arguments.parts:
+        print(f"---- {part} ----", flush=True)
         PARTS[part](arguments)
 
 

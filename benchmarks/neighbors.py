@@ -15,6 +15,7 @@ import argparse
 import importlib.util
 import statistics
 import time
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -72,14 +73,14 @@ def same_rows(found, expected):
     assert np.array_equal(sort(indices), sort(expected[1]))
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Check, time, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--points", type=int, default=100_000)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
-    n, threads, k = options.points, options.threads, 16
+    options = parser.parse_args(argv)
+    n, threads, k = options.points, max(options.threads), 16
     gg.set_num_threads(threads)
     points = np.random.default_rng(0).random((n, 3))
     radius = (24 / n / (4 / 3 * np.pi)) ** (1 / 3)  # some 24 neighbours

@@ -22,15 +22,13 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import re
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
+from contest import compare, peak_memory, sgemm_rate, times
 
 import gnograd as gg
 import gnograd.torch as gt
@@ -105,61 +103,25 @@ def models() -> dict[str, Callable[[bool], list[torch.Tensor]]]:
     return {"before": lambda _: step(theirs), "after": lambda _: step(ours)}
 
 
-def compare(steps: dict[str, Callable[[bool], list[torch.Tensor]]], limit: float) -> None:
-    """Refuse contestants that do not agree."""
-    for a, b in zip(*(step(True) for step in steps.values()), strict=True):
-        if a is not None:
-            error = float(torch.linalg.vector_norm(a - b) / torch.linalg.vector_norm(a))
-            assert error < limit, error
-
-
-def times(steps: dict[str, Any], training: bool, repeats: int) -> dict[str, tuple[float, float]]:
-    """Medians of wall clock and processor, in turns."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
-    for _ in range(repeats):
-        for name, step in steps.items():
-            wall, processor = time.perf_counter(), time.process_time()
-            step(training)
-            found[name].append((time.perf_counter() - wall, time.process_time() - processor))
-    return {
-        name: (statistics.median(w for w, _ in taken), statistics.median(p for _, p in taken))
-        for name, taken in found.items()
-    }
-
-
-def sgemm_rate(repeats: int = 20) -> float:
-    """Operations a second of PyTorch's own product."""
-    a, b = torch.rand(2, 1024, 1024)
-    taken = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        a @ b
-        taken.append(time.perf_counter() - start)
-    return 2 * 1024**3 / statistics.median(taken)
-
-
 def peak(name: str, n_edges: int, threads: int) -> int:
     """Memory of a training step, results included."""
     torch.set_num_threads(threads)
     gg.set_num_threads(threads)
     step = blocks(n_edges)[name]
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
-    step(True)
-    return _status("VmHWM") - before
+    return peak_memory(lambda: step(True))[0]
 
 
-def _status(name: str) -> int:
-    text = Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])  # type: ignore[index]
+def face_of(steps: dict[str, Any], training: bool) -> dict[str, Any]:
+    """Steps with gradients, or without."""
+    return {name: partial(step, training) for name, step in steps.items()}
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--edges", type=int, default=262_144)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     layers = [128 * 256, 256 * 128, 128 * CHANNELS]
     work = {"value": 2 * arguments.edges * sum(layers)}
     work["training"] = 4 * work["value"]  # forth, again, and back twice
@@ -167,12 +129,12 @@ def main() -> None:
         torch.set_num_threads(threads)
         gg.set_num_threads(threads)
         steps = blocks(arguments.edges)
-        compare(steps, 1e-4)
+        compare(face_of(steps, True), 1e-4)
         rate = sgemm_rate()
         print(f"{threads} threads, sgemm {rate / 1e9:.0f} GFLOP/s")
         for training in (False, True):
             face = "training" if training else "value"
-            taken = times(steps, training, arguments.repeats)
+            taken = times(face_of(steps, training), arguments.repeats)
             (theirs, their_cpu), (ours, our_cpu) = taken.values()
             print(
                 f"GNOBlock {face:9} neuraloperator {theirs:6.3f} s, gnograd {ours:6.3f} s: "
@@ -186,8 +148,8 @@ def main() -> None:
         print("peak memory of training:", {n: f"{m / 2**20:.0f} MiB" for n, m in memory.items()})
     try:
         gino = models()
-        compare(gino, 1e-2)
-        taken = times(gino, True, arguments.repeats)
+        compare(face_of(gino, True), 1e-2)
+        taken = times(face_of(gino, True), arguments.repeats)
         (before, before_cpu), (after, after_cpu) = taken.values()
         print(
             f"GINO training: before {before:.3f} s, after {after:.3f} s: "
