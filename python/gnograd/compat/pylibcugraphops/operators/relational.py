@@ -78,12 +78,13 @@ def _backward(call: Call) -> None:
     if coeff is None and call.wants("grad_weights"):
         raise ValueError(f"{call.name}: grad_weights is given, but weights_combination is None")
     grad_coeff = call.write("grad_weights", "R B")
+    own = x if concat_own else None
     grad_own = None
     if concat_own and grad_x is not None:
         grad_own = call.scratch(grad_x, call.sizes["n_dst"])
     call.compute(
         "agg_relational", "vjp", *_arguments(call, graph, x, concat_own, aggregation),
-        cotangent, x, None, coeff, None, grad_x, None, grad_coeff, grad_own,
+        cotangent, x, None, coeff, own, grad_x, None, grad_coeff, grad_own,
     )  # fmt: skip
     if grad_own is not None:
         call.add_rows(grad_x, grad_own)
