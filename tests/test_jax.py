@@ -62,7 +62,7 @@ def assert_same(actual, expected):
 
 
 def test_every_operator_is_there():
-    assert set(gj.__all__) == {*calls.FUNCTIONS, "Graph", "jax_operator"}
+    assert set(gj.__all__) == {*calls.FUNCTIONS, "Graph", "jax_operator", "neighborhood_moments"}
 
 
 @every_operator

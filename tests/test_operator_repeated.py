@@ -53,14 +53,15 @@ def faces(op, inputs, static):
 
     y, saved = op.forward(*inputs, **static, return_saved=True)
     c = ones(y)
+    one = min(1, len(inputs) - 1)
     return {
         "forward": lambda: op(*inputs, **static),
         "forward with saved": lambda: op.forward(*inputs, **static, return_saved=True),
         "vjp": lambda: op.vjp(c, inputs, **static),
         "vjp with saved": lambda: op.vjp(c, inputs, saved=saved, **static),
-        "vjp of one": lambda: op.vjp(c, inputs, wrt=op.inputs[1], **static),
+        "vjp of one": lambda: op.vjp(c, inputs, wrt=op.inputs[one], **static),
         "jvp": lambda: op.jvp(inputs, inputs, **static),
-        "jvp along one": lambda: op.jvp(inputs, (None, inputs[1]), **static),
+        "jvp along one": lambda: op.jvp(inputs, (None,) * one + (inputs[one],), **static),
         "hvp": lambda: op.hvp(c, inputs, inputs, wrt=list(op.inputs[:1]), **static),
     }
 

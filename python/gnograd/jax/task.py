@@ -56,6 +56,12 @@ class Parts(NamedTuple):
 _NOTHING = Parts(())
 
 
+class _Shaped(NamedTuple):
+    """What stands for a static array where only its shape is asked for; sizes may be open."""
+
+    shape: tuple[Any, ...]
+
+
 @dataclass(frozen=True)
 class Task:
     """One face of an operator; equal where all of it is.
@@ -135,7 +141,7 @@ class Task:
         m = n + len(self.op.arrays)
         given = dict(self.static)
         for name, array in zip(self.op.arrays, operands[n:m], strict=True):
-            given[name] = None if array is None else np.broadcast_to(0, array.shape)
+            given[name] = None if array is None else _Shaped(tuple(array.shape))
         if operands[m:]:
             given["graph"] = GraphArrays(*operands[m:]).sizes
         return given
