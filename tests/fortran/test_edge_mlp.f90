@@ -378,7 +378,7 @@ contains
     real(dp) :: nodes(f, n_dst), total(n_dst), mean, w
     real(dp), allocatable :: z(:), of_edge(:)
     integer(int64) :: e, i, j, p
-    integer :: at, l, n
+    integer :: at, l, n, q
 
     nodes = 0
     total = 0
@@ -395,9 +395,14 @@ contains
           do l = 1, size(operator%widths)
             if (l > 1) z = activate(operator%activation, z)
             n = int(operator%widths(l))
-            of_edge = matmul(reshape(in%weights(at + 1:at + n*size(z)), [n, size(z)]), z)
-            at = at + n*(size(z) + 1)
-            z = of_edge + in%weights(at - n + 1:at)
+            ! a loop: gfortran 12 takes matmul for an array of the last layer's length
+            of_edge = in%weights(at + n*size(z) + 1:at + n*(size(z) + 1))
+            do q = 1, size(z)
+              of_edge = of_edge + z(q)*in%weights(at + 1:at + n)
+              at = at + n
+            end do
+            at = at + n
+            z = of_edge
           end do
           if (operator%layer_norm) then
             mean = sum(z)/f
