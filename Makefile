@@ -16,7 +16,7 @@ endif
 CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
 
-.PHONY: demo test fortran-test lint doctest sanitize fuzz fuzz-asan fpm simt tsan cuda gpu-test gpu-bench clean help
+.PHONY: demo test fortran-test lint doctest sanitize fuzz fuzz-asan fpm simt tsan tsan-long cuda gpu-test gpu-bench clean help
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -68,6 +68,9 @@ simt: build/simt/build.ninja ## The CUDA kernels on the host: plain, shuffled, a
 
 tsan: build/simt/build.ninja ## The CUDA kernels on the host under the thread sanitizer
 	meson test -C build/simt --suite tsan --print-errorlogs
+
+tsan-long: build/simt/build.ninja ## The same for the searches, a quarter of an hour
+	meson test -C build/simt --suite tsan_long --print-errorlogs
 
 cuda: $(CUDA_LIBRARY) ## Compile the CUDA kernels with nvcc for sm_80, sm_90 and later
 
