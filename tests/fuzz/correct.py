@@ -187,7 +187,8 @@ def consistent(trial, call, results):
     size = sum(np.abs(h * t).sum() for h, t in pairs)
     trial.expect(abs(left - right) <= 1e-9 * (1 + size), "the hvp is not symmetric")
 
-    smooth = static.get("activation", "tanh") in SMOOTH
+    # a normalisation is as steep as a kink where a row hardly varies; its faces have been compared
+    smooth = static.get("activation", "tanh") in SMOOTH and not static.get("layer_norm")
     if not smooth or static.get("aggregation") in ("min", "max"):
         return
     step = 1e-6
