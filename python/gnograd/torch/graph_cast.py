@@ -13,7 +13,13 @@ from gnograd.torch.mesh_blocks import (
     Processor,
     graph_between,
 )
-from gnograd.torch.mesh_mlp import MeshGraphMLP, check_aggregation, edge_network
+from gnograd.torch.mesh_mlp import (
+    MeshGraphEdgeMLPConcat,
+    MeshGraphEdgeMLPSum,
+    MeshGraphMLP,
+    check_aggregation,
+    edge_network,
+)
 
 __all__ = ["GraphCastProcessor", "MeshGraphDecoder", "MeshGraphEncoder"]
 
@@ -89,6 +95,22 @@ class GraphCastProcessor(Processor):
         return edges, nodes
 
 
+def _messages(
+    network: MeshGraphEdgeMLPConcat | MeshGraphEdgeMLPSum,
+    efeat: Tensor,
+    nodes: tuple[Tensor, Tensor],
+    graph: MeshGraph,
+    aggregation: str,
+) -> Tensor:
+    """What arrives at the destinations; there is no array of new edges."""
+    _, messages = network.update(
+        efeat, nodes, graph_between(nodes, graph),
+        residual=False, reduction=aggregation, outputs="nodes",
+    )  # fmt: skip
+    assert messages is not None
+    return messages
+
+
 class MeshGraphEncoder(nn.Module):
     """Bring the features of a grid to the nodes of a mesh, along edges from one to the other.
 
@@ -150,11 +172,7 @@ class MeshGraphEncoder(nn.Module):
         graph : as for `MeshEdgeBlock`
         """
         nodes = (grid_nfeat, mesh_nfeat)
-        _, messages = self.edge_mlp.update(
-            g2m_efeat, nodes, graph_between(nodes, graph),
-            residual=False, reduction=self.aggregation, outputs="nodes",
-        )  # fmt: skip
-        assert messages is not None
+        messages = _messages(self.edge_mlp, g2m_efeat, nodes, graph, self.aggregation)
         mesh = mesh_nfeat + self.dst_node_mlp(torch.cat([messages, mesh_nfeat], dim=-1))
         return grid_nfeat + self.src_node_mlp(grid_nfeat), mesh
 
@@ -215,10 +233,6 @@ class MeshGraphDecoder(nn.Module):
         graph : as for `MeshEdgeBlock`
         """
         nodes = (mesh_nfeat, grid_nfeat)
-        _, messages = self.edge_mlp.update(
-            m2g_efeat, nodes, graph_between(nodes, graph),
-            residual=False, reduction=self.aggregation, outputs="nodes",
-        )  # fmt: skip
-        assert messages is not None
+        messages = _messages(self.edge_mlp, m2g_efeat, nodes, graph, self.aggregation)
         out: Tensor = grid_nfeat + self.node_mlp(torch.cat([messages, grid_nfeat], dim=-1))
         return out
