@@ -16,7 +16,7 @@ endif
 CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
 
-.PHONY: demo test fortran-test lint doctest sanitize fuzz fuzz-asan fpm simt tsan tsan-long cuda gpu-test gpu-bench clean help
+.PHONY: demo test fortran-test mpi-test fortran-mpi-test lint doctest sanitize fuzz fuzz-asan fpm simt tsan tsan-long ptx cuda gpu-test gpu-bench clean help
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -25,11 +25,22 @@ demo: $(VENV)/installed ## Train a graph neural operator on Darcy flow (about fi
 	gnograd train darcy
 
 test: $(VENV)/installed $(SIMT_LIBRARY) ## Run the tests, those of the CUDA kernels on the host
-	GNOGRAD_CUDA_LIBRARY=$(abspath $(SIMT_LIBRARY)) pytest --durations=5
+	OMP_WAIT_POLICY=passive GNOGRAD_CUDA_LIBRARY=$(abspath $(SIMT_LIBRARY)) \
+		pytest -n auto --maxprocesses=4 --dist loadfile --durations=5
 	$(MAKE) --no-print-directory fortran-test
 
 fortran-test: $(VENV)/installed ## Run the Fortran tests alone
 	meson test -C build/wheel --print-errorlogs
+
+mpi-test: fortran-mpi-test $(VENV)/installed ## Run the tests of graphs over 1 to 8 processes
+	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py mpi metis) mpich
+	GNOGRAD_MPI_PROCESSES=4,8 pytest tests/test_distributed.py tests/test_distributed_partition.py
+
+fortran-mpi-test: build/mpi/build.ninja ## The Fortran half of them, with Open MPI, and programs that use it
+	ninja -C build/mpi all tests/fortran/mpi/gnograd_mpi_tester
+	meson test -C build/mpi --suite mpi --suite mpi_many --no-rebuild --print-errorlogs
+	meson install -C build/mpi --no-rebuild --quiet
+	$(BIN)/python tests/consumer/mpi.py build/mpi/installed
 
 lint: $(VENV)/installed ## ruff, mypy, and gfortran with warnings as errors
 	ruff check python tests tools benchmarks examples
@@ -72,6 +83,9 @@ tsan: build/simt/build.ninja ## The CUDA kernels on the host under the thread sa
 tsan-long: build/simt/build.ninja ## The same for the searches, a quarter of an hour
 	meson test -C build/simt --suite tsan_long --print-errorlogs
 
+ptx: build/ptx/build.ninja ## The CUDA kernels as nvcc compiles them, executed on the host
+	meson test -C build/ptx --suite ptx --print-errorlogs
+
 cuda: $(CUDA_LIBRARY) ## Compile the CUDA kernels with nvcc for sm_80, sm_90 and later
 
 gpu-test: $(VENV)/dependencies ## The tests of the CUDA kernels on a GPU, if there is one
@@ -103,6 +117,14 @@ build/sanitize/build.ninja: $(VENV)/tools
 	meson setup build/sanitize -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmarch= \
 		--buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
 		-Dfortran_args="-fcheck=all -fno-sanitize=null"
+
+build/ptx/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
+	meson setup build/ptx -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled -Dptx=90
+
+build/mpi/build.ninja: $(VENV)/tools
+	tools/bootstrap.sh $(PYTHON) libopenmpi-dev openmpi-bin
+	meson setup build/mpi -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmpi=enabled \
+		--prefix=$(abspath build/mpi/installed) -Dlibdir=lib
 
 build/cuda/build.ninja: $(VENV)/tools
 	meson setup build/cuda -Dpython_ext=disabled -Dcuda=enabled

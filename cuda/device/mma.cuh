@@ -38,4 +38,22 @@ __device__ inline void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// Four 8x8 matrices of 16-bit numbers from shared memory, dealt out as operands of mma_m16n8k16 are:
+// lane l names row l % 8 of matrix l / 8, 16 bytes that are aligned to 16, and gets of each matrix
+// the numbers 2 (l % 4) and 2 (l % 4) + 1 of row l / 4; of column l / 4 where they are transposed.
+__device__ inline void load_matrices(unsigned (&d)[4], const void* row) {
+  const unsigned at = unsigned(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(at)
+               : "memory");
+}
+__device__ inline void load_matrices_transposed(unsigned (&d)[4], const void* row) {
+  const unsigned at = unsigned(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(at)
+               : "memory");
+}
+
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every warp intrinsic of the SIMT runtime against its definition. Built by nvcc, the same file
 // holds a GPU to the same answers, and so the runtime to the GPU.
+#include "device/copies.cuh"
 #include "device/tensor.cuh"
 #include "support.h"
 
@@ -135,10 +136,59 @@ void test_tensor_core() {
   check(dc.host() == want, "a product on tensor cores");
 }
 
+// A 16x16 matrix of 16-bit numbers as ldmatrix deals it out, plain and transposed, after copies of
+// all sizes, in two groups, have brought it to shared memory. Its row 3 is not there.
+__global__ void matrices(const uint16_t* a, unsigned* out) {
+  constexpr int pitch = 24;
+  SharedMemory shared;
+  uint16_t* s = shared.take<uint16_t>(16 * pitch);
+  const int lane = int(threadIdx.x), half = lane / 16, row = lane % 16;
+  if (row % 3 == 0) copy_async(s + row * pitch + half * 8, a + row * 16 + half * 8, row != 3);
+  commit_copies();
+  for (int part = 0; row % 3 == 1 && part < 8; part += 4)
+    copy_async<8>(s + row * pitch + half * 8 + part, a + row * 16 + half * 8 + part);
+  for (int part = 0; row % 3 == 2 && part < 8; part += 2)
+    copy_async<4>(s + row * pitch + half * 8 + part, a + row * 16 + half * 8 + part);
+  commit_copies();
+  await_copies<1>();
+  __syncwarp();
+  out[lane] = s[lane % 6 * 3 * pitch + lane / 6];  // of the first group
+  await_copies();
+  __syncwarp();
+  unsigned d[4];
+  load_matrices(d, s + row * pitch + half * 8);
+  for (int m = 0; m < 4; ++m) out[32 + 4 * lane + m] = d[m];
+  load_matrices_transposed(d, s + row * pitch + half * 8);
+  for (int m = 0; m < 4; ++m) out[160 + 4 * lane + m] = d[m];
+}
+
+void test_matrices() {
+  std::vector<uint16_t> a(256);
+  for (int i = 0; i < 256; ++i) a[i] = uint16_t(i * 251);
+  Device<uint16_t> x(a);
+  Device<unsigned> y(288);
+  gnograd::launch(matrices, dim3(1), dim3(32), shared_bytes<uint16_t>(16 * 24), cudaStream_t(nullptr),
+                  x.get(), y.get());
+  const auto got = y.host();
+  std::fill_n(a.begin() + 48, 16, uint16_t(0));
+  const auto of = [&](int i, int j) { return unsigned(a[i * 16 + j]); };
+  for (int lane = 0; lane < 32; ++lane) {
+    check(got[lane] == of(lane % 6 * 3, lane / 6), "copies of the first group");
+    for (int m = 0; m < 4; ++m) {
+      const int i = lane / 4, j = lane % 4 * 2, r = m % 2 * 8, c = m / 2 * 8;
+      check(got[32 + 4 * lane + m] == (of(r + i, c + j) | of(r + i, c + j + 1) << 16),
+            "matrices from shared memory");
+      check(got[160 + 4 * lane + m] == (of(r + j, c + i) | of(r + j + 1, c + i) << 16),
+            "transposed matrices from shared memory");
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
   require_device();
+  test_matrices();
   test_matrix_product<__half>();
   test_matrix_product<__nv_bfloat16>();
   Device<int> results(n_threads * n_results);

@@ -74,6 +74,13 @@ struct Fiber {
   void* tsan{};
 };
 
+// cp.async: what arrives, and in which group of its thread.
+struct Copy {
+  void* to;
+  const void* from;
+  size_t bytes, of_these, group;  // behind what is copied there are zeros
+};
+
 enum class State { ready, at_barrier, at_warp, exited };
 
 struct Thread : Fiber {
@@ -85,6 +92,8 @@ struct Thread : Fiber {
   const void* in;  // with what,
   Eval eval;       // to do what with what they bring
   void* closure;
+  std::vector<Copy> copies;  // that have not arrived
+  size_t groups;
 };
 
 Fiber scheduler;
@@ -272,6 +281,7 @@ void run_block(size_t smem, std::mt19937* random) {
     Thread& t = *threads[i];
     t.idx = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
     t.state = State::ready;
+    t.copies.clear(), t.groups = 0;
   }
   unsigned warps[32], lanes[32];
   std::iota(warps, warps + 32, 0u), std::iota(lanes, lanes + 32, 0u);
@@ -381,6 +391,28 @@ bool barrier(bool vote, Site at) {
   if (!release_barrier()) jump(me, scheduler);
   observe(order->block);
   return me.vote;
+}
+
+void copy_later(void* to, const void* from, size_t bytes, size_t of_these) {
+  Quiet quiet;
+  self->copies.push_back({to, from, bytes, of_these, self->groups});
+}
+
+void end_group() { ++self->groups; }
+
+void await_groups(size_t n) {
+  std::vector<Copy> arriving;
+  {
+    Quiet quiet;
+    const auto late = [&](const Copy& c) { return c.group + n >= self->groups; };
+    const auto first = std::stable_partition(self->copies.begin(), self->copies.end(), late);
+    arriving.assign(first, self->copies.end());
+    self->copies.erase(first, self->copies.end());
+  }
+  for (const Copy& c : arriving) {
+    std::memcpy(c.to, c.from, c.of_these);
+    std::memset(static_cast<char*>(c.to) + c.of_these, 0, c.bytes - c.of_these);
+  }
 }
 
 void fence() {
@@ -560,6 +592,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
     case cudaDevAttrComputeCapabilityMajor: *value = capability() / 10; break;
     case cudaDevAttrComputeCapabilityMinor: *value = capability() % 10; break;
     case cudaDevAttrMemoryPoolsSupported: *value = setting("SIMT_POOLS", 1); break;
+    case cudaDevAttrMultiProcessorCount: *value = capability() >= 90 ? 132 : 108; break;
+    case cudaDevAttrL2CacheSize: *value = (capability() >= 90 ? 50 : 40) << 20; break;
     default: return fail(cudaErrorInvalidValue);
   }
   return cudaSuccess;

@@ -47,6 +47,12 @@ bool barrier(bool vote, Site at);
 void fence();
 void meet(unsigned mask, bool orders_memory, const void* in, Eval eval, void* closure, Site at);
 
+// What a thread has started to copy, in groups, which arrive when they are waited for: all but the
+// last n.
+void copy_later(void* to, const void* from, size_t bytes, size_t of_these);
+void end_group();
+void await_groups(size_t n);
+
 inline int thread_rank() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
@@ -242,6 +248,43 @@ inline void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4], const unsigned (&
   const auto sum =
       simt::collective(~0u, Fragments{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, products, at);
   std::copy(sum.begin(), sum.end(), d);
+}
+
+// Four 8x8 matrices of 16-bit numbers; lane l brings row l % 8 of matrix l / 8 (PTX manual, ldmatrix).
+template <bool transposed>
+void load_8x8(unsigned (&d)[4], const void* row, simt::Site at) {
+  assert(reinterpret_cast<uintptr_t>(row) % 16 == 0);
+  const int i = simt::lane() / 4, j = simt::lane() % 4 * 2;
+  const auto mine = [&](simt::Lanes<const void*> in) {
+    std::array<unsigned, 4> got;
+    for (int m = 0; m < 4; ++m) {
+      uint16_t x[2];
+      for (int k = 0; k < 2; ++k)
+        x[k] = transposed ? static_cast<const uint16_t*>(in[8 * m + j + k])[i]
+                          : static_cast<const uint16_t*>(in[8 * m + i])[j + k];
+      got[m] = x[0] | unsigned(x[1]) << 16;
+    }
+    return got;
+  };
+  const auto got = simt::collective(~0u, row, mine, at);
+  std::copy(got.begin(), got.end(), d);
+}
+inline void load_matrices(unsigned (&d)[4], const void* row, SIMT_AT) { load_8x8<false>(d, row, at); }
+inline void load_matrices_transposed(unsigned (&d)[4], const void* row, SIMT_AT) {
+  load_8x8<true>(d, row, at);
+}
+
+template <int bytes = 16>
+void copy_async(void* to, const void* from, bool there = true) {
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16);
+  assert(reinterpret_cast<uintptr_t>(to) % bytes == 0);
+  assert(!there || reinterpret_cast<uintptr_t>(from) % bytes == 0);
+  simt::copy_later(to, from, bytes, there ? bytes : 0);
+}
+inline void commit_copies() { simt::end_group(); }
+template <int n = 0>
+void await_copies() {
+  simt::await_groups(n);
 }
 
 // products and sums that the compiler does not fuse
