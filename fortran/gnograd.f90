@@ -15,6 +15,7 @@ module gnograd
   use gnograd_autodiff_linalg, only: matmul
   use gnograd_autodiff_reduce, only: sum, mean, norm, softmax
   use gnograd_autodiff_shape, only: reshape, transpose, permute, slice, concatenate, gather
+  use gnograd_autodiff_linear_map, only: linear_map_type, linear_map
   use gnograd_autodiff_edge_mlp, only: edge_mlp
   use gnograd_autodiff_gno, only: gno, gno_contract, gno_kernel
   use gnograd_autodiff_gno_aggregate, only: gno_aggregate

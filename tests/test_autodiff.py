@@ -642,6 +642,7 @@ def c_calls(tape, x):
         "value": lambda: _core.gnograd_array_value(here, x, where),
         "grad": lambda: _core.gnograd_array_grad(here, x, where),
         "set_value": lambda: _core.gnograd_array_set_value(here, x, where),
+        "set_grad": lambda: _core.gnograd_array_set_grad(here, x, where),
         "backward": lambda: _core.gnograd_tape_backward(here, x, 0),
         "gradient": lambda: _core.gnograd_tape_gradient(here, loss, 1, address(handles), 0, where),
         "loss": lambda: _core.gnograd_tape_gradient(here, x, 1, address(handles), 0, where),
@@ -798,6 +799,33 @@ def test_errors(attempt, error, message):
     # the tape goes on
     ad.sum(x * x).backward()
     np.testing.assert_array_equal(x.grad, 2 * np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_optimizers_move_along_the_gradient_that_was_set(dtype):
+    tape = ad.Tape(dtype)
+    x, untouched, empty = tape.parameter([[1.0], [2.0]]), tape.parameter([3.0]), tape.parameter([])
+    x.grad = [[4], [-8]]  # before any backward
+    empty.grad = []
+    np.testing.assert_array_equal(x.grad, [[4.0], [-8.0]])
+    ad.SGD([x, untouched, empty], lr=0.25).step()
+    np.testing.assert_array_equal(x.value, [[0.0], [4.0]])
+    ad.sum(x * x).backward()
+    x.grad = 0.5 * x.grad
+    ad.SGD([x], lr=1.0).step()
+    np.testing.assert_array_equal(x.value, [[0.0], [0.0]])
+    ad.sum(x + 1).backward(add=True)
+    np.testing.assert_array_equal(x.grad, [[1.0], [5.0]])
+
+
+def test_gradients_can_be_set_on_parameters_only():
+    tape = ad.Tape("float64")
+    x, c = tape.parameter([1.0, 2.0]), tape.constant([1.0])
+    for other in (c, x * x):
+        with pytest.raises(ValueError, match="set_grad: only parameters"):
+            other.grad = other.value
+    with pytest.raises(ValueError, match=r"grad: the array has shape \(2,\), the values \(1,\)"):
+        x.grad = [1.0]
 
 
 def test_values_can_be_set_on_leaves_only():

@@ -5,7 +5,7 @@ module gnograd_core_error
   use gnograd_core_kinds, only: int64
   implicit none
   private
-  public :: error_type, fail, check_allocation, check_shape, check_range
+  public :: error_type, fail, text, check_allocation, check_shape, check_range
   public :: code_value, code_index, code_memory, code_unsupported, code_type
 
   !> Argument with a wrong shape, size or name
@@ -84,5 +84,15 @@ contains
       & highest
     call fail(error, code_value, trim(text))
   end subroutine check_range
+
+  !> A number for a message.
+  pure function text(number) result(string)
+    integer(int64), intent(in) :: number
+    character(len=:), allocatable :: string
+    character(len=20) :: buffer
+
+    write (buffer, "(i0)") number
+    string = trim(buffer)
+  end function text
 
 end module gnograd_core_error

@@ -12,7 +12,7 @@
 module gnograd_core_graph
   use gnograd_core_arithmetic, only: check_arithmetic
   use gnograd_core_kinds, only: int32, int64
-  use gnograd_core_error, only: error_type, fail, check_allocation, code_value, code_index, &
+  use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value, code_index, &
     & code_memory
   use gnograd_core_graph_view, only: graph_view, csc_view
   implicit none
@@ -556,14 +556,5 @@ contains
     if (allocated(to%position)) deallocate (to%position)
     if (allocated(from%position)) call move_alloc(from%position, to%position)
   end subroutine move_csc
-
-  pure function text(number) result(string)
-    integer(int64), intent(in) :: number
-    character(len=:), allocatable :: string
-    character(len=20) :: buffer
-
-    write (buffer, "(i0)") number
-    string = trim(buffer)
-  end function text
 
 end module gnograd_core_graph

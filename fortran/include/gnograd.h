@@ -1410,10 +1410,11 @@ int gnograd_array_info(gnograd_tape *tape, int64_t x, int64_t *info /* [7] */);
 
 /* Copy values out, gradients of the last backward out (zeros if there are none), values in: of
  * what was computed from an array before its values changed there is no gradient, which is an
- * error. */
+ * error. Gradients in, of parameters: optimizers take them from there. */
 int gnograd_array_value(gnograd_tape *tape, int64_t x, void *data);
 int gnograd_array_grad(gnograd_tape *tape, int64_t x, void *data);
 int gnograd_array_set_value(gnograd_tape *tape, int64_t x, const void *data);
+int gnograd_array_set_grad(gnograd_tape *tape, int64_t x, const void *data);
 
 /* Element by element; extents of 1 are repeated, as in NumPy. */
 int64_t gnograd_array_add(gnograd_tape *tape, int64_t a, int64_t b);
@@ -1468,6 +1469,23 @@ int64_t gnograd_array_gather(
     gnograd_tape *tape, int64_t x,
     int64_t n,
     const int64_t *rows); /* [n] */
+
+/* A linear map that the program brings: n_in rows of `width` numbers of a kind (32 or 64) become
+ * n_out, or n_out become n_in by the transposed map, each column by itself. Where there are no
+ * numbers the address is null. Returns 0, or the status that the tape's error is to have. It must
+ * not use the tape. */
+typedef int gnograd_linear_map(
+    void *context, int transposed, int kind, int64_t width,
+    int64_t n_in,
+    const void *rows_in, /* [n_in, width] */
+    int64_t n_out,
+    void *rows_out);     /* [n_out, width], all of it to be filled */
+
+/* Rows (entries of the first axis) made of those of x by a map. It is called here, and again by
+ * gnograd_tape_backward and gnograd_tape_gradient, transposed to pull back, until the array is freed
+ * by a rewind or with the tape. */
+int64_t gnograd_array_linear_map(
+    gnograd_tape *tape, int64_t x, int64_t n_rows, gnograd_linear_map *map, void *context);
 
 /* The operators of this header on arrays of a tape; 0 is an absent array, as null is elsewhere. Of
  * several results the first is returned, and `others` gets the rest. Nothing is kept of lists and

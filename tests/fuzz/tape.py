@@ -386,6 +386,7 @@ def handles(trial):
         yield _core.gnograd_array_value, t, bad, out
         yield _core.gnograd_array_grad, t, bad, out
         yield _core.gnograd_array_set_value, t, bad, out
+        yield _core.gnograd_array_set_grad, t, bad, out
         yield _core.gnograd_tape_backward, t, bad, 0
         yield _core.gnograd_tape_gradient, t, loss._handle, 1, integers(bad), 0, out
         yield _core.gnograd_tape_gradient, t, bad, 1, integers(x), 0, out

@@ -17,7 +17,7 @@
 !> Memory: n_slots + O(1) integers for every query and key/value head.
 module gnograd_kernels_nsa_pattern
   use gnograd_core_arithmetic, only: check_arithmetic
-  use gnograd_core_error, only: error_type, fail, check_allocation, code_value, code_index
+  use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value, code_index
   use gnograd_core_kinds, only: int32, int64
   use gnograd_core_threads, only: n_threads, this_thread
   implicit none
@@ -349,14 +349,5 @@ contains
 
     first = (head*self%n_queries + part%first_query)*self%n_slots
   end function first_entry
-
-  pure function text(number) result(string)
-    integer(int64), intent(in) :: number
-    character(len=:), allocatable :: string
-    character(len=20) :: buffer
-
-    write (buffer, "(i0)") number
-    string = trim(buffer)
-  end function text
 
 end module gnograd_kernels_nsa_pattern

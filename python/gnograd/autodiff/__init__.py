@@ -26,9 +26,11 @@ Least squares by gradient descent; nothing of a step stays on the tape:
 (array([[3.]]), array([1.]))
 """
 
-from gnograd.autodiff import arrays, operators, optimizers
+from gnograd.autodiff import arrays, linear_maps, operators, optimizers
 from gnograd.autodiff.arrays import *
+from gnograd.autodiff.distributed import halo
+from gnograd.autodiff.linear_maps import *
 from gnograd.autodiff.operators import *
 from gnograd.autodiff.optimizers import *
 
-__all__ = [*arrays.__all__, *operators.__all__, *optimizers.__all__]
+__all__ = ["halo", *arrays.__all__, *linear_maps.__all__, *operators.__all__, *optimizers.__all__]

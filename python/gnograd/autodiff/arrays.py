@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gnograd import _core
+from gnograd.autodiff.callbacks import LinearMaps
 from gnograd.backends.cpu import address, check_status, refuse_mask
 from gnograd.static import integer
 
@@ -89,7 +90,7 @@ class Tape(Handle):
     array([ 6., 12., 18.])
     """
 
-    __slots__ = ("__weakref__", "_address", "_handle", "_scratch", "dtype")
+    __slots__ = ("__weakref__", "_address", "_handle", "_maps", "_scratch", "dtype")
     _instead = "make another Tape, and its parameters from the values of these (array.value)"
 
     def __init__(self, dtype: DTypeLike = "float32") -> None:
@@ -99,6 +100,7 @@ class Tape(Handle):
         # integers on their way to and from Fortran
         self._scratch = np.zeros(3 * _MAX_RANK, np.int64)
         self._address = address(self._scratch)
+        self._maps = LinearMaps()
         check_status(_core.gnograd_tape_create(self._address))
         self._handle = int(self._scratch[0])
         weakref.finalize(self, _core.gnograd_tape_free, self._handle).atexit = False
@@ -122,7 +124,9 @@ class Tape(Handle):
         """
         if mark < 0:
             raise ValueError(f"tape: the mark is {mark}, not the length of a tape")
+        self._maps.refuse_use()
         _core.gnograd_tape_rewind(self._handle, min(index(mark), _MAX_NODES))
+        self._maps.rewind(mark)
 
     @contextmanager
     def step(self) -> Iterator[None]:
@@ -166,6 +170,12 @@ class Tape(Handle):
             check_status(_core.gnograd_tape_error(self._handle))
             raise RuntimeError("tape: an operation failed")
         return Array(self, handle)
+
+    def _check(self, status: int) -> None:
+        """Raise the error of a call that may have run a linear map, whose own comes first."""
+        if status != 0:
+            self._maps.raise_again()
+        check_status(status)
 
     def _integers(self, *parts: Sequence[int]) -> int:
         """Address of integers for Fortran, each part in a row of its own."""
@@ -240,18 +250,20 @@ class Array(Handle):
 
     @value.setter
     def value(self, values: ArrayLike) -> None:
-        dtype, _, shape = self._info()
-        refuse_mask("value", "the array", values)
-        array = np.asarray(values)
-        if array.shape != shape:
-            raise ValueError(f"value: the array has shape {shape}, the values {array.shape}")
-        array = np.ascontiguousarray(array, dtype)
-        check_status(_core.gnograd_array_set_value(self.tape._handle, self._handle, address(array)))
+        self._set("value", _core.gnograd_array_set_value, values)
 
     @property
     def grad(self) -> NDArray[Any]:
-        """Copy of the gradient of the last `backward`; zeros without one."""
+        """Copy of the gradient of the last `backward`; zeros without one.
+
+        May be set on parameters, before an optimizer takes it: to be cut off, or to be that of
+        several processes.
+        """
         return self._copy(_core.gnograd_array_grad)
+
+    @grad.setter
+    def grad(self, values: ArrayLike) -> None:
+        self._set("grad", _core.gnograd_array_set_grad, values)
 
     def item(self) -> float:
         """Value of an array with one element as a number."""
@@ -280,6 +292,15 @@ class Array(Handle):
         kind, requires_grad, rank, *extents = tape._scratch.tolist()
         return _DTYPES[kind], bool(requires_grad), tuple(extents[:rank])
 
+    def _set(self, name: str, function: Callable[[int, int, int], int], values: ArrayLike) -> None:
+        dtype, _, shape = self._info()
+        refuse_mask(name, "the array", values)
+        array = np.asarray(values)
+        if array.shape != shape:
+            raise ValueError(f"{name}: the array has shape {shape}, the values {array.shape}")
+        array = np.ascontiguousarray(array, dtype)
+        check_status(function(self.tape._handle, self._handle, address(array)))
+
     def _copy(self, function: Callable[[int, int, int], int]) -> NDArray[Any]:
         dtype, _, shape = self._info()
         values: NDArray[Any] = np.empty(shape, dtype)
@@ -296,7 +317,9 @@ class Array(Handle):
         add : bool, optional
             Add to the gradients that are there instead of replacing them.
         """
-        check_status(_core.gnograd_tape_backward(self.tape._handle, self._handle, int(add)))
+        tape = self.tape
+        tape._maps.refuse_use()
+        tape._check(_core.gnograd_tape_backward(tape._handle, self._handle, int(add)))
 
     # ---- operators ----
 
@@ -644,7 +667,8 @@ def grad(loss: Array, arrays: Sequence[Array], create_graph: bool = False) -> tu
     handles = np.array([array._handle for array in arrays], np.int64)
     if any(array.tape is not tape for array in arrays):
         raise ValueError("grad: an array is on another tape than the loss")
-    check_status(
+    tape._maps.refuse_use()
+    tape._check(
         _core.gnograd_tape_gradient(
             tape._handle, loss._handle, handles.size, address(handles), int(create_graph),
             address(handles),

@@ -28,10 +28,12 @@ from numpy.typing import NDArray
 
 from gnograd import _core, shapes
 from gnograd.autodiff.arrays import Array, operand
+from gnograd.autodiff.distributed import in_parts
 from gnograd.backends.cpu import address, refuse_mask
 from gnograd.call import known_sizes, missing
 from gnograd.declaration import Signature
 from gnograd.fronts import operators, present
+from gnograd.graph_in_parts import GraphInParts
 from gnograd.operator import Operator
 
 __all__: list[str] = []
@@ -43,6 +45,8 @@ def on_tape(op: Operator[Any, Any]) -> Callable[..., Any]:
     words = op.declaration.words_on_tape(op.static, op.lists)
 
     def function(*inputs: Any, **static: Any) -> Any:
+        if isinstance(static.get("graph"), GraphInParts):
+            return in_parts(op, function, inputs, static)
         operands, given = op.ordered(inputs, static)
         like = next((array for array in operands if isinstance(array, Array)), None)
         if like is None:

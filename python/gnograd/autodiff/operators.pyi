@@ -5,7 +5,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from gnograd.autodiff.arrays import Array, Operand
-from gnograd.graph import Graph
+from gnograd.graph import GraphLike
 
 __all__ = [
     "agg_concat",
@@ -41,7 +41,7 @@ def agg_concat(
     e: Operand | None = None,
     own: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     aggregation: str = "sum",
 ) -> Array: ...
 def agg_edge_to_edge(
@@ -52,7 +52,7 @@ def agg_edge_to_edge(
     *,
     edges: tuple[ArrayLike, ArrayLike] | None = None,
     n_nodes: int | None = None,
-    graph: Graph | None = None,
+    graph: GraphLike | None = None,
     n_spherical: int = 7,
     n_radial: int = 6,
     exclude: str = "reverse_edge",
@@ -63,15 +63,17 @@ def agg_relational(
     coeff: Operand | None = None,
     own: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     edge_type: NDArray[Any],
     n_relations: int,
     aggregation: str = "sum",
 ) -> Array: ...
 def agg_simple(
-    x: Operand | None, e: Operand | None = None, *, graph: Graph, aggregation: str = "sum"
+    x: Operand | None, e: Operand | None = None, *, graph: GraphLike, aggregation: str = "sum"
 ) -> Array: ...
-def agg_weighted(x: Operand, w: Operand, *, graph: Graph, aggregation: str = "sum") -> Array: ...
+def agg_weighted(
+    x: Operand, w: Operand, *, graph: GraphLike, aggregation: str = "sum"
+) -> Array: ...
 def compress(
     x: Operand,
     w: Operand,
@@ -101,7 +103,7 @@ def edge_mlp(
     weights: Operand,
     edge_weight: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     widths: Sequence[int],
     activation: str = "silu",
     layer_norm: bool = True,
@@ -109,7 +111,7 @@ def edge_mlp(
     reduction: str = "sum",
     outputs: str = "both",
 ) -> Array | tuple[Array, Array]: ...
-def edge_softmax(s: Operand, *, graph: Graph) -> Array: ...
+def edge_softmax(s: Operand, *, graph: GraphLike) -> Array: ...
 def gno(
     h: Operand | None,
     coords: Operand,
@@ -119,12 +121,14 @@ def gno(
     b_v: Operand,
     edge_weight: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     activation: str = "relu",
     reduction: str = "sum",
     kernel: str = "full",
 ) -> Array: ...
-def gno_aggregate(h: Operand, kappa: Operand, *, graph: Graph, reduction: str = "sum") -> Array: ...
+def gno_aggregate(
+    h: Operand, kappa: Operand, *, graph: GraphLike, reduction: str = "sum"
+) -> Array: ...
 def gno_contract(
     h: Operand | None,
     hid: Operand,
@@ -132,7 +136,7 @@ def gno_contract(
     b_v: Operand,
     edge_weight: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     reduction: str = "sum",
     kernel: str = "full",
 ) -> Array: ...
@@ -144,7 +148,7 @@ def gno_deep(
     layers: Operand,
     edge_weight: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     widths: Sequence[int],
     activation: str = "gelu",
     reduction: str = "sum",
@@ -162,7 +166,7 @@ def gno_with_gradient(
     edge_weight: Operand | None = None,
     weight_derivatives: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -179,7 +183,7 @@ def gno_with_hessian(
     edge_weight: Operand | None = None,
     weight_derivatives: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -196,7 +200,7 @@ def gno_with_laplacian(
     edge_weight: Operand | None = None,
     weight_derivatives: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -209,7 +213,7 @@ def mha_gat(
     a: Operand,
     e: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
@@ -223,7 +227,7 @@ def mha_gat_v2(
     a: Operand,
     e: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
@@ -237,14 +241,14 @@ def mha_simple(
     v: Operand,
     e: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     num_heads: int = 1,
     concat_heads: bool = True,
     norm_by_dim: bool = True,
     dropout: float = 0.0,
     seed: NDArray[Any] | None = None,
 ) -> Array: ...
-def offset_moments(x: Operand, y: Operand, *, graph: Graph) -> Array: ...
+def offset_moments(x: Operand, y: Operand, *, graph: GraphLike) -> Array: ...
 def radial_basis(
     x: Operand, w: Operand, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Array, Array]: ...
@@ -269,7 +273,7 @@ def update_edges(
     x_src: Operand | None = None,
     x_dst: Operand | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     mode: str = "concat",
 ) -> Array: ...
 def window_attention(

@@ -14,10 +14,10 @@ from gnograd import _core
 from gnograd.autodiff.arrays import Array, Handle
 from gnograd.backends.cpu import address, check_status
 
-__all__ = ["SGD", "Adam"]
+__all__ = ["SGD", "Adam", "Optimizer"]
 
 
-class _Optimizer(Handle):
+class Optimizer(Handle):
     """What `Adam` and `SGD` have in common."""
 
     _instead = "keep its state_dict and load that into another optimizer"
@@ -83,7 +83,7 @@ class _Optimizer(Handle):
             )
 
 
-class Adam(_Optimizer):
+class Adam(Optimizer):
     """Adam: steps of the running mean of the gradient over its root mean square.
 
     Parameters
@@ -125,7 +125,7 @@ class Adam(_Optimizer):
         )
 
 
-class SGD(_Optimizer):
+class SGD(Optimizer):
     """Gradient descent; with momentum along the decaying sum of gradients.
 
     Parameters
