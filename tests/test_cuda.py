@@ -46,6 +46,7 @@ from gnograd.compat import ascend
 from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
 from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
+from processes import mpiexec
 
 GPUS = cuda_library.devices()[0]
 pytestmark = pytest.mark.skipif(
@@ -1712,3 +1713,19 @@ def test_graphs_of_device_arrays():
     csc = test_compat.pylibcugraphops.make_csc(cuda.to_device(offsets), cuda.to_device(indices))
     assert csc.index_dtype == "int32"
     assert_array_equal(csc.graph.indices, indices)
+
+
+# ---- over several processes ----
+
+
+@on_host
+def test_operators_over_processes():
+    assert "on 2 processes" in mpiexec(2, "check_gpu.py")
+
+
+def test_arrays_of_which_rows_cannot_be_had():
+    dg = gg.DistributedGraph.from_local([0, 1, 2], [1, 0], owned=[0, 1])
+    message = "arrays on a GPU are those of CuPy or tensors, not DeviceArray"
+    for call in (gg.agg_simple, gg.halo):
+        with pytest.raises(TypeError, match=message):
+            call(to_device(np.ones((2, 3))), graph=dg)

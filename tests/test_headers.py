@@ -16,7 +16,7 @@ FAMILY = """
 @operator(
     inputs={"x": "n_src D", "y": "n_dst D"}, outputs={"out": "n_edges"}, arguments="graph D scale"
 )
-def dot(x: Array, y: Array, *, graph: Graph, scale: float = 1.0) -> Array:
+def dot(x: Array, y: Array, *, graph: GraphLike, scale: float = 1.0) -> Array:
     ...
 """
 

@@ -62,7 +62,8 @@ def assert_same(actual, expected):
 
 
 def test_every_operator_is_there():
-    assert set(gj.__all__) == {*calls.FUNCTIONS, "Graph", "jax_operator", "neighborhood_moments"}
+    others = "DistributedGraph", "Graph", "halo", "jax_operator", "neighborhood_moments"
+    assert set(gj.__all__) == {*calls.FUNCTIONS, *others}
 
 
 @every_operator

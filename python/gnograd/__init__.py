@@ -3,8 +3,10 @@
 
 from importlib.metadata import version
 
+from gnograd import distributed
 from gnograd.aggregation import agg_concat, agg_simple, agg_weighted
 from gnograd.dimenet import agg_edge_to_edge, radial_basis
+from gnograd.distributed import DistributedGraph, halo
 from gnograd.edge_mlp import edge_mlp, edge_mlp_pack
 from gnograd.edge_softmax import edge_softmax
 from gnograd.edge_updates import update_edges
@@ -51,6 +53,7 @@ from gnograd.runtime import (
 )
 
 __all__ = [
+    "DistributedGraph",
     "EdgesBySource",
     "Function",
     "Graph",
@@ -66,6 +69,7 @@ __all__ = [
     "compress",
     "compressed_attention",
     "compressed_offsets",
+    "distributed",
     "edge_mlp",
     "edge_mlp_pack",
     "edge_softmax",
@@ -86,6 +90,7 @@ __all__ = [
     "gno_with_gradient",
     "gno_with_hessian",
     "gno_with_laplacian",
+    "halo",
     "knn",
     "mha_gat",
     "mha_gat_v2",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from gnograd.declaration import Array
-from gnograd.graph import Graph
+from gnograd.graph import GraphLike
 from gnograd.operator import operator
 
 __all__ = ["agg_concat", "agg_simple", "agg_weighted"]
@@ -26,7 +26,7 @@ _SAVED = {
     when=_SAVED,
     choices={"aggregation": AGGREGATIONS},
 )
-def agg_weighted(x: Array, w: Array, *, graph: Graph, aggregation: str = "sum") -> Array:
+def agg_weighted(x: Array, w: Array, *, graph: GraphLike, aggregation: str = "sum") -> Array:
     """Aggregation of neighbours with a weight an edge.
 
     ``out[i]`` is the sum, mean, minimum or maximum of ``w[e] * x[j]`` over the edges
@@ -80,7 +80,7 @@ def agg_weighted(x: Array, w: Array, *, graph: Graph, aggregation: str = "sum") 
     choices={"aggregation": AGGREGATIONS},
 )
 def agg_simple(
-    x: Array | None, e: Array | None = None, *, graph: Graph, aggregation: str = "sum"
+    x: Array | None, e: Array | None = None, *, graph: GraphLike, aggregation: str = "sum"
 ) -> Array:
     """Aggregation of neighbours, of edges, or of both side by side.
 
@@ -143,7 +143,7 @@ def agg_concat(
     e: Array | None = None,
     own: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     aggregation: str = "sum",
 ) -> Array:
     """Aggregation of neighbours and edges, and the destination's own features behind.

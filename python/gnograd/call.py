@@ -34,7 +34,7 @@ class Call:
     ) -> None:
         self.name = name
         self.signature = signature
-        self._sizes = known_sizes(static, signature)
+        self._sizes: dict[str, Any] = known_sizes(static, signature)
         self._static = dict(codes)
         for argument, value in static.items():
             if isinstance(value, list):  # of integers; kernels get their address
@@ -150,6 +150,12 @@ class Call:
             return arrays
         rest = iter(arrays)
         return [None if is_missing else next(rest, None) for is_missing in missing]
+
+    @property
+    def leading(self) -> tuple[int, ...]:
+        """Lengths of the leading axes, of a batch."""
+        lengths: tuple[int, ...] = self._sizes["*"]
+        return lengths
 
     @property
     def places_of_saved(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from gnograd.declaration import Array
-from gnograd.graph import Graph
+from gnograd.graph import Graph, GraphLike
 from gnograd.operator import Operator, P, R, operator
 from gnograd.static import AT_LEAST_0, Limits, integer, shown
 
@@ -80,8 +80,9 @@ def radial_basis(
 
 
 class _OnEdges(Operator[P, R]):
-    """Operator on a graph that can also be given as pairs of nodes."""
+    """Operator on edges that meet, on a graph that can also be given as pairs of nodes."""
 
+    hops = 2
     # another way to give the graph, which is what kernels and adapters get
     _replaced = ("edges", "n_nodes")
 
@@ -122,7 +123,7 @@ def agg_edge_to_edge(
     *,
     edges: tuple[ArrayLike, ArrayLike] | None = None,
     n_nodes: int | None = None,
-    graph: Graph | None = None,
+    graph: GraphLike | None = None,
     n_spherical: int = 7,
     n_radial: int = 6,
     exclude: str = "reverse_edge",

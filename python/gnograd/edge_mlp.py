@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.gno import ACTIVATIONS, REDUCTIONS, packed
-from gnograd.graph import Graph
+from gnograd.graph import GraphLike
 from gnograd.operator import Array, operator
 from gnograd.static import AT_LEAST_1
 
@@ -61,7 +61,7 @@ def edge_mlp(
     weights: Array,
     edge_weight: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     widths: Sequence[int],
     activation: str = "silu",
     layer_norm: bool = True,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from gnograd.declaration import Array
-from gnograd.graph import Graph
+from gnograd.graph import GraphLike
 from gnograd.operator import operator
 
 __all__ = ["edge_softmax"]
@@ -16,7 +16,7 @@ __all__ = ["edge_softmax"]
     arguments="graph num_heads",
     saved={"out": "n_edges num_heads"},
 )
-def edge_softmax(s: Array, *, graph: Graph) -> Array:
+def edge_softmax(s: Array, *, graph: GraphLike) -> Array:
     """Softmax over the edges of every destination.
 
     ``out[e, h]`` is ``exp(s[e, h])`` divided by the sum of that over all edges with the destination

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from gnograd.declaration import Array
-from gnograd.graph import Graph
+from gnograd.graph import GraphLike
 from gnograd.operator import operator
 
 __all__ = ["update_edges"]
@@ -28,7 +28,7 @@ def update_edges(
     x_src: Array | None = None,
     x_dst: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     mode: str = "concat",
 ) -> Array:
     """Features of edges and of the nodes at both ends, side by side or added up.

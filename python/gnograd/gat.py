@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from gnograd.declaration import Array
-from gnograd.graph import Graph
+from gnograd.graph import GraphLike
 from gnograd.operator import operator
 from gnograd.static import AT_LEAST_1, Limits
 
@@ -47,7 +47,7 @@ def mha_gat(
     a: Array,
     e: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
@@ -149,7 +149,7 @@ def mha_gat_v2(
     a: Array,
     e: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
@@ -236,7 +236,7 @@ def mha_simple(
     v: Array,
     e: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     num_heads: int = 1,
     concat_heads: bool = True,
     norm_by_dim: bool = True,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gnograd.backends.cpu import refuse_mask
 from gnograd.declaration import Array
-from gnograd.graph import Graph
+from gnograd.graph import GraphLike
 from gnograd.operator import operator
 from gnograd.static import AT_LEAST_0, integer, integers
 
@@ -99,7 +99,7 @@ def gno_kernel(
     arguments="graph F_in F_out reduction",
     choices={"reduction": REDUCTIONS},
 )
-def gno_aggregate(h: Array, kappa: Array, *, graph: Graph, reduction: str = "sum") -> Array:
+def gno_aggregate(h: Array, kappa: Array, *, graph: GraphLike, reduction: str = "sum") -> Array:
     """Aggregation of neighbours with a given kernel matrix an edge.
 
     ``out[i]`` is the sum or mean of ``h[j] @ kappa[e]`` over the edges ``e = (j -> i)``.
@@ -154,7 +154,7 @@ def gno_contract(
     b_v: Array,
     edge_weight: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     reduction: str = "sum",
     kernel: str = "full",
 ) -> Array:
@@ -227,7 +227,7 @@ def gno(
     b_v: Array,
     edge_weight: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     activation: str = "relu",
     reduction: str = "sum",
     kernel: str = "full",

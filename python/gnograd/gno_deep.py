@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from gnograd.gno import ACTIVATIONS, REDUCTIONS
-from gnograd.graph import Graph
+from gnograd.graph import GraphLike
 from gnograd.operator import Array, operator
 from gnograd.static import AT_LEAST_1
 
@@ -49,7 +49,7 @@ def gno_deep(
     layers: Array,
     edge_weight: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     widths: Sequence[int],
     activation: str = "gelu",
     reduction: str = "sum",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gnograd.declaration import Array
 from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS, check_vector, packed
-from gnograd.graph import Graph
+from gnograd.graph import GraphLike
 from gnograd.operator import operator
 from gnograd.static import AT_LEAST_0, AT_LEAST_1, integer, integers
 
@@ -83,7 +83,7 @@ def gno_with_laplacian(
     edge_weight: Array | None = None,
     weight_derivatives: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -201,7 +201,7 @@ def gno_with_gradient(
     edge_weight: Array | None = None,
     weight_derivatives: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -262,7 +262,7 @@ def gno_with_hessian(
     edge_weight: Array | None = None,
     weight_derivatives: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,9 +22,13 @@ from gnograd.graph_arrays import (
     with_room,
 )
 from gnograd.graph_building import GraphBuilding
+from gnograd.graph_in_parts import GraphInParts
 from gnograd.static import AT_LEAST_0, LARGEST, integer
 
-__all__ = ["EdgesBySource", "Graph", "lend"]
+__all__ = ["EdgesBySource", "Graph", "GraphLike", "lend"]
+
+GraphLike: TypeAlias = "Graph | GraphInParts"
+"""What operators take for a graph."""
 
 
 class EdgesBySource(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnograd.declaration import Array
-from gnograd.graph import Graph
+from gnograd.graph import Graph, GraphLike
 from gnograd.operator import operator
 
 __all__ = ["NeighborhoodMoments", "neighborhood_moments", "offset_moments"]
@@ -21,7 +21,7 @@ __all__ = ["NeighborhoodMoments", "neighborhood_moments", "offset_moments"]
     outputs={"moments": "n_dst 2+d+d*(d+1)//2"},
     arguments="graph d",
 )
-def offset_moments(x: Array, y: Array, *, graph: Graph) -> Array:
+def offset_moments(x: Array, y: Array, *, graph: GraphLike) -> Array:
     """Mean, spread and covariance of the offsets of neighbours.
 
     Over the edges ``e = (j -> i)`` of a destination, with the offset ``r = x[j] - y[i]``, the

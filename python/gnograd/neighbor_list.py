@@ -162,7 +162,7 @@ def _images_near(images: Any, inside: Any) -> Search:
     """The search for images near the points in the cell."""
     shapes = [shape_of(x) for x in (images, inside)]
     items = [np.array([0, n]) for n, _ in shapes]
-    return Search("neighbor_list", images, inside, np.zeros(shapes[0][1]), items, False)
+    return Search("neighbor_list", images, inside, np.zeros(shapes[0][1]), items, None)
 
 
 def _wider(radius: float, extent: float) -> float:

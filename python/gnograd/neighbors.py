@@ -9,13 +9,10 @@ from typing import Any, NamedTuple, overload
 from numpy.typing import ArrayLike
 
 from gnograd import neighbors_cpu, neighbors_gpu
-from gnograd.neighbors_arguments import Search, length
-from gnograd.static import Limits, choice, integer
+from gnograd.neighbors_arguments import Search, Wanted
+from gnograd.static import Limits, integer
 
 __all__ = ["Neighbors", "knn", "neighbors"]
-
-_CHOICES = {"nearest": 0, "random": 1}
-_SEEDS = Limits(0, 2**63 - 1)
 
 
 class Neighbors(NamedTuple):
@@ -143,24 +140,13 @@ def neighbors(
     >>> gg.neighbors(points, radius=2.5, include_self=False, max_neighbors=1).indices
     array([1, 0, 1], dtype=int32)
     """
-    several = isinstance(radius, list | tuple)
-    radii = [
-        length(f"neighbors: radius[{n}]" if several else "neighbors: radius", r)
-        for n, r in enumerate(radius if isinstance(radius, list | tuple) else [radius])
-    ]
-    if not radii:
-        raise ValueError("neighbors: radius is empty, needs one number or more")
-    most = max_neighbors
-    if most is not None:
-        most = integer("neighbors: max_neighbors", most, Limits(0, endless=True))
-    nearest = choice("neighbors: choose", choose, _CHOICES) == "nearest"
-    seed = integer("neighbors: seed", seed, _SEEDS)
+    wanted = Wanted.of("neighbors", radius, max_neighbors, choose, seed)
     search = Search.of(
         "neighbors", sources, destinations, include_self, period, source_items, destination_items
     )
     device = neighbors_gpu if search.on_gpu else neighbors_cpu
-    found = device.within(search, radii, most, None if nearest else seed)
-    return [Neighbors(*each) for each in found] if several else Neighbors(*found[0])
+    found = [Neighbors(*each) for each in device.within(search, *wanted)]
+    return found if isinstance(radius, list | tuple) else found[0]
 
 
 def knn(

@@ -10,9 +10,41 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnograd.backends import cpu
-from gnograd.static import boolean, integer, number, shown
+from gnograd.static import Limits, boolean, choice, integer, number, shown
 
-__all__ = ["Search", "checked_items", "items_of", "length", "real_numbers", "shape_of"]
+__all__ = ["Search", "Wanted", "checked_items", "items_of", "length", "real_numbers", "shape_of"]
+
+
+_CHOICES = {"nearest": 0, "random": 1}
+_SEEDS = Limits(0, 2**63 - 1)
+
+
+class Wanted(NamedTuple):
+    """Which of the near points are neighbours."""
+
+    radii: list[float]
+    """One search each"""
+    most: int | None
+    """Neighbours of a destination, if not all"""
+    seed: int | None
+    """Of the choice between more of them; None for the nearest"""
+
+    @classmethod
+    def of(cls, operator: str, radius: Any, max_neighbors: Any, choose: Any, seed: Any) -> Wanted:
+        """Check the arguments of an operator."""
+        several = isinstance(radius, list | tuple)
+        radii = [
+            length(f"{operator}: radius[{n}]" if several else f"{operator}: radius", r)
+            for n, r in enumerate(radius if several else [radius])
+        ]
+        if not radii:
+            raise ValueError(f"{operator}: radius is empty, needs one number or more")
+        most = max_neighbors
+        if most is not None:
+            most = integer(f"{operator}: max_neighbors", most, Limits(0, endless=True))
+        nearest = choice(f"{operator}: choose", choose, _CHOICES) == "nearest"
+        seed = integer(f"{operator}: seed", seed, _SEEDS)
+        return cls(radii, most, None if nearest else seed)
 
 
 class Search(NamedTuple):
@@ -28,7 +60,8 @@ class Search(NamedTuple):
     """Its lengths, 0 along open axes, (d,)"""
     items: list[NDArray[np.int64]]
     """First source of every item, and first destination, (n_items + 1,) each"""
-    exclude_self: bool
+    own: int | None
+    """Where points are no neighbours of themselves: the source that is destination 0."""
 
     @classmethod
     def of(
@@ -40,17 +73,18 @@ class Search(NamedTuple):
         period: ArrayLike | None,
         source_items: Iterable[Any] | None,
         destination_items: Iterable[Any] | None,
+        names: tuple[str, str] = ("sources", "destinations"),
     ) -> Search:
-        """Check the arguments of an operator."""
+        """Check the arguments of an operator, where sources and destinations go by these names."""
         include_self = boolean(f"{operator}: include_self", include_self)
         if destinations is not None and not include_self:
-            raise ValueError(f"{operator}: include_self=False needs destinations=None")
+            raise ValueError(f"{operator}: include_self=False needs {names[1]}=None")
         if destinations is None:
             destinations = sources
-        points = {"sources": sources, "destinations": destinations}
+        points = dict(zip(names, (sources, destinations), strict=True))
         on_gpu = [hasattr(x, "__cuda_array_interface__") for x in points.values()]
         if on_gpu[0] != on_gpu[1]:
-            raise TypeError(f"{operator}: of sources and destinations, one is on a GPU")
+            raise TypeError(f"{operator}: of {names[0]} and {names[1]}, one is on a GPU")
         if not on_gpu[0]:
             points = {name: real_numbers(operator, name, x) for name, x in points.items()}
         shapes = [shape_of(x) for x in points.values()]
@@ -64,7 +98,7 @@ class Search(NamedTuple):
         (n_src, d), (n_dst, _) = shapes
         if shapes[1][1] != d:
             raise ValueError(
-                f"{operator}: sources has {d} coordinates but destinations has {shapes[1][1]}"
+                f"{operator}: {names[0]} has {d} coordinates but {names[1]} has {shapes[1][1]}"
             )
         items = checked_items(
             operator,
@@ -75,7 +109,7 @@ class Search(NamedTuple):
         )
         sources, destinations = points.values()
         box = _box(operator, period, d)
-        return cls(operator, sources, destinations, box, items, not include_self)
+        return cls(operator, sources, destinations, box, items, None if include_self else 0)
 
     @property
     def on_gpu(self) -> bool:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gnograd.neighbors_arguments import Search
 from gnograd.runtime import get_num_threads
 
-__all__ = ["nearest", "within"]
+__all__ = ["chosen", "nearest", "within", "wrapped"]
 
 _Neighbors: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int32]]"
 _DOUBT = 1e-9
@@ -85,7 +85,7 @@ def within(
     for r in radii:
         near = pairs if r == radius else pairs.where(squares <= r * r)
         if most is not None and seed is not None:
-            near = _chosen(near, most, seed)
+            near = near.where(chosen(near.i, near.j, most, seed))
         found.append(_by_destination(near, points))
     return found
 
@@ -102,9 +102,8 @@ def _points(search: Search) -> _Points:
         coordinates = getattr(search, name)
         if not np.isfinite(coordinates).all():
             raise ValueError(f"{search.operator}: {name} has entries that are not finite")
-        inside.append(_wrapped(coordinates, search.box))
-    own = 0 if search.exclude_self else None
-    return _Points(inside[0], inside[1], search.box, search.items, own)
+        inside.append(wrapped(coordinates, search.box))
+    return _Points(inside[0], inside[1], search.box, search.items, search.own)
 
 
 def _by_destination(pairs: _Pairs, points: _Points) -> _Neighbors:
@@ -117,15 +116,14 @@ def _each(points: _Points, find: Callable[..., _Pairs], *arguments: Any) -> _Pai
     return _joined([find(part, *at, *arguments) for part, *at in points.parts])
 
 
-def _chosen(pairs: _Pairs, most: int, seed: int) -> _Pairs:
-    """Of every destination's sources those with the smallest hashes of (seed, i, j)."""
-    i, j = pairs
+def chosen(i: NDArray[np.int64], j: NDArray[np.int64], most: int, seed: int) -> NDArray[np.bool_]:
+    """Which pairs are those of every destination i whose hashes of (seed, i, j) are smallest."""
     order = np.lexsort((_hash(seed, i, j), i))
     rows = i[order]
     first = np.searchsorted(rows, rows)
     kept = np.zeros(len(i), bool)
     kept[order] = np.arange(len(i)) - first < most
-    return pairs.where(kept)
+    return kept
 
 
 def _hash(seed: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -166,7 +164,7 @@ def _squares(
     return squares
 
 
-def _wrapped(points: NDArray[np.float64], box: NDArray[np.float64]) -> NDArray[np.float64]:
+def wrapped(points: NDArray[np.float64], box: NDArray[np.float64]) -> NDArray[np.float64]:
     """The image of every point with coordinates in 0 <= x < box along periodic axes."""
     axes = box > 0
     if not axes.any():

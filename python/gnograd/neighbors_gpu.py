@@ -55,7 +55,7 @@ class _Kernels:
         check_kind(operator, backend, self.d, self.dtype)
         self.sources, self.destinations = map(backend.contiguous, points)
         self.period = [*map(float, search.box), *[0.0] * (MOST_AXES - self.d)]
-        self.exclude_self = int(search.exclude_self)
+        self.exclude_self = int(search.own is not None)  # source i is destination i
         self.n_items = len(search.items[0]) - 1
         self.items = [None, None]
         if self.n_items > 1:

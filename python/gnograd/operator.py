@@ -39,6 +39,7 @@ from gnograd.call import (
 from gnograd.declaration import Declaration, Signature
 from gnograd.graph import Graph
 from gnograd.graph_arrays import GraphSizes
+from gnograd.graph_in_parts import GraphInParts
 from gnograd.recent import Recent, key_of
 from gnograd.shapes import Shape
 from gnograd.static import Limits, converter
@@ -104,6 +105,9 @@ class Function(Generic[P, R]):
         Names of the static arguments that are lists of integers.
     n_outputs : int
         How many outputs there are.
+    hops : int
+        How far what a result depends on is from its destination: 1 are the edges that end there,
+        2 are those, too, that end where these start.
 
     Raises
     ------
@@ -119,6 +123,7 @@ class Function(Generic[P, R]):
         The arrays are on a GPU, and there is no kernel for them.
     """
 
+    hops = 1
     _replaced: Collection[str] = ()
     """Static arguments of the declaration that `complete` puts others in place of."""
 
@@ -200,6 +205,9 @@ class Function(Generic[P, R]):
         **static
             Static arguments.
         """
+        graph = static.get("graph")
+        if isinstance(graph, GraphInParts):
+            return graph.faces.forward(graph, self, inputs, return_saved, out, static)
         ordered, given = self.ordered(inputs, static)
         key, addresses = self._key("forward", bool(return_saved), ordered, given, out)
         known = self._known.get(key)
@@ -359,8 +367,10 @@ class Function(Generic[P, R]):
         return converter(label, annotation, self._choices.get(name), limits.get(name, Limits()))
 
     def _graph(self, value: Any) -> Graph | GraphSizes:
-        if isinstance(value, Graph | GraphSizes):  # sizes are enough for shapes
+        if isinstance(value, Graph | GraphSizes):
             return value
+        if isinstance(value, GraphInParts):
+            return value.sizes  # which are enough for shapes
         raise TypeError(f"{self.name}: graph is {kind_of(value)}, needs a gnograd.Graph")
 
     def ordered(
@@ -447,6 +457,12 @@ class Operator(Function[P, R]):
         tuple of array
             One entry an input, None where it was absent or not asked for.
         """
+        graph = static.get("graph")
+        if isinstance(graph, GraphInParts):
+            return cast(
+                tuple[Array, ...],
+                graph.faces.vjp(graph, self, cotangent, inputs, wrt, saved, out, static),
+            )
         given = *self._cotangents(cotangent), *self._padded(inputs), *_items(saved)
         choice = _choice(wrt, saved is None)
         key, addresses = self._key("vjp", choice, given, static, out)
@@ -456,7 +472,7 @@ class Operator(Function[P, R]):
         call = self._call(inputs, static)
         cotangents = call.cotangents(cotangent)
         kept = call.saved(saved)
-        gradients = call.gradients(self._wanted(wrt), out)
+        gradients = call.gradients(self.wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
             arrays = *cotangents, *call.inputs, *kept
             call.run("vjp", arrays, gradients)
@@ -484,6 +500,9 @@ class Operator(Function[P, R]):
         **static
             Static arguments.
         """
+        graph = static.get("graph")
+        if isinstance(graph, GraphInParts):
+            return graph.faces.jvp(graph, self, inputs, tangents, out, static)
         given = *self._padded(inputs), *self._padded(tangents)
         key, addresses = self._key("jvp", None, given, static, out)
         known = self._known.get(key)
@@ -530,6 +549,12 @@ class Operator(Function[P, R]):
         tuple of array
             One entry an input, None where it was absent or not asked for.
         """
+        graph = static.get("graph")
+        if isinstance(graph, GraphInParts):
+            return cast(
+                tuple[Array, ...],
+                graph.faces.hvp(graph, self, cotangent, inputs, tangents, wrt, out, static),
+            )
         given = *self._cotangents(cotangent), *self._padded(inputs), *self._padded(tangents)
         key, addresses = self._key("hvp", _choice(wrt), given, static, out)
         known = self._known.get(key)
@@ -538,7 +563,7 @@ class Operator(Function[P, R]):
         call = self._call(inputs, static)
         cotangents = call.cotangents(cotangent)
         directions = call.tangents(tangents)
-        gradients = call.gradients(self._wanted(wrt), out)
+        gradients = call.gradients(self.wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
             call.run("hvp", (*cotangents, *call.inputs, *directions), gradients)
             if key is not None:
@@ -557,7 +582,7 @@ class Operator(Function[P, R]):
         call = self._call(inputs, static)
         call.cotangents(cotangent)
         call.saved(saved)
-        return call.prepared("vjp", 0, call.gradients(self._wanted(wrt)))
+        return call.prepared("vjp", 0, call.gradients(self.wanted(wrt)))
 
     def _cotangents(self, cotangent: Array) -> tuple[Any, ...]:
         """Cotangents of all outputs, as far as they come so."""
@@ -572,7 +597,8 @@ class Operator(Function[P, R]):
             return (_STRANGE,)
         return (*arrays, *self._absent[len(arrays) :])
 
-    def _wanted(self, wrt: Collection[str] | None) -> Collection[str]:
+    def wanted(self, wrt: Collection[str] | None) -> Collection[str]:
+        """Names of the inputs whose gradients are wanted, checked."""
         if wrt is None:
             return self.inputs
         if not isinstance(wrt, Iterable):

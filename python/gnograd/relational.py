@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from gnograd.declaration import Array
-from gnograd.graph import Graph
+from gnograd.graph import GraphLike
 from gnograd.operator import operator
 from gnograd.static import AT_LEAST_1
 
@@ -32,7 +32,7 @@ def agg_relational(
     coeff: Array | None = None,
     own: Array | None = None,
     *,
-    graph: Graph,
+    graph: GraphLike,
     edge_type: Array,
     n_relations: int,
     aggregation: str = "sum",

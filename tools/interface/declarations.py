@@ -344,7 +344,7 @@ def _statics(
 ) -> dict[str, Static]:
     kinds = {
         "int": "integer", "float": "number", "bool": "logical", "str": "code",
-        "Sequence[int]": "integers", "Graph": "graph",
+        "Sequence[int]": "integers", "GraphLike": "graph",
     }  # fmt: skip
     statics = {}
     for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):

@@ -37,14 +37,17 @@ class Front(NamedTuple):
 
 FRONTS = (
     Front("torch/functional.pyi",
-          "from torch import Tensor\n\nfrom gnograd.torch.graph import AnyGraph",
-          "Tensor", "Tensor", "Tensor", "AnyGraph", True),
-    Front("jax/functional.pyi", "from jax import Array\n\nfrom gnograd.jax.graph import AnyGraph",
-          "Array", "Array", "Array", "AnyGraph", True),
+          "from torch import Tensor\n\nfrom gnograd.graph_in_parts import GraphInParts\n"
+          "from gnograd.torch.graph import AnyGraph",
+          "Tensor", "Tensor", "Tensor", "AnyGraph | GraphInParts", True),
+    Front("jax/functional.pyi", "from jax import Array\n\n"
+          "from gnograd.jax.distributed import DistributedGraph\n"
+          "from gnograd.jax.graph import AnyGraph",
+          "Array", "Array", "Array", "AnyGraph | DistributedGraph", True),
     Front("autodiff/operators.pyi",
           "from numpy.typing import NDArray\n\nfrom gnograd.autodiff.arrays import Array, Operand\n"
-          "from gnograd.graph import Graph",
-          "Operand", "Array", "NDArray[Any]", "Graph", False),
+          "from gnograd.graph import GraphLike",
+          "Operand", "Array", "NDArray[Any]", "GraphLike", False),
 )  # fmt: skip
 
 
@@ -58,10 +61,10 @@ def declare(op: Operator, front: Front) -> str:
     return f"def {op.name}({ast.unparse(arguments)}) -> {result}: ..."
 
 
-def _with(annotation: ast.expr | None, array: str, graph: str = "Graph") -> ast.expr:
+def _with(annotation: ast.expr | None, array: str, graph: str = "GraphLike") -> ast.expr:
     """An annotation with other arrays and graphs."""
     assert annotation is not None
-    text = ast.unparse(annotation).replace("Graph", graph)
+    text = ast.unparse(annotation).replace("GraphLike", graph)
     text = text.replace("ArrayLike", "@").replace("Array", array)
     return ast.parse(text.replace("@", "ArrayLike"), mode="eval").body
 

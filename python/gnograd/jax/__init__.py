@@ -13,12 +13,15 @@ except ImportError as error:
 
 from gnograd.jax import functional
 from gnograd.jax.adapter import jax_operator
+from gnograd.jax.distributed import DistributedGraph, halo
 from gnograd.jax.functional import *
 from gnograd.jax.graph import Graph
 from gnograd.jax.moments import neighborhood_moments
 
 __all__ = [
+    "DistributedGraph",
     "Graph",
+    "halo",
     "jax_operator",
     "neighborhood_moments",
     *functional.__all__,

@@ -29,7 +29,9 @@ from jax.interpreters import ad, batching, mlir
 
 from gnograd import shapes
 from gnograd.backends import cpu
+from gnograd.distributed.roles import role_of
 from gnograd.fronts import present
+from gnograd.jax.distributed import DistributedGraph
 from gnograd.jax.graph import Graph, arrays_of, check
 from gnograd.jax.task import TARGET, Parts, Task, know
 from gnograd.operator import Function, Operator, spread
@@ -62,7 +64,9 @@ def jax_operator(op: Function[Any, Any]) -> Callable[..., Any]:
                     f"{op.name}: {name} is a JAX array, but needs to be known when the program is "
                     "compiled"
                 )
-        graph = arguments.get("graph")
+        graph, parts = arguments.get("graph"), None
+        if isinstance(graph, DistributedGraph):
+            parts, graph = graph, graph.local
         if isinstance(graph, Graph):
             check(op.name, graph.arrays)
             arguments["graph"] = graph.sizes
@@ -77,7 +81,10 @@ def jax_operator(op: Function[Any, Any]) -> Callable[..., Any]:
         if made is not None:
             operands += graph.arrays if isinstance(graph, Graph) else arrays_of(made)
         hashable = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in static.items())
-        outputs = _bind(Task(op, hashable), Parts(operands), "forward")
+        task = Task(op, hashable)
+        if parts is not None:
+            operands = _with_halo(parts, task, operands)
+        outputs = _bind(task, Parts(operands), "forward")
         return op.returned(outputs, arguments)
 
     know(op)
@@ -91,6 +98,23 @@ def _array(op: Function[Any, Any], name: str, value: Any) -> Any:
     if not hasattr(value, "dtype"):
         raise TypeError(f"{op.name}: {name} is of type {type(value).__name__}, needs an array")
     return jnp.asarray(value)
+
+
+def _with_halo(graph: DistributedGraph, task: Task, operands: list[Any]) -> list[Any]:
+    """Operands with the rows of other devices, where they have rows of sources."""
+    if task.op.hops > 1:
+        raise NotImplementedError(
+            f"{task.op.name}: on a DistributedGraph of JAX there is no halo of edges"
+        )
+    found = list(operands)
+    for k, spec in enumerate(task.signature(operands).inputs.values()):
+        of, axis = role_of(spec)
+        if operands[k] is None or of != "n_src":
+            continue
+        axis += operands[k].ndim
+        if axis >= 0 and operands[k].shape[axis] == graph.n_own:
+            found[k] = graph.extended(operands[k], axis)
+    return found
 
 
 def _check_type(op: Function[Any, Any], inputs: Sequence[Any]) -> None:

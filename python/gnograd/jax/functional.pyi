@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from jax import Array
 from numpy.typing import ArrayLike
 
+from gnograd.jax.distributed import DistributedGraph
 from gnograd.jax.graph import AnyGraph
 
 __all__ = [
@@ -41,7 +42,7 @@ def agg_concat(
     e: Array | None = None,
     own: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     aggregation: str = "sum",
 ) -> Array: ...
 def agg_edge_to_edge(
@@ -52,7 +53,7 @@ def agg_edge_to_edge(
     *,
     edges: tuple[ArrayLike, ArrayLike] | None = None,
     n_nodes: int | None = None,
-    graph: AnyGraph | None = None,
+    graph: AnyGraph | DistributedGraph | None = None,
     n_spherical: int = 7,
     n_radial: int = 6,
     exclude: str = "reverse_edge",
@@ -63,15 +64,21 @@ def agg_relational(
     coeff: Array | None = None,
     own: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     edge_type: Array,
     n_relations: int,
     aggregation: str = "sum",
 ) -> Array: ...
 def agg_simple(
-    x: Array | None, e: Array | None = None, *, graph: AnyGraph, aggregation: str = "sum"
+    x: Array | None,
+    e: Array | None = None,
+    *,
+    graph: AnyGraph | DistributedGraph,
+    aggregation: str = "sum",
 ) -> Array: ...
-def agg_weighted(x: Array, w: Array, *, graph: AnyGraph, aggregation: str = "sum") -> Array: ...
+def agg_weighted(
+    x: Array, w: Array, *, graph: AnyGraph | DistributedGraph, aggregation: str = "sum"
+) -> Array: ...
 def compress(
     x: Array,
     w: Array,
@@ -101,7 +108,7 @@ def edge_mlp(
     weights: Array,
     edge_weight: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     widths: Sequence[int],
     activation: str = "silu",
     layer_norm: bool = True,
@@ -109,7 +116,7 @@ def edge_mlp(
     reduction: str = "sum",
     outputs: str = "both",
 ) -> Array | tuple[Array, Array]: ...
-def edge_softmax(s: Array, *, graph: AnyGraph) -> Array: ...
+def edge_softmax(s: Array, *, graph: AnyGraph | DistributedGraph) -> Array: ...
 def gno(
     h: Array | None,
     coords: Array,
@@ -119,12 +126,14 @@ def gno(
     b_v: Array,
     edge_weight: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     activation: str = "relu",
     reduction: str = "sum",
     kernel: str = "full",
 ) -> Array: ...
-def gno_aggregate(h: Array, kappa: Array, *, graph: AnyGraph, reduction: str = "sum") -> Array: ...
+def gno_aggregate(
+    h: Array, kappa: Array, *, graph: AnyGraph | DistributedGraph, reduction: str = "sum"
+) -> Array: ...
 def gno_contract(
     h: Array | None,
     hid: Array,
@@ -132,7 +141,7 @@ def gno_contract(
     b_v: Array,
     edge_weight: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     reduction: str = "sum",
     kernel: str = "full",
 ) -> Array: ...
@@ -144,7 +153,7 @@ def gno_deep(
     layers: Array,
     edge_weight: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     widths: Sequence[int],
     activation: str = "gelu",
     reduction: str = "sum",
@@ -162,7 +171,7 @@ def gno_with_gradient(
     edge_weight: Array | None = None,
     weight_derivatives: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -179,7 +188,7 @@ def gno_with_hessian(
     edge_weight: Array | None = None,
     weight_derivatives: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -196,7 +205,7 @@ def gno_with_laplacian(
     edge_weight: Array | None = None,
     weight_derivatives: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -209,7 +218,7 @@ def mha_gat(
     a: Array,
     e: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
@@ -223,7 +232,7 @@ def mha_gat_v2(
     a: Array,
     e: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
@@ -237,14 +246,14 @@ def mha_simple(
     v: Array,
     e: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     num_heads: int = 1,
     concat_heads: bool = True,
     norm_by_dim: bool = True,
     dropout: float = 0.0,
     seed: Array | None = None,
 ) -> Array: ...
-def offset_moments(x: Array, y: Array, *, graph: AnyGraph) -> Array: ...
+def offset_moments(x: Array, y: Array, *, graph: AnyGraph | DistributedGraph) -> Array: ...
 def radial_basis(
     x: Array, w: Array, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Array, Array]: ...
@@ -289,7 +298,7 @@ def update_edges(
     x_src: Array | None = None,
     x_dst: Array | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | DistributedGraph,
     mode: str = "concat",
 ) -> Array: ...
 def window_attention(

@@ -18,7 +18,7 @@ import numpy as np
 import gnograd.graph
 from gnograd.graph_arrays import Borders, GraphArrays, OfArrays
 
-__all__ = ["AnyGraph", "Graph", "arrays_of", "check"]
+__all__ = ["AnyGraph", "Graph", "arrays_of", "check", "words"]
 
 _NAMES = GraphArrays._fields
 _KEYS = [*map(jax.tree_util.GetAttrKey, (*_NAMES, "borders"))]
@@ -181,7 +181,7 @@ def _copied(graph: gnograd.graph.Graph) -> Graph:
             borders = graph.borders
             if borders is not None:
                 borders = Borders(*(jax.device_put(np.array(b, np.int32)) for b in borders))
-            copy = Graph(GraphArrays(*map(_words, graph.arrays)), borders)
+            copy = Graph(GraphArrays(*map(_put, graph.arrays)), borders)
         graph.mirrors["jax"] = copy
     return copy
 
@@ -207,11 +207,15 @@ def check(operator: str, arrays: GraphArrays) -> None:
             )
 
 
-def _words(array: Any) -> jax.Array | None:
-    """An array in JAX, 64-bit integers as pairs of 32-bit ones."""
-    if array is None:
-        return None
-    return jax.device_put(array.view(np.int32).reshape(-1, 2) if array.itemsize == 8 else array)
+def words(array: Any) -> Any:
+    """An array as JAX gets it: 64-bit integers are pairs of 32-bit ones."""
+    if array is None or array.itemsize != 8:
+        return array
+    return array.view(np.int32).reshape(-1, 2)
+
+
+def _put(array: Any) -> jax.Array | None:
+    return None if array is None else jax.device_put(words(array))
 
 
 def _whole(pairs: jax.Array) -> jax.Array:

@@ -11,6 +11,7 @@ from gnograd.torch.ball_sparse_attention import BallSparseAttention
 from gnograd.torch.ball_tree import ball_tree_order
 from gnograd.torch.dimenet import DimeNetPlusPlus, InteractionPPBlock
 from gnograd.torch.dimenet_weights import dimenet_state_dict
+from gnograd.torch.distributed import halo
 from gnograd.torch.dropout import dropout_factors
 from gnograd.torch.edges import graph_from_edge_index, with_self_loops
 from gnograd.torch.functional import *
@@ -76,6 +77,7 @@ __all__ = [
     "dropout_factors",
     "gno_pack_layers",
     "graph_from_edge_index",
+    "halo",
     "neighbor_search",
     "neighborhood_moments",
     "patch_neuraloperator",

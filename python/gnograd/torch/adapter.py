@@ -33,12 +33,13 @@ from gnograd.backends import cpu, has_cuda
 from gnograd.backends.cpu import dtype_name
 from gnograd.fronts import present
 from gnograd.graph_arrays import GraphArrays
+from gnograd.graph_in_parts import GraphInParts
 from gnograd.operator import Function, Operator, spread
 from gnograd.torch.arrays import as_arrays
 from gnograd.torch.eager import eager, eager_function
 from gnograd.torch.graph import Graph, arrays_of, lend_tensors
 
-__all__ = ["not_compiled", "torch_operator"]
+__all__ = ["Faces", "autocast", "check_tensors", "functions", "not_compiled", "torch_operator"]
 
 Tensors: TypeAlias = Sequence[Tensor | None]
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
@@ -47,8 +48,8 @@ _HALF = (torch.float16, torch.bfloat16)
 _SINGLE_OR_HALF = (torch.float32, *_HALF)
 
 _SCHEMA_TYPES = {
-    "Graph": "Tensor?[]",
-    "Graph | None": "Tensor?[]",
+    "GraphLike": "Tensor?[]",
+    "GraphLike | None": "Tensor?[]",
     "bool": "bool",
     "int": "SymInt",
     "float": "float",
@@ -61,13 +62,17 @@ _SCHEMA_TYPES = {
 }
 
 
-def torch_operator(op: Function[Any, Any]) -> Callable[..., Any]:
+def torch_operator(
+    op: Function[Any, Any], in_parts: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     """Make a PyTorch function of a gnograd operator.
 
     Parameters
     ----------
     op : Function or Operator
         A function has no derivatives, and gives tensors without gradients.
+    in_parts : callable, optional
+        The same function on graphs over many processes.
 
     Returns
     -------
@@ -82,10 +87,11 @@ def torch_operator(op: Function[Any, Any]) -> Callable[..., Any]:
         for them, else float32; float64 stays.
     """
     apply, directly = _ways(op)
-    names = (*op.inputs, *op.arrays)
 
     def function(*inputs: Any, **arguments: Any) -> Any:
         graph: Any = arguments.get("graph")
+        if in_parts is not None and isinstance(graph, GraphInParts):
+            return in_parts(inputs, arguments)
         of_tensors = isinstance(graph, Graph)
         if not torch.compiler.is_compiling():
             if of_tensors and graph.device.type == "cpu":
@@ -96,10 +102,8 @@ def torch_operator(op: Function[Any, Any]) -> Callable[..., Any]:
         if of_tensors:
             arguments["graph"] = graph.sizes
         operands, static = op.arrange(inputs, arguments)
-        for name, x in zip(names, operands, strict=True):
-            if x is not None and not isinstance(x, Tensor):
-                raise TypeError(f"{op.name}: {name} is of type {type(x).__name__}, needs a tensor")
-        operands = _autocast(op, operands, static)
+        check_tensors(op, operands)
+        operands = autocast(op, operands, static)
         if "graph" in static:
             graph = graph if of_tensors else static["graph"]
             static["graph"] = [] if graph is None else _tensors(op, operands, graph)
@@ -110,12 +114,19 @@ def torch_operator(op: Function[Any, Any]) -> Callable[..., Any]:
     return function
 
 
+def check_tensors(op: Function[Any, Any], operands: Sequence[Any]) -> None:
+    """Refuse operands that are no tensors."""
+    for name, x in zip((*op.inputs, *op.arrays), operands, strict=True):
+        if x is not None and not isinstance(x, Tensor):
+            raise TypeError(f"{op.name}: {name} is of type {type(x).__name__}, needs a tensor")
+
+
 def _ways(op: Function[Any, Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """How an operator is called: through the dispatcher, and past it where that will do."""
     if not isinstance(op, Operator):
         return _Face(op).apply, eager_function(op)
-    faces = _Faces(op)
-    apply, vjp = _functions(faces)
+    faces = Faces(op)
+    apply, vjp = functions(faces)
 
     def vjp_of_inputs(
         kept: list[Tensor],
@@ -262,7 +273,7 @@ class _Face:
         ]
 
 
-class _Faces(_Face):
+class Faces(_Face):
     """All custom operators of one gnograd operator, and their derivatives."""
 
     op: Operator[Any, Any]
@@ -286,6 +297,10 @@ class _Faces(_Face):
             self._hvp,
             lambda _, *a: _like_wanted(a[:n], a[m + n]),
         )
+        self._register_rules()
+
+    def _register_rules(self) -> None:
+        """Tell the dispatcher the derivatives of forward and vjp."""
         self.forward.register_autograd(self._backward, setup_context=self._keep)
         self.vjp.register_autograd(self._vjp_backward, setup_context=self._keep_vjp)
 
@@ -296,7 +311,7 @@ class _Faces(_Face):
         operands, saved, wrt, static = args[:m], args[m], args[m + 1], args[m + 2 :]
         with as_arrays(operands) as (array, tensor):
             given = self.static_arrays(array, operands, static)
-            kept = spread(self.op.signature(**given).needed, saved) if saved else None
+            kept = self.saved(given, saved) if saved else None
             return _present(
                 tensor,
                 self.op.vjp(
@@ -348,6 +363,10 @@ class _Faces(_Face):
             return []  # they are rounded: the vjp computes them again
         return self.op.signature(**self.static(operands, static)).kept(outputs)
 
+    def saved(self, static: dict[str, Any], kept: Sequence[Tensor]) -> list[Tensor | None]:
+        """What the vjp of the gnograd operator takes, from what was kept."""
+        return spread(self.op.signature(**static).needed, kept)
+
     # ---- the two rules, for the dispatcher ----
 
     def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
@@ -355,8 +374,8 @@ class _Faces(_Face):
         ctx.save_for_backward(*operands, *self.kept(output, operands, ctx.static))
 
     def _backward(self, ctx: Any, cotangents: Tensors) -> tuple[Any, ...]:
-        operands = ctx.saved_tensors[: self.n_operands]
-        saved = ctx.saved_tensors[self.n_operands :]
+        arrays = ctx.saved_tensors  # asked for once: checkpoints compute them for that
+        operands, saved = arrays[: self.n_operands], arrays[self.n_operands :]
         wrt = _needed(operands[: self.n], ctx.needs_input_grad[: self.n])
         gradients = (
             self.vjp(cotangents[: self.n_outputs], *operands, list(saved), wrt, *ctx.static)
@@ -373,8 +392,8 @@ class _Faces(_Face):
         ctx.save_for_backward(*cotangents, *operands)
 
     def _vjp_backward(self, ctx: Any, directions: Tensors) -> tuple[Any, ...]:
-        cotangents = ctx.saved_tensors[: ctx.n_cotangents]
-        operands = ctx.saved_tensors[ctx.n_cotangents :]
+        arrays = ctx.saved_tensors
+        cotangents, operands = arrays[: ctx.n_cotangents], arrays[ctx.n_cotangents :]
         along = spread(ctx.wrt, directions)
         to_cotangents = self.jvp(*operands, *along, *ctx.static)
         wrt = _needed(operands[: self.n], ctx.needs_input_grad[1 : 1 + self.n])
@@ -389,7 +408,7 @@ class _Faces(_Face):
         )
 
 
-def _functions(faces: _Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable[..., Any]]:
+def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable[..., Any]]:
     """The same two rules for eager mode, with forward mode and vmap: forward and vjp."""
     n, n_operands, n_outputs = faces.n, faces.n_operands, faces.n_outputs
     no_gradients = [None] * len(faces.op.arrays)
@@ -410,7 +429,8 @@ def _functions(faces: _Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callab
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Any, ...]:
-            operands, saved = ctx.saved_tensors[:n_operands], ctx.saved_tensors[n_operands:]
+            arrays = ctx.saved_tensors
+            operands, saved = arrays[:n_operands], arrays[n_operands:]
             wrt = _needed(operands[:n], ctx.needs_input_grad[1 : 1 + n])
             outputs = cotangents[:n_outputs]
             if not any(wrt) or all(c is None for c in outputs):
@@ -445,8 +465,8 @@ def _functions(faces: _Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callab
 
         @staticmethod
         def backward(ctx: Any, *directions: Tensor) -> tuple[Any, ...]:
-            cotangents = ctx.saved_tensors[:n_outputs]
-            operands = ctx.saved_tensors[n_outputs:]
+            arrays = ctx.saved_tensors
+            cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
             along = spread(ctx.wrt, directions)
             needs = ctx.needs_input_grad[3:]
             to_cotangents: Sequence[Tensor | None] = [None] * n_outputs
@@ -460,8 +480,8 @@ def _functions(faces: _Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callab
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> tuple[Tensor, ...]:
-            cotangents = ctx.saved_tensors[:n_outputs]
-            operands = ctx.saved_tensors[n_outputs:]
+            arrays = ctx.saved_tensors
+            cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
             moved, along = tangents[3 : 3 + n_outputs], tangents[3 + n_outputs :][:n]
             result = faces.hvp(list(cotangents), *operands, *along, ctx.wrt, *ctx.static)
             if any(c is not None for c in moved):
@@ -509,7 +529,7 @@ def not_compiled(function: AnyFunction) -> AnyFunction:
     return cast(AnyFunction, call)
 
 
-def _autocast(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
+def autocast(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
     """Operands of the types that they have in the current region of `torch.autocast`."""
     device = next((x.device.type for x in operands if x is not None), "cpu")
     if device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):

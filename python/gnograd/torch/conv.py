@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
 
 import gnograd.graph
 from gnograd.graph_arrays import GraphArrays
+from gnograd.graph_in_parts import GraphInParts
 from gnograd.torch.adapter import not_compiled
 from gnograd.torch.edges import Edges, graph_from_edge_index
 from gnograd.torch.graph import AnyGraph, Graph, arrays_of
@@ -105,16 +106,16 @@ class Convolution(nn.Module):
             n_dst = x_dst.shape[self.node_dim]
         elif size is not None:
             n_dst = size[1]
-        elif isinstance(edge_index, Graph | gnograd.graph.Graph):
-            n_dst = edge_index.n_src if self.backwards else edge_index.n_dst
+        elif isinstance(edge_index, Graph | gnograd.graph.Graph | GraphInParts):
+            n_dst = edge_index.sizes.n_src if self.backwards else edge_index.sizes.n_dst
         else:
             n_dst = n_src if matrix is None else matrix.shape[0]
         if size is not None and tuple(size) != (n_src, n_dst):
             raise ValueError(
                 f"{name}: size is {tuple(size)}, but x has {n_src} sources and {n_dst} destinations"
             )
-        if isinstance(edge_index, Graph | gnograd.graph.Graph):
-            return Given(x_src, x_dst, n_dst, edge_index)
+        if isinstance(edge_index, Graph | gnograd.graph.Graph | GraphInParts):
+            return Given(x_src, x_dst, n_dst, cast(AnyGraph, edge_index))
         if matrix is None:
             ends = (n_dst, n_src) if self.backwards else (n_src, n_dst)
             graph = graph_from_edge_index(edge_index, *ends, self_loops or None)
@@ -136,6 +137,11 @@ class Convolution(nn.Module):
 
     def along(self, graph: AnyGraph, device: torch.device) -> AnyGraph:
         """The graph whose edges messages follow."""
+        if self.backwards and isinstance(graph, GraphInParts):
+            raise TypeError(
+                f"{type(self).__name__}: flow is {self.flow!r}, which a DistributedGraph does not "
+                "go with: a process has the edges that end at its nodes"
+            )
         return _reversed(arrays_of(graph, device)) if self.backwards else graph
 
     def over_nodes(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from gnograd.distributed.graph import DistributedGraph
+from gnograd.graph_in_parts import GraphInParts
 from gnograd.torch import functional
+from gnograd.torch.distributed import halo
 from gnograd.torch.graph import AnyGraph, Graph
 
 __all__ = [
@@ -17,11 +21,12 @@ __all__ = [
     "ends_of",
     "graph_from_edge_index",
     "graph_of",
+    "of_sources",
     "used_rows",
     "with_self_loops",
 ]
 
-Edges: TypeAlias = "AnyGraph | Tensor"
+Edges: TypeAlias = "AnyGraph | GraphInParts | Tensor"
 """A graph, built once for all layers and steps, or what PyG takes: ``edge_index (2, n_edges)``, or
 a sparse matrix with a row for every destination."""
 
@@ -112,39 +117,75 @@ def with_self_loops(
     ValueError
         Edge features that are not one row an edge.
     """
-    graph = Graph.of(graph)
     n_src, n_dst, n_edges = graph.sizes
     if edge_attr is not None and edge_attr.shape[0] != n_edges:
         raise ValueError(
             f"with_self_loops: edge_attr has shape {tuple(edge_attr.shape)}, "
             f"needs one row for each of the {n_edges} edges"
         )
+    if isinstance(graph, DistributedGraph):
+        return _with_own_self_loops(graph, edge_attr, fill_value)
+    graph = Graph.of(graph)
     ends = torch.stack([graph.src, graph.dst])
     looped = Graph.from_edge_index(ends, n_src, n_dst, self_loops=True)
     if edge_attr is None:
         return looped, None
     n_loops = torch.sym_min(n_src, n_dst)
-    if isinstance(fill_value, str):
-        aggregation = {"add": "sum"}.get(fill_value, fill_value)
-        others = Graph.from_edge_index(ends, n_src, n_dst, self_loops=False)
-        fill = functional.agg_simple(None, edge_attr, graph=others, aggregation=aggregation)
-        fill = fill[:n_loops]
-    else:
-        fill = edge_attr.new_zeros(n_loops, edge_attr.shape[1]) + fill_value
+    fill = _features_of_loops(ends, n_src, n_dst, n_loops, edge_attr, fill_value)
     return looped, torch.cat([edge_attr, fill])
+
+
+def _with_own_self_loops(
+    graph: DistributedGraph, edge_attr: Tensor | None, fill_value: float | Tensor | str
+) -> tuple[DistributedGraph, Tensor | None]:
+    """The same of a graph over many processes: loops and their features are a node's own."""
+    looped = graph.with_self_loops()
+    if edge_attr is None:
+        return looped, None
+    local, n = graph.local, graph.n_dst
+    ends = torch.from_numpy(np.stack([local.src, local.dst])).to(edge_attr.device)
+    fill = _features_of_loops(ends, local.n_src, n, n, edge_attr, fill_value)
+    rows = torch.from_numpy(looped.edges).to(edge_attr.device)
+    return looped, torch.cat([edge_attr, fill]).index_select(0, rows)
+
+
+def _features_of_loops(
+    ends: Tensor,
+    n_src: int,
+    n_dst: int,
+    n_loops: Any,
+    edge_attr: Tensor,
+    fill_value: float | Tensor | str,
+) -> Tensor:
+    """Features of self-loops, given or taken from the other edges that end there."""
+    if not isinstance(fill_value, str):
+        return edge_attr.new_zeros(n_loops, edge_attr.shape[1]) + fill_value
+    others = Graph.from_edge_index(ends, n_src, n_dst, self_loops=False)
+    aggregation = {"add": "sum"}.get(fill_value, fill_value)
+    fill: Tensor = functional.agg_simple(None, edge_attr, graph=others, aggregation=aggregation)
+    return fill[:n_loops]
 
 
 def graph_of(edges: Edges, n_src: int, n_dst: int) -> AnyGraph:
     """The graph itself, or that of an ``edge_index``."""
-    return edges if not isinstance(edges, Tensor) else graph_from_edge_index(edges, n_src, n_dst)
+    if isinstance(edges, Tensor):
+        return graph_from_edge_index(edges, n_src, n_dst)
+    return cast(AnyGraph, edges)  # a graph over many processes stands for a graph from here on
 
 
 def ends_of(graph: AnyGraph, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Source and destination of every row of the edge arrays."""
+    """Source and destination of every row of the edge arrays; of a process' part, its own."""
+    graph = graph.local if isinstance(graph, DistributedGraph) else graph
     graph = Graph.of(graph, device)
     return graph.src, graph.dst
 
 
+def of_sources(x: Tensor, graph: AnyGraph) -> Tensor:
+    """Rows that the sources of `ends_of` name; of a process' part, with those of the halo."""
+    return halo(x, graph=graph) if isinstance(graph, DistributedGraph) else x
+
+
 def used_rows(graph: AnyGraph, device: torch.device) -> Tensor:
     """Which rows of the edge arrays belong to an edge."""
+    graph = graph.local if isinstance(graph, DistributedGraph) else graph
     return ~Graph.of(graph, device).free_rows

@@ -3,9 +3,10 @@
 
 from gnograd.fronts import operators
 from gnograd.torch.adapter import torch_operator
+from gnograd.torch.distributed import on_parts
 
 __all__: list[str] = []
 
 for _op in operators():
-    globals()[_op.name] = torch_operator(_op)
+    globals()[_op.name] = torch_operator(_op, on_parts(_op))
     __all__.append(_op.name)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from gnograd.graph_in_parts import GraphInParts
 from gnograd.torch.graph import AnyGraph
 
 __all__ = [
@@ -41,7 +42,7 @@ def agg_concat(
     e: Tensor | None = None,
     own: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     aggregation: str = "sum",
 ) -> Tensor: ...
 def agg_edge_to_edge(
@@ -52,7 +53,7 @@ def agg_edge_to_edge(
     *,
     edges: tuple[ArrayLike, ArrayLike] | None = None,
     n_nodes: int | None = None,
-    graph: AnyGraph | None = None,
+    graph: AnyGraph | GraphInParts | None = None,
     n_spherical: int = 7,
     n_radial: int = 6,
     exclude: str = "reverse_edge",
@@ -63,15 +64,21 @@ def agg_relational(
     coeff: Tensor | None = None,
     own: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     edge_type: Tensor,
     n_relations: int,
     aggregation: str = "sum",
 ) -> Tensor: ...
 def agg_simple(
-    x: Tensor | None, e: Tensor | None = None, *, graph: AnyGraph, aggregation: str = "sum"
+    x: Tensor | None,
+    e: Tensor | None = None,
+    *,
+    graph: AnyGraph | GraphInParts,
+    aggregation: str = "sum",
 ) -> Tensor: ...
-def agg_weighted(x: Tensor, w: Tensor, *, graph: AnyGraph, aggregation: str = "sum") -> Tensor: ...
+def agg_weighted(
+    x: Tensor, w: Tensor, *, graph: AnyGraph | GraphInParts, aggregation: str = "sum"
+) -> Tensor: ...
 def compress(
     x: Tensor,
     w: Tensor,
@@ -101,7 +108,7 @@ def edge_mlp(
     weights: Tensor,
     edge_weight: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     widths: Sequence[int],
     activation: str = "silu",
     layer_norm: bool = True,
@@ -109,7 +116,7 @@ def edge_mlp(
     reduction: str = "sum",
     outputs: str = "both",
 ) -> Tensor | tuple[Tensor, Tensor]: ...
-def edge_softmax(s: Tensor, *, graph: AnyGraph) -> Tensor: ...
+def edge_softmax(s: Tensor, *, graph: AnyGraph | GraphInParts) -> Tensor: ...
 def gno(
     h: Tensor | None,
     coords: Tensor,
@@ -119,13 +126,13 @@ def gno(
     b_v: Tensor,
     edge_weight: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     activation: str = "relu",
     reduction: str = "sum",
     kernel: str = "full",
 ) -> Tensor: ...
 def gno_aggregate(
-    h: Tensor, kappa: Tensor, *, graph: AnyGraph, reduction: str = "sum"
+    h: Tensor, kappa: Tensor, *, graph: AnyGraph | GraphInParts, reduction: str = "sum"
 ) -> Tensor: ...
 def gno_contract(
     h: Tensor | None,
@@ -134,7 +141,7 @@ def gno_contract(
     b_v: Tensor,
     edge_weight: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     reduction: str = "sum",
     kernel: str = "full",
 ) -> Tensor: ...
@@ -146,7 +153,7 @@ def gno_deep(
     layers: Tensor,
     edge_weight: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     widths: Sequence[int],
     activation: str = "gelu",
     reduction: str = "sum",
@@ -164,7 +171,7 @@ def gno_with_gradient(
     edge_weight: Tensor | None = None,
     weight_derivatives: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -181,7 +188,7 @@ def gno_with_hessian(
     edge_weight: Tensor | None = None,
     weight_derivatives: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -198,7 +205,7 @@ def gno_with_laplacian(
     edge_weight: Tensor | None = None,
     weight_derivatives: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     widths: Sequence[int],
     geometry: str = "difference",
     activation: str = "gelu",
@@ -211,7 +218,7 @@ def mha_gat(
     a: Tensor,
     e: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
@@ -225,7 +232,7 @@ def mha_gat_v2(
     a: Tensor,
     e: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     num_heads: int = 1,
     concat_heads: bool = True,
     activation: str = "LeakyReLU",
@@ -239,14 +246,14 @@ def mha_simple(
     v: Tensor,
     e: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     num_heads: int = 1,
     concat_heads: bool = True,
     norm_by_dim: bool = True,
     dropout: float = 0.0,
     seed: Tensor | None = None,
 ) -> Tensor: ...
-def offset_moments(x: Tensor, y: Tensor, *, graph: AnyGraph) -> Tensor: ...
+def offset_moments(x: Tensor, y: Tensor, *, graph: AnyGraph | GraphInParts) -> Tensor: ...
 def radial_basis(
     x: Tensor, w: Tensor, *, n_spherical: int = 7, exponent: int = 5
 ) -> tuple[Tensor, Tensor]: ...
@@ -291,7 +298,7 @@ def update_edges(
     x_src: Tensor | None = None,
     x_dst: Tensor | None = None,
     *,
-    graph: AnyGraph,
+    graph: AnyGraph | GraphInParts,
     mode: str = "concat",
 ) -> Tensor: ...
 def window_attention(

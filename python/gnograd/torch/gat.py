@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gnograd.torch import functional
 from gnograd.torch.conv import Given, Pair
-from gnograd.torch.edges import Edges, ends_of, with_self_loops
+from gnograd.torch.edges import Edges, ends_of, of_sources, with_self_loops
 from gnograd.torch.graph_attention import Attention
 from gnograd.torch.linear import Linear, glorot_
 
@@ -230,7 +230,7 @@ class GATConv(_SelfLoopAttention):
         if not return_attention_weights:
             return out
         src, dst = ends_of(graph, out.device)
-        scores = (self.heads_of(h_src) * self.att_src).sum(-1)[src]
+        scores = of_sources((self.heads_of(h_src) * self.att_src).sum(-1), graph)[src]
         scores = scores + (self.heads_of(h_dst) * self.att_dst).sum(-1)[dst]
         if e is not None and self.att_edge is not None:
             scores = scores + (self.heads_of(e) * self.att_edge).sum(-1)
@@ -311,7 +311,7 @@ class GATv2Conv(_SelfLoopAttention):
         if not return_attention_weights:
             return out
         src, dst = ends_of(graph, out.device)
-        sums = h_src[src] + h_dst[dst]
+        sums = of_sources(h_src, graph)[src] + h_dst[dst]
         sums = nn.functional.leaky_relu(sums if e is None else sums + e, self.negative_slope)
         scores = (self.heads_of(sums) * self.att).sum(-1)
         return self.with_weights(out, given, scores, (src, dst), dropped)
@@ -394,7 +394,8 @@ class TransformerConv(Attention):
         if not return_attention_weights:
             return out
         src, dst = ends_of(graph, out.device)
-        keys = k[src] if e is None else k[src] + e
+        keys = of_sources(k, graph)[src]
+        keys = keys if e is None else keys + e
         # as PyG has it, the weights before dropout
         scores = (self.heads_of(q[dst]) * self.heads_of(keys)).sum(-1) / self.out_channels**0.5
         return self.with_weights(out, given, scores, (src, dst), {})

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import gnograd.graph
+from gnograd.graph_in_parts import GraphInParts
 from gnograd.torch import functional
 from gnograd.torch.edges import Edges, graph_of
 from gnograd.torch.graph import AnyGraph, Graph
@@ -43,7 +44,7 @@ _AGGREGATIONS = ("sum", "mean")
 def graph_between(nfeat: Tensor | tuple[Tensor, Tensor], given: MeshGraph) -> AnyGraph:
     """The graph of what a block is given, between these nodes."""
     src, dst = (nfeat, nfeat) if isinstance(nfeat, Tensor) else nfeat
-    if not isinstance(given, Tensor | Graph | gnograd.graph.Graph):
+    if not isinstance(given, Tensor | Graph | gnograd.graph.Graph | GraphInParts):
         types = getattr(given, "edge_types", None)
         of_edges = given[types[0]] if types else given
         index = getattr(of_edges, "edge_index", None)

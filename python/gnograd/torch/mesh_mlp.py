@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from gnograd.torch import functional
 from gnograd.torch.activations import activation_name
-from gnograd.torch.edges import ends_of, used_rows
+from gnograd.torch.edges import ends_of, of_sources, used_rows
 from gnograd.torch.graph import AnyGraph
 
 __all__ = [
@@ -193,7 +193,7 @@ class _EdgeNetwork(nn.Module):
         of_edges, of_src, of_dst = weight.split(widths, dim=1)
         src, dst = ends_of(graph, efeat.device)
         z = F.linear(efeat, of_edges)
-        z = z + F.linear(x_src, of_src)[src] + F.linear(x_dst, of_dst, bias)[dst]
+        z = z + of_sources(F.linear(x_src, of_src), graph)[src] + F.linear(x_dst, of_dst, bias)[dst]
         edges = z
         for layer in self.behind():
             edges = layer(edges)

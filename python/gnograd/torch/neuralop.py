@@ -23,8 +23,10 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 from torch.utils.checkpoint import checkpoint
 
+from gnograd.distributed.graph import DistributedGraph
 from gnograd.torch import functional
 from gnograd.torch.activations import activation_name
+from gnograd.torch.distributed import halo
 from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.neighbors import NeighborSearch
 from gnograd.torch.searches import Pointer
@@ -244,7 +246,8 @@ class IntegralTransform(nn.Module):
         neighbors : dict or Graph
             As `neighbor_search` returns it; ``neighbors["weights"]`` (n_edges,), if there, are
             the weights of the edges, or what `weighting_fn` makes weights of. A graph, from
-            points of `y` to points of `x`, is what a dict is made into on every call.
+            points of `y` to points of `x`, is what a dict is made into on every call. With a
+            `gnograd.DistributedGraph` all points are those that this process owns.
         x : Tensor, (m, d2), optional
             Points at which the integral is wanted; `y` when left out.
         f_y : Tensor, (n, d3) or (batch, n, d3), optional
@@ -265,6 +268,12 @@ class IntegralTransform(nn.Module):
             Sizes that do not fit each other.
         """
         x = y if x is None else x
+        if isinstance(neighbors, DistributedGraph):
+            y, f_y, weights = (
+                v if v is None else _with_halo(v, axis, neighbors)
+                for v, axis in ((y, 0), (f_y, -2), (weights, 0))
+            )
+            neighbors = neighbors.local
         n = y.shape[0]
         graph = as_graph(neighbors, n, x.shape[0], y.device)
         index = graph.arrays.indices.long()
@@ -524,6 +533,11 @@ class GNOBlock(nn.Module):
         if self.pos_embedding is not None:
             y, x = self.pos_embedding(y), self.pos_embedding(x)
         return self.integral_transform(y, neighbors, x, f_y)
+
+
+def _with_halo(v: Tensor, axis: int, graph: DistributedGraph) -> Tensor:
+    """Own rows with those of the halo behind them."""
+    return halo(v.movedim(axis, 0), graph=graph).movedim(0, axis)
 
 
 def as_graph(neighbors: Neighbors, n: int, m: int, device: torch.device) -> Graph:

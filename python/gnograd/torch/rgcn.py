@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gnograd.torch import functional
 from gnograd.torch.conv import Convolution, Given
-from gnograd.torch.edges import Edges, ends_of, used_rows
+from gnograd.torch.edges import Edges, ends_of, of_sources, used_rows
 from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.linear import glorot_
 
@@ -188,7 +188,7 @@ class RGCNConv(Convolution):
         if given.edge_index is None and given.layout is None:  # a graph may have free rows
             used = used_rows(graph, table.device)
             src, dst, relation = src[used], dst[used], relation[used]
-        rows = relation * weight.shape[1] + given.x_src[src]
+        rows = relation * weight.shape[1] + of_sources(given.x_src, graph)[src]
         edges = Graph.from_edge_index(torch.stack([rows, dst]), len(table), given.n_dst)
         if self.aggr != "mean":
             return functional.agg_simple(table, graph=edges)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gnograd.torch import functional
 from gnograd.torch.conv import Convolution, Given, Pair
-from gnograd.torch.edges import Edges, ends_of, used_rows
+from gnograd.torch.edges import Edges, ends_of, of_sources, used_rows
 from gnograd.torch.graph import AnyGraph
 from gnograd.torch.linear import Linear
 
@@ -140,7 +140,8 @@ class SAGEConv(Convolution):
             if given.edge_index is None and given.layout is None:  # a graph may have free rows
                 used = used_rows(graph, x.device)
                 src, dst = src[used], dst[used]
-            messages = x.index_select(self.node_dim, src)
+            rows = of_sources(x.movedim(self.node_dim, 0), graph)
+            messages = rows.index_select(0, src).movedim(0, self.node_dim)
             out: Tensor = self.aggr_module(messages, dst, dim_size=graph.n_dst, dim=self.node_dim)
             return out
         if isinstance(self.aggr, str):

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+"""Graphs over many processes: who owns what, who sends what, and sums over all of them."""
+
+from gnograd.distributed.communicator import Communicator
+from gnograd.distributed.engines import communicator
+from gnograd.distributed.graph import DistributedGraph
+from gnograd.distributed.halo import halo
+from gnograd.distributed.partition import partition
+from gnograd.distributed.plan import Plan
+from gnograd.distributed.redistribute import redistribute
+from gnograd.distributed.reductions import mean, norm, sum, sum_gradients
+
+__all__ = [
+    "Communicator",
+    "DistributedGraph",
+    "Plan",
+    "communicator",
+    "halo",
+    "mean",
+    "norm",
+    "partition",
+    "redistribute",
+    "sum",
+    "sum_gradients",
+]

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: MIT
+"""Processes that work together, whoever carries their messages.
+
+mpi4py and torch.distributed move the bytes; what gnograd needs of them is little, and stands in
+`Communicator`. All else here is made of that: who sends how much to whom (`swap`), sums in the
+order of ranks (`sum`), and that an error on one process is one on all (`together`).
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Alone", "Communicator", "Pending", "as_bytes"]
+
+_HEAD = 64
+"""Numbers that processes compare before they do something together."""
+
+Message: TypeAlias = tuple[int, Any]
+"""A rank, and memory as `as_bytes` shows it; or a tensor on a GPU, where the engine takes these."""
+
+_ERRORS: tuple[type[Exception], ...] = (
+    NotImplementedError, RuntimeError, TypeError, ValueError, IndexError, KeyError, MemoryError,
+    LookupError, OSError, ImportError,
+)  # fmt: skip
+"""Errors that keep their type on the other processes, those of a kind before the kind itself."""
+
+
+class Pending(Protocol):
+    """Messages on their way."""
+
+    def wait(self) -> None:
+        """Return when all have been received, and memory of those sent may be used again."""
+
+
+class Communicator(abc.ABC):
+    """A group of processes, of which this is one.
+
+    All methods but `start` are collective: every process of the group calls them in the same order.
+
+    Attributes
+    ----------
+    rank : int
+        Number of this process.
+    size : int
+        Number of processes.
+    takes_gpu : bool
+        Whether messages may lie on a GPU; they go through the host where not.
+    """
+
+    rank: int
+    size: int
+    takes_gpu = False
+    _n_plans = 0
+
+    @abc.abstractmethod
+    def maximum(self, values: ArrayLike) -> NDArray[np.int64]:
+        """Largest of the processes' integers, entry by entry.
+
+        Parameters
+        ----------
+        values : array of int64, (n,)
+            As many on every process.
+        """
+
+    @abc.abstractmethod
+    def all_gather(self, values: ArrayLike) -> NDArray[Any]:
+        """Numbers of all processes, (size, n).
+
+        Parameters
+        ----------
+        values : array of int64 or float64, (n,)
+            As many on every process, of one type.
+        """
+
+    @abc.abstractmethod
+    def all_to_all(self, values: ArrayLike) -> NDArray[np.int64]:
+        """One integer from every process; `values` are those for the others, (size,)."""
+
+    @abc.abstractmethod
+    def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
+        """Send messages, and receive others into memory, without waiting for either.
+
+        At most one to and from another process, none to itself, and none that is empty.
+        """
+
+    @abc.abstractmethod
+    def abort(self) -> None:
+        """End all processes, after an error that the others cannot know of."""
+
+    # ---- what is made of these ----
+
+    def swap(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Give every process an array of its own, and get one from each.
+
+        Parameters
+        ----------
+        arrays : sequence of array, (n,)
+            One a process, of one type on all of them, of any lengths.
+        """
+        dtype = arrays[0].dtype
+        lengths = self.all_to_all([array.size for array in arrays])
+        received = [np.empty(n, dtype) for n in lengths]
+        received[self.rank] = np.ascontiguousarray(arrays[self.rank])
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        self.start(
+            [(rank, as_bytes(arrays[rank])) for rank in others if arrays[rank].size],
+            [(rank, as_bytes(received[rank])) for rank in others if received[rank].size],
+        ).wait()
+        return received
+
+    def sum(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Sum over the processes, in the order of ranks: the same bits on all, in every run.
+
+        Parameters
+        ----------
+        array : array
+            Of one shape and type on all processes.
+        """
+        flat = np.ascontiguousarray(array).reshape(-1).copy()
+        self.sum_in_place(flat, np.empty_like)
+        return flat.reshape(np.shape(array))
+
+    def sum_in_place(self, flat: Any, empty_like: Any) -> None:
+        """The same of a vector, NumPy's or a framework's.
+
+        A process sums one part of it for all, and no process holds more than two copies.
+        """
+        if self.size == 1:
+            return
+        ends = [len(flat) * k // self.size for k in range(self.size + 1)]
+        parts = [flat[a:b] for a, b in itertools.pairwise(ends)]
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        mine = parts[self.rank]
+        theirs = {rank: empty_like(mine) for rank in others}
+        self.start(
+            [(rank, as_bytes(parts[rank])) for rank in others if len(parts[rank])],
+            [(rank, as_bytes(theirs[rank])) for rank in others if len(mine)],
+        ).wait()
+        theirs[self.rank] = mine
+        total = theirs[0]
+        for rank in range(1, self.size):
+            total = total + theirs[rank]
+        mine[:] = total
+        self.start(
+            [(rank, as_bytes(mine)) for rank in others if len(mine)],
+            [(rank, as_bytes(parts[rank])) for rank in others if len(parts[rank])],
+        ).wait()
+
+    @contextmanager
+    def together(self, doing: str) -> Iterator[None]:
+        """Let all processes know how a part of their work ended in which they do not communicate.
+
+        An error in it on one process is raised on all, with its message.
+
+        Parameters
+        ----------
+        doing : str
+            What that is, the same text on all processes: if it is not, all raise an error.
+        """
+        try:
+            yield
+        except Exception as error:
+            self.agree(doing, error)
+        else:
+            self.agree(doing)
+
+    def agree(
+        self, doing: str, error: Exception | None = None, largest: ArrayLike = ()
+    ) -> NDArray[np.int64]:
+        """End of such a part, with an error or without.
+
+        Parameters
+        ----------
+        doing, error
+            As for `together`.
+        largest : array of int64, (n,), optional
+            As many on all processes; the largest of each is returned.
+        """
+        if self.size == 1:
+            if error is not None:
+                raise error
+            return np.array(largest, np.int64)
+        numbers = np.array(largest, np.int64)
+        same = zlib.crc32(f"{doing} {numbers.size}".encode())
+        # of one length, whatever the others do
+        head = np.zeros(_HEAD, np.int64)
+        head[:3] = error is not None, same, -same
+        first = numbers[: _HEAD - 3]
+        head[3 : 3 + first.size] = first
+        found = self.maximum(head)
+        if found[0]:
+            self._raise(error)
+        if found[1] != -found[2]:
+            every = enumerate(self._texts(doing))
+            listed = "; ".join(f"process {rank} {text}" for rank, text in every)
+            raise RuntimeError(f"the processes do different things: {listed}")
+        found = found[3 : 3 + first.size]
+        if first.size == numbers.size:
+            return found
+        return np.concatenate([found, self.maximum(numbers[first.size :])])
+
+    def next_plan(self) -> int:
+        """Number of a new plan, the same on all processes; it tells exchanges apart in errors."""
+        self._n_plans += 1
+        return self._n_plans
+
+    def _raise(self, error: Exception | None) -> None:
+        """Raise the error of the first process that has one."""
+        texts = self._texts("" if error is None else _text_of(error))
+        first = next(rank for rank in range(self.size) if texts[rank])
+        kind, _, message = texts[first].partition(" ")
+        raise _ERRORS[int(kind)](f"{message} (process {first})") from error
+
+    def _texts(self, text: str) -> list[str]:
+        """A text of every process."""
+        data = text.encode(errors="replace")
+        n = int(self.maximum([len(data)])[0])
+        padded = np.zeros(1 + -(-n // 8), np.int64)
+        padded[0] = len(data)
+        padded[1:].view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
+        every = self.all_gather(padded)
+        return [row[1:].view(np.uint8)[: row[0]].tobytes().decode() for row in every]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} communicator: process {self.rank} of {self.size}>"
+
+
+class Alone(Communicator):
+    """One process."""
+
+    rank, size = 0, 1
+
+    def maximum(self, values: ArrayLike) -> NDArray[np.int64]:
+        """As `Communicator.maximum`."""
+        return np.array(values, np.int64)
+
+    def all_gather(self, values: ArrayLike) -> NDArray[Any]:
+        """As `Communicator.all_gather`."""
+        return np.array(values)[None]
+
+    def all_to_all(self, values: ArrayLike) -> NDArray[np.int64]:
+        """As `Communicator.all_to_all`."""
+        return np.array(values, np.int64)
+
+    def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
+        """Nothing: there are no others."""
+        return _Done()
+
+    def abort(self) -> None:
+        """Nothing: there are no others."""
+
+
+class _Done:
+    def wait(self) -> None:
+        """Nothing is on its way."""
+
+
+def as_bytes(array: Any) -> Any:
+    """Memory of a contiguous NumPy array, or a tensor on the CPU, as bytes; others as they are."""
+    if isinstance(array, np.ndarray):
+        return array.reshape(-1).view(np.uint8)
+    if not array.is_cuda:
+        import torch
+
+        return array.detach().reshape(-1).view(torch.uint8).numpy()
+    return array
+
+
+def _text_of(error: Exception) -> str:
+    """Number of an error's kind, and its message, with the name of the kind where that is lost."""
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    for k, kind in enumerate(_ERRORS):
+        if isinstance(error, kind):
+            return f"{k} {text}"
+    return f"{_ERRORS.index(RuntimeError)} {type(error).__name__}: {text}"

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""What the program that started this process says of it: ``mpiexec``, ``srun``, ``torchrun``."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+__all__ = ["Launch", "launched"]
+
+_MPI = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+"""Rank and number of processes, as Open MPI, MPICH and its relatives, and Slurm tell them."""
+
+
+class Launch(NamedTuple):
+    """Place of this process among those that were started together."""
+
+    rank: int = 0
+    size: int = 1
+    by_torch: bool = False
+
+
+def launched() -> Launch:
+    """Return what the environment says, without connecting to other processes."""
+    environ = os.environ
+    if "TORCHELASTIC_RUN_ID" in environ:
+        return Launch(int(environ["RANK"]), int(environ["WORLD_SIZE"]), by_torch=True)
+    for rank, size in _MPI:
+        if rank in environ and size in environ:
+            return Launch(int(environ[rank]), int(environ[size]))
+    return Launch()

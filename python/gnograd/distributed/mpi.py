@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""Messages by MPI, through mpi4py."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import ArrayLike, NDArray
+
+from gnograd.distributed.communicator import Communicator, Message, Pending
+from gnograd.distributed.launchers import launched
+
+__all__ = ["Mpi"]
+
+_OURS = MPI.Comm.Create_keyval()
+"""Under which a caller's communicator keeps ours: each duplicate takes resources of MPI."""
+
+_LONGEST = 2**30
+"""Bytes of a message; one that is longer comes in several."""
+
+
+class Mpi(Communicator):
+    """Processes of an MPI communicator."""
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self._comm = comm.Dup()
+        self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
+        if self.size > 1:
+            _end_all_after_errors()
+            atexit.register(self._end_together)
+
+    @classmethod
+    def of(cls, comm: MPI.Intracomm | None) -> Mpi:
+        """That of an MPI communicator, COMM_WORLD if None; always the same one."""
+        if comm is None:
+            comm = MPI.COMM_WORLD
+            _check_launcher(comm.Get_size())
+        known: Any = comm.Get_attr(_OURS)
+        if known is None:
+            known = cls(comm)
+            comm.Set_attr(_OURS, known)
+        found: Mpi = known
+        return found
+
+    def maximum(self, values: ArrayLike) -> NDArray[np.int64]:
+        """As `Communicator.maximum`."""
+        mine = np.array(values, np.int64)
+        found = np.empty_like(mine)
+        self._comm.Allreduce(mine, found, MPI.MAX)
+        return found
+
+    def all_gather(self, values: ArrayLike) -> NDArray[Any]:
+        """As `Communicator.all_gather`."""
+        mine = np.ascontiguousarray(values)
+        every = np.empty((self.size, *mine.shape), mine.dtype)
+        self._comm.Allgather(mine, every)
+        return every
+
+    def all_to_all(self, values: ArrayLike) -> NDArray[np.int64]:
+        """As `Communicator.all_to_all`."""
+        mine = np.array(values, np.int64)
+        found = np.empty_like(mine)
+        self._comm.Alltoall(mine, found)
+        return found
+
+    def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
+        """As `Communicator.start`."""
+        # receives first, so that what comes finds its place
+        requests = [
+            post([piece, MPI.BYTE], rank)
+            for post, messages in ((self._comm.Irecv, receives), (self._comm.Isend, sends))
+            for rank, data in messages
+            for piece in _pieces(data)
+        ]
+        return _Requests(requests)
+
+    def abort(self) -> None:
+        """As `Communicator.abort`."""
+        self._comm.Abort(1)
+
+    def _end_together(self) -> None:
+        """Leave nobody waiting for a process that has ended, or called `sys.exit`."""
+        if MPI.Is_finalized():
+            return
+        try:
+            self.agree("the end of the program")
+        except RuntimeError as error:
+            print(error, file=sys.stderr, flush=True)
+            self.abort()
+
+
+class _Requests:
+    def __init__(self, requests: list[MPI.Request]) -> None:
+        self._requests = requests
+
+    def wait(self) -> None:
+        MPI.Request.Waitall(self._requests)
+
+
+def _pieces(data: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
+    """A message in pieces whose lengths MPI 3 can count."""
+    return [data[k : k + _LONGEST] for k in range(0, data.size, _LONGEST)]
+
+
+def _check_launcher(size: int) -> None:
+    """Refuse to work alone beside others that do the same."""
+    _, started, by_torch = launched()
+    if size == 1 and started > 1 and not by_torch:
+        library = MPI.Get_library_version().partition("\n")[0].partition(",")[0]
+        raise RuntimeError(
+            f"communicator: mpiexec started {started} processes, but mpi4py is with {library}, for "
+            "which each of them is alone; start them with the mpiexec of that MPI"
+        )
+
+
+def _end_all_after_errors() -> None:
+    """Have an exception that nobody catches end all processes, instead of leaving them waiting."""
+    before = sys.excepthook
+    if getattr(before, "ends_all_processes", False):
+        return
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        before(kind, error, trace)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if not MPI.Is_finalized():
+            MPI.COMM_WORLD.Abort(1)
+
+    hook.ends_all_processes = True  # type: ignore[attr-defined]
+    sys.excepthook = hook

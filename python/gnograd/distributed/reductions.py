@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""Sums over all processes, of what each has its part of."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.distributed.communicator import Communicator
+
+__all__ = ["front_of", "mean", "norm", "packed", "sum", "sum_gradients", "total_rows"]
+
+
+_FRONTS = {"torch": "gnograd.torch.distributed", "gnograd": "gnograd.autodiff.distributed"}
+"""By the packages of their arrays. These build on this module, and come when an array does."""
+
+
+def front_of(value: Any) -> ModuleType | None:
+    """The module that does this for tensors, or for arrays on a tape; None for NumPy's."""
+    packages = {base.__module__.partition(".")[0] for base in type(value).__mro__}
+    name = next((name for package, name in _FRONTS.items() if package in packages), None)
+    return None if name is None else importlib.import_module(name)
+
+
+def sum(comm: Communicator, local: Any) -> Any:
+    """Sum over the processes of an array that each has, entry by entry."""
+    front = front_of(local)
+    if front is not None:
+        return front.sum(comm, local)
+    array = _agreed(comm, "sum", local)
+    total = comm.sum(array)
+    return total if total.ndim else total[()]
+
+
+def mean(comm: Communicator, rows: Any) -> Any:
+    """Mean over the rows of all processes, feature by feature."""
+    front = front_of(rows)
+    if front is not None:
+        return front.mean(comm, rows)
+    array = _agreed(comm, "mean", rows, 1)
+    n = total_rows(comm, "mean", array)
+    return (sum(comm, array.sum(axis=0, dtype=np.float64)) / n).astype(array.dtype)[()]
+
+
+def norm(comm: Communicator, rows: Any) -> Any:
+    """Square root of the sum of squares of all processes' numbers."""
+    front = front_of(rows)
+    if front is not None:
+        return front.norm(comm, rows)
+    array = _agreed(comm, "norm", rows, 1)
+    squares = np.square(array, dtype=np.float64).sum()
+    return np.sqrt(sum(comm, squares)).astype(array.dtype)
+
+
+def sum_gradients(comm: Communicator, gradients: Any) -> Any:
+    """Gradients of what all processes have alike, by all of them.
+
+    Parameters
+    ----------
+    comm : Communicator
+    gradients : array, sequence or dict of arrays or None; torch.nn.Module; autodiff.Optimizer
+        This process' part of every gradient; of a module or an optimizer, the `grad` of its
+        parameters, where one that this process has none of counts as zero.
+
+    Returns
+    -------
+    object
+        The sums over the processes in the order of ranks, the same bits on all of them, in the form
+        of `gradients`. A module or an optimizer gets them, and is returned.
+
+    Raises
+    ------
+    TypeError, ValueError
+        What is given is none of these. On all processes.
+    RuntimeError
+        Processes give arrays of different shapes.
+
+    Notes
+    -----
+    All arrays of a type travel in one message to each process and one back; no process holds more
+    than two copies of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnograd as gg
+    >>> comm = gg.distributed.communicator()
+    >>> gg.distributed.sum_gradients(comm, {"w": np.ones(2), "b": None})
+    {'w': array([1., 1.]), 'b': None}
+    """
+    front = front_of(gradients)
+    if front is None and isinstance(gradients, Mapping | Sequence):
+        values = gradients.values() if isinstance(gradients, Mapping) else gradients
+        front = next((f for f in map(front_of, values) if f is not None), None)
+    if front is not None:
+        return front.sum_gradients(comm, gradients)
+    if isinstance(gradients, Mapping):
+        return dict(zip(gradients, sum_gradients(comm, list(gradients.values())), strict=True))
+    if not isinstance(gradients, Sequence):
+        return sum_gradients(comm, [gradients])[0]
+    arrays: list[NDArray[Any] | None] = []
+    error: Exception | None = None
+    try:
+        arrays = [None if g is None else _numbers("sum_gradients", g) for g in gradients]
+    except Exception as caught:
+        error = caught
+    sums = packed(comm, arrays, np.concatenate, np.empty_like, error)
+    return tuple(sums) if isinstance(gradients, tuple) else sums
+
+
+def packed(
+    comm: Communicator,
+    arrays: Sequence[Any],
+    join: Any,
+    empty_like: Any,
+    error: Exception | None = None,
+) -> list[Any]:
+    """Sums of arrays over the processes, all of one type in one vector; or an error, on all."""
+    shown = ", ".join("None" if g is None else f"{g.dtype}{list(g.shape)}" for g in arrays)
+    comm.agree(f"sum_gradients({shown})", error)
+    sums = list(arrays)
+    for dtype in dict.fromkeys(g.dtype for g in arrays if g is not None):
+        places = [k for k, g in enumerate(arrays) if g is not None and g.dtype == dtype]
+        flat = join([arrays[k].reshape(-1) for k in places])
+        comm.sum_in_place(flat, empty_like)
+        first = 0
+        for k in places:
+            n = int(np.prod(arrays[k].shape, dtype=np.int64))
+            sums[k] = flat[first : first + n].reshape(arrays[k].shape)
+            first += n
+    return sums
+
+
+def total_rows(comm: Communicator, doing: str, rows: Any) -> int:
+    """Number of rows of all processes together."""
+    comm.agree(f"number of rows, for {doing}")
+    n = int(comm.all_gather(np.array([rows.shape[0]], np.int64)).sum())
+    if not n:
+        raise ValueError(f"{doing}: no process has any rows")
+    return n
+
+
+def _numbers(doing: str, value: Any) -> NDArray[Any]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{doing}: needs an array of numbers, got {type(value).__name__}")
+    return array
+
+
+def _agreed(comm: Communicator, doing: str, value: Any, n_own_axes: int = 0) -> NDArray[Any]:
+    """Numbers of one type on all processes, and of one shape but for the first axes."""
+    error: Exception | None = None
+    array = np.empty(0)
+    try:
+        array = _numbers(doing, value)
+        if array.ndim < n_own_axes:
+            raise ValueError(f"{doing}: a number was given, needs rows")
+    except Exception as caught:
+        error = caught
+    comm.agree(f"{doing} of {array.dtype}{list(array.shape[n_own_axes:])}", error)
+    return array

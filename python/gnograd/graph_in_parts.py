@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""Graphs of which a program has a part only, which say how operators work on them."""
+
+from __future__ import annotations
+
+import abc
+from types import ModuleType
+
+from gnograd.graph_arrays import GraphSizes
+
+__all__ = ["GraphInParts"]
+
+
+class GraphInParts(abc.ABC):
+    """A graph that stands where a `Graph` does, and has faces of operators of its own."""
+
+    @property
+    @abc.abstractmethod
+    def sizes(self) -> GraphSizes:
+        """Rows of the arrays that a caller gives and gets."""
+
+    @property
+    @abc.abstractmethod
+    def faces(self) -> ModuleType:
+        """Functions `forward`, `vjp`, `jvp` and `hvp` of this graph, an operator, and the call.
+
+        Operators hand over what they were called with, in the order of their own arguments, static
+        arguments last: nothing has been checked.
+        """

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""Operators, halos and sums on tensors, of graphs over many processes.
+
+The rules of differentiation are those of `gnograd.torch.adapter`. Faces are called past the
+dispatcher, which knows nothing of other processes, so `torch.compile` breaks its graph here.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.distributed
+from torch import Tensor
+
+from gnograd.distributed import reductions
+from gnograd.distributed.communicator import Communicator
+from gnograd.distributed.graph import DistributedGraph
+from gnograd.distributed.halo import halo as exchange
+from gnograd.operator import Function, Operator
+from gnograd.torch.adapter import Faces, autocast, check_tensors, functions, not_compiled
+
+__all__ = ["halo", "mean", "norm", "on_parts", "sum", "sum_gradients"]
+
+# Its default arguments are the default group at the time of this import. Imported later, by
+# torch.optim for one, it keeps the group beyond destroy_process_group, whose threads may then abort
+# the interpreter at its exit.
+if torch.distributed.is_available():
+    import torch.distributed.nn.functional
+
+_HALF = (torch.float16, torch.bfloat16)
+
+
+def on_parts(op: Function[Any, Any]) -> Callable[..., Any] | None:
+    """A PyTorch function of an operator for a `DistributedGraph`; None if it takes no graph.
+
+    Returns
+    -------
+    callable
+        Takes inputs and static arguments by name. Half precision is computed in float32 copies.
+    """
+    if not isinstance(op, Operator) or "graph" not in op.static:
+        return None
+    apply, _ = functions(_Faces(op))
+
+    @not_compiled
+    def function(inputs: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:
+        operands, static = op.arrange(inputs, arguments)
+        static["graph"] = arguments["graph"]
+        check_tensors(op, operands)
+        operands = autocast(op, operands, static)
+        half = next((x.dtype for x in operands if x is not None and x.dtype in _HALF), None)
+        if half is not None:
+            operands = [x.float() if x is not None and x.dtype is half else x for x in operands]
+        outputs = apply(operands, list(static.values()))
+        if half is not None:
+            outputs = tuple(y.to(half) for y in outputs)
+        return op.returned(outputs, arguments)
+
+    return function
+
+
+class _Faces(Faces):
+    """The faces of an operator, called as they are; a graph comes as it is."""
+
+    def _define(
+        self, face: str, arguments: list[str], run: Callable[..., Any], fake: Callable[..., Any]
+    ) -> Any:
+        return run
+
+    def _register_rules(self) -> None:
+        """Nothing: the dispatcher does not see them."""
+
+    def in_copies(self, args: Sequence[Any]) -> bool:
+        return False  # they are made before
+
+    def static(
+        self, operands: Sequence[Tensor | None], static: Sequence[Any], lent: bool = False
+    ) -> dict[str, Any]:
+        arrays = operands[self.n : self.n_operands]
+        return dict(zip((*self.plain, *self.op.arrays), (*static, *arrays), strict=True))
+
+    def kept(
+        self, outputs: Sequence[Tensor], operands: Sequence[Tensor | None], static: Sequence[Any]
+    ) -> list[Tensor]:
+        signature = self.op.signature(**self.static(operands, static))
+        n = self._n_results(signature)
+        return [*signature.kept(outputs[:n]), *outputs[n:]]
+
+    def saved(self, static: dict[str, Any], kept: Sequence[Tensor]) -> list[Tensor | None]:
+        # rows of the halo come behind what the operator saves
+        signature = self.op.signature(**static)
+        n = builtins.sum(signature.needed)
+        return [*super().saved(static, kept[:n]), *kept[n:]]
+
+    def _n_results(self, signature: Any) -> int:
+        """How many results an operator has itself: outputs, and what else it saves."""
+        own = [
+            needed and name not in signature.outputs
+            for name, needed in zip(signature.saved, signature.needed, strict=True)
+        ]
+        return len(signature.outputs) + builtins.sum(own)
+
+
+class _Exchange(torch.autograd.Function):
+    """The exchange of a halo, or its adjoint."""
+
+    @staticmethod
+    def forward(graph: DistributedGraph, back: bool, rows: Tensor) -> Tensor:
+        if back:
+            (out,) = exchange.vjp(rows, graph=graph)
+        else:
+            out = exchange.forward(rows, graph=graph)
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.graph, ctx.back, _ = inputs
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
+        return None, None, _Exchange.apply(ctx.graph, not ctx.back, cotangent)
+
+    @staticmethod
+    def jvp(ctx: Any, graph: None, back: None, tangent: Tensor) -> Tensor:
+        return _Exchange.forward(ctx.graph, ctx.back, tangent)
+
+
+class _Total(torch.autograd.Function):
+    """Sum over the processes; or, back, the same on each of them."""
+
+    @staticmethod
+    def forward(comm: Communicator, back: bool, local: Tensor) -> Tensor:
+        if back:
+            return local.clone()
+        (total,) = _packed(comm, [local])
+        return total
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.comm, ctx.back, _ = inputs
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
+        return None, None, _Total.apply(ctx.comm, not ctx.back, cotangent)
+
+    @staticmethod
+    def jvp(ctx: Any, comm: None, back: None, tangent: Tensor) -> Tensor:
+        return _Total.forward(ctx.comm, ctx.back, tangent)
+
+
+@not_compiled
+def halo(h_own: Tensor, *, graph: DistributedGraph) -> Tensor:
+    """`gnograd.halo` on tensors: own rows, and behind them those of the halo.
+
+    Differentiable any number of times, and in forward mode.
+
+    Parameters
+    ----------
+    h_own : Tensor, (n_own, ...)
+    graph : DistributedGraph
+
+    Returns
+    -------
+    Tensor, (n_own + n_halo, ...)
+    """
+    out: Tensor = _Exchange.apply(graph, False, h_own)
+    return out
+
+
+@not_compiled
+def sum(comm: Communicator, local: Tensor) -> Tensor:
+    """`gnograd.distributed.sum` of a tensor."""
+    out: Tensor = _Total.apply(comm, False, local)
+    return out
+
+
+def mean(comm: Communicator, rows: Tensor) -> Tensor:
+    """`gnograd.distributed.mean` of a tensor."""
+    return sum(comm, rows.sum(0)) / reductions.total_rows(comm, "mean", rows)
+
+
+def norm(comm: Communicator, rows: Tensor) -> Tensor:
+    """`gnograd.distributed.norm` of a tensor."""
+    return sum(comm, rows.square().sum()).sqrt()
+
+
+def sum_gradients(comm: Communicator, gradients: Any) -> Any:
+    """`gnograd.distributed.sum_gradients` of tensors, or of a module."""
+    if isinstance(gradients, torch.nn.Module):
+        parameters = [p for p in gradients.parameters() if p.requires_grad]
+        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        for parameter, total in zip(parameters, _packed(comm, parts), strict=True):
+            parameter.grad = total
+        return gradients
+    if isinstance(gradients, Mapping):
+        return dict(zip(gradients, _packed(comm, list(gradients.values())), strict=True))
+    if isinstance(gradients, Tensor):
+        return _packed(comm, [gradients])[0]
+    return type(gradients)(_packed(comm, gradients))
+
+
+def _packed(comm: Communicator, tensors: Sequence[Tensor | None]) -> list[Any]:
+    """Sums of tensors, in one message; those on a GPU through the host where they have to."""
+    given = [None if x is None else x.detach() for x in tensors]
+    device = next((x.device for x in given if x is not None), torch.device("cpu"))
+    through_host = device.type != "cpu" and not comm.takes_gpu
+    if through_host:
+        given = [None if x is None else x.cpu() for x in given]
+    sums = reductions.packed(comm, given, torch.cat, torch.empty_like)
+    return [None if x is None else x.to(device) for x in sums] if through_host else sums
