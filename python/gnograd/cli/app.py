@@ -15,11 +15,15 @@ from gnograd.cli.config import (
     DarcyConfig,
     Device,
     GreenConfig,
+    Parallel,
     PoissonConfig,
     lessons,
 )
+from gnograd.cli.engine import Engine, make_engine
 from gnograd.cli.errors import JobError
 from gnograd.cli.files import BusyError, FileError, locked
+from gnograd.cli.processes import ALONE, Processes, connected
+from gnograd.distributed.launchers import launched
 
 # The jobs themselves are imported by their commands: with SciPy and Matplotlib they take seconds,
 # which nobody who asks for --help should wait for.
@@ -67,6 +71,15 @@ Where = Annotated[
     Device, typer.Option("--device", help="Where to compute; a GPU is used through PyTorch.")
 ]
 Torch = Annotated[bool, typer.Option("--torch", help="Compute through PyTorch on the CPU too.")]
+Double = Annotated[bool, typer.Option("--double", help="Compute in float64.")]
+Shared = Annotated[
+    Parallel,
+    typer.Option(
+        "--parallel",
+        help="What processes share that mpiexec, srun or torchrun has started: the samples of a "
+        "training step, its points, or nothing, so that the first one works alone.",
+    ),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -129,6 +142,8 @@ def train_darcy(
     seed: Seed = DARCY.seed,
     device: Where = Device.CPU,
     torch: Torch = False,
+    double: Double = False,
+    parallel: Shared = Parallel.DATA,
     threads: Threads = 0,
     fresh: Fresh = False,
 ) -> None:
@@ -149,10 +164,10 @@ def train_darcy(
         seed=seed,
     )
     from gnograd.cli import darcy
-    from gnograd.cli.engine import make_engine
 
-    with _job(threads, [out]):
-        darcy.train(config, data, out, make_engine(device, torch, threads), console, fresh)
+    with _job(threads, [out], parallel) as processes:
+        engine = _engine(device, torch, threads, double, batch, processes)
+        darcy.train(config, data, out, engine, console, fresh, processes)
 
 
 @train.command("green")
@@ -184,7 +199,7 @@ def train_green(
     )
     from gnograd.cli import green
 
-    with _job(threads, [out]):
+    with _job(threads, [out], Parallel.NONE):
         green.train(config, out, console, fresh)
 
 
@@ -221,6 +236,8 @@ def train_poisson(
     seed: Seed = POISSON.seed,
     device: Where = Device.CPU,
     torch: Torch = False,
+    double: Double = False,
+    parallel: Shared = Parallel.DATA,
     threads: Threads = 0,
     fresh: Fresh = False,
 ) -> None:
@@ -240,41 +257,83 @@ def train_poisson(
         learning_rate=learning_rate,
         seed=seed,
     )
+    if parallel is Parallel.GRAPH:
+        raise typer.BadParameter("problems are too small to be cut", param_hint="--parallel")
     from gnograd.cli import poisson
-    from gnograd.cli.engine import make_engine
 
     runs = [out / lesson.directory for lesson in lessons(physics)]
-    with _job(threads, [out, *runs]):
-        poisson.train(config, physics, out, make_engine(device, torch, threads), console, fresh)
+    with _job(threads, [out, *runs], parallel) as processes:
+        engine = _engine(device, torch, threads, double, batch, processes)
+        poisson.train(config, physics, out, engine, console, fresh, processes)
 
 
 @contextmanager
-def _job(threads: int, directories: Iterable[Path]) -> Iterator[None]:
+def _job(threads: int, directories: Iterable[Path], parallel: Parallel) -> Iterator[Processes]:
     """Prepare a job that has some directories to itself; say in one line why it ends early."""
+    first = launched().rank == 0
+    if parallel is Parallel.NONE and not first:
+        raise typer.Exit
     try:
         gg.set_num_threads(threads)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--threads") from error
+    processes = ALONE
     try:
+        processes = connected(parallel)
+        gg.set_num_threads(threads or processes.threads)
         with ExitStack() as stack:
-            for directory in directories:
-                stack.enter_context(locked(directory))
-            yield
-    except BusyError as error:
-        raise _stop(f"{error}; wait for it, or choose another --out") from error
-    except FileError as error:
-        raise _stop(f"{error}; mend this, or choose another --out") from error
+            with processes.together():
+                for directory in directories if first else ():
+                    stack.enter_context(locked(directory))
+            yield processes
     except JobError as error:
-        raise _stop(str(error)) from error
+        if first or not error.common:
+            _say(_explained(error))
+        _end(processes, error.common)
+        raise typer.Exit(1) from error
+    except RuntimeError as error:
+        if not processes.lost(error):
+            raise
+        if first:
+            _say("another process has ended, and with it this run; the same command continues it")
+        raise typer.Exit(1) from error
     except KeyboardInterrupt as error:
         console.print("\nStopped; the same command, without --fresh, continues the run.")
+        _end(processes, together=False)
         raise typer.Exit(130) from error
     finally:
         gg.set_num_threads(0)  # who calls the app from Python has the default back
 
 
-def _stop(message: str) -> typer.Exit:
+def _end(processes: Processes, together: bool) -> None:
+    """End the other processes, if they do not end as this one does: they would wait for it."""
+    if processes.size > 1 and not together:
+        console.file.flush()
+        processes.comm.abort()
+
+
+def _engine(
+    device: Device, torch: bool, threads: int, double: bool, batch: int, processes: Processes
+) -> Engine:
+    """What computes this process' part of the steps."""
+    if processes.parallel is Parallel.DATA and processes.size > batch:
+        console.print(f"note: {processes.size} processes share the {batch} samples of a step")
+    dtype = "float64" if double else "float32"
+    with processes.together():
+        engine = make_engine(device, torch, threads or processes.threads, dtype, processes.place)
+    return engine
+
+
+def _explained(error: JobError) -> str:
+    """Message of an error, and what helps."""
+    if isinstance(error, BusyError):
+        return f"{error}; wait for it, or choose another --out"
+    if isinstance(error, FileError):
+        return f"{error}; mend this, or choose another --out"
+    return str(error)
+
+
+def _say(message: str) -> None:
     # names in files and directories may hold what a terminal would obey
     line = "".join(c if c.isprintable() else "?" for c in f"gnograd: {message}")
     Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)
-    return typer.Exit(1)

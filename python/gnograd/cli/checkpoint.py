@@ -22,7 +22,7 @@ CHECKPOINT = "checkpoint.npz"
 HISTORY = "history.csv"
 
 STEPS = "steps"
-"""Name of the only array of a state that is not float32: how many steps the optimiser has taken."""
+"""Name of the only array of a state that is an integer: how many steps the optimiser has taken."""
 
 ADVICE = "choose another --out, or start anew with --fresh"
 
@@ -61,22 +61,41 @@ class State:
 
     def save(self, directory: Path, config: Mapping[str, Any]) -> None:
         """Write checkpoint and history; each is replaced whole or left as it was."""
-        columns = {f.name: [getattr(row, f.name) for row in self.history] for f in fields(Epoch)}
-        entries: dict[str, Any] = {"config": np.array(json.dumps(config))}
-        entries |= {f"history/{name}": np.array(column) for name, column in columns.items()}
-        entries |= {f"state/{name}": array for name, array in self.arrays.items()}
         with atomic(directory / CHECKPOINT) as stream:
-            np.savez(stream, **entries)
+            settings = {"config": np.array(json.dumps(config))}
+            np.savez(stream, **settings, **self.entries())  # type: ignore[arg-type]
         with atomic(directory / HISTORY) as stream:
             text = io.TextIOWrapper(stream, newline="", write_through=True)
-            table = csv.DictWriter(text, list(columns))
+            table = csv.DictWriter(text, [f.name for f in fields(Epoch)])
             table.writeheader()
             table.writerows(asdict(row) for row in self.history)
             text.detach()
 
+    def entries(self) -> dict[str, Array]:
+        """All of it as arrays."""
+        columns = {f.name: [getattr(row, f.name) for row in self.history] for f in fields(Epoch)}
+        return {f"history/{name}": np.array(column) for name, column in columns.items()} | {
+            f"state/{name}": array for name, array in self.arrays.items()
+        }
+
+    @classmethod
+    def of_entries(cls, entries: Mapping[str, Array]) -> "State":
+        """The state with these `entries`."""
+        columns = [entries[f"history/{f.name}"].tolist() for f in fields(Epoch)]
+        arrays = {
+            name.removeprefix("state/"): array
+            for name, array in entries.items()
+            if name.startswith("state/")
+        }
+        return cls(arrays, [Epoch(*row) for row in zip(*columns, strict=True)])
+
     @classmethod
     def load(
-        cls, directory: Path, config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
+        cls,
+        directory: Path,
+        config: Mapping[str, Any],
+        shapes: Mapping[str, tuple[int, ...]],
+        dtype: npt.DTypeLike = np.float32,
     ) -> "State | None":
         """Read the checkpoint, or return None where there is none.
 
@@ -87,6 +106,8 @@ class State:
             Settings of the run.
         shapes : mapping
             Of the arrays of the state.
+        dtype : {"float32", "float64"}
+            Of these arrays.
 
         Raises
         ------
@@ -101,16 +122,16 @@ class State:
             # the settings first: with others the rest cannot fit
             _compare(npz.read(path, ["config"])["config"], config)
             columns = npz.read(path, [f"history/{f.name}" for f in fields(Epoch)])
-            history = _history({f.name: columns[f"history/{f.name}"] for f in fields(Epoch)})
-            entries = npz.read(path, [f"state/{name}" for name in shapes])
-            arrays = {name: entries[f"state/{name}"] for name in shapes}
-            for name, array in arrays.items():
-                _check(name, array, shapes[name])
+            _check_history({f.name: columns[f"history/{f.name}"] for f in fields(Epoch)})
+            arrays = npz.read(path, [f"state/{name}" for name in shapes])
+            for name, shape in shapes.items():
+                kind = np.dtype(np.int64 if name == STEPS else dtype)
+                _check(name, arrays[f"state/{name}"], shape, kind)
         except npz.NpzError as error:
             raise CheckpointError(f"{error}; {ADVICE}") from error
         except ValueError as error:
             raise CheckpointError(f"{path}: {error}; {ADVICE}") from error
-        return cls(arrays, history)
+        return cls.of_entries(columns | arrays)
 
 
 def _compare(saved: Array, config: Mapping[str, Any]) -> None:
@@ -129,7 +150,7 @@ def _compare(saved: Array, config: Mapping[str, Any]) -> None:
         raise ValueError(f"made with other settings ({'; '.join(differences)})")
 
 
-def _history(columns: Mapping[str, Array]) -> list[Epoch]:
+def _check_history(columns: Mapping[str, Array]) -> None:
     epochs = np.arange(1, 1 + columns["epoch"].size)
     for name, column in columns.items():
         kind = np.dtype(np.int64 if name == "epoch" else np.float64)
@@ -139,12 +160,9 @@ def _history(columns: Mapping[str, Array]) -> list[Epoch]:
             raise ValueError(f"'history/{name}' is not finite")
     if (columns["epoch"] != epochs).any():
         raise ValueError("'history/epoch' is not 1, 2, ..")
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return [Epoch(*row) for row in rows]
 
 
-def _check(name: str, array: Array, shape: tuple[int, ...]) -> None:
-    kind = np.dtype(np.int64 if name == STEPS else np.float32)
+def _check(name: str, array: Array, shape: tuple[int, ...], kind: np.dtype[Any]) -> None:
     if array.dtype != kind or array.shape != shape:
         raise ValueError(
             f"'{name}' is {array.dtype} of shape {array.shape}, needs {kind} of shape {shape}"

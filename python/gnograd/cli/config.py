@@ -12,6 +12,17 @@ class Device(str, Enum):
     CUDA = "cuda"
 
 
+class Parallel(str, Enum):
+    """What the processes of a training share."""
+
+    NONE = "none"
+    """Nothing: the first one works alone."""
+    DATA = "data"
+    """The samples of a step."""
+    GRAPH = "graph"
+    """The points of a step."""
+
+
 @dataclass(frozen=True)
 class DarcyConfig:
     """Settings that the result depends on."""

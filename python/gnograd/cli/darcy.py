@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Job `gnograd train darcy`: from a permeability to the pressure, on irregular points."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,13 @@ from rich.table import Table
 
 from gnograd.cli import darcy_data, figures
 from gnograd.cli.checkpoint import Epoch
-from gnograd.cli.config import DarcyConfig
+from gnograd.cli.config import DarcyConfig, Parallel
 from gnograd.cli.darcy_data import DarcyData, DataError
 from gnograd.cli.darcy_graphs import EDGE_FEATURES, NODE_FEATURES, SYMMETRIES, Batch, DarcyGraphs
 from gnograd.cli.engine import Engine, Variable
 from gnograd.cli.files import cache_directory
 from gnograd.cli.network import Network
+from gnograd.cli.processes import ALONE, Processes
 from gnograd.cli.random_streams import Stream, generator
 from gnograd.cli.training import fit, relative_error
 
@@ -46,6 +49,7 @@ def train(
     engine: Engine,
     console: Console,
     fresh: bool = False,
+    processes: Processes = ALONE,
 ) -> dict[str, float]:
     """Train a network, print its errors on samples it has not seen, and draw a picture.
 
@@ -62,15 +66,17 @@ def train(
     console : rich.console.Console
     fresh : bool
         Begin anew even so.
+    processes : Processes
+        They share the work; the first one has to do with files.
 
     Returns
     -------
     dict of str to float
         Mean relative L2 error over the test samples, by resolution.
     """
-    data = _data(config, data_file, console)
+    data = DarcyData(**processes.from_first(lambda: vars(_data(config, data_file, console))))
     config = replace(config, grid=data.grid)
-    graphs = DarcyGraphs(data, config.samples, config.radius, config.symmetry)
+    graphs = DarcyGraphs(data, config.samples, config.radius, config.symmetry, processes)
     model = DarcyModel(config, graphs, engine)
     history = fit(
         model,
@@ -81,10 +87,11 @@ def train(
         config=asdict(config) | {"data": data.checksum()},
         console=console,
         fresh=fresh,
+        processes=processes,
     )
     results = _results(model, console)
     _draw(model, history, directory / PICTURE)
-    console.print(f"picture: {directory / PICTURE}")
+    console.print(f"picture: {directory / PICTURE}", soft_wrap=True)  # one line, to be copied
     return results
 
 
@@ -95,6 +102,7 @@ class DarcyModel:
         self.config = config
         self.graphs = graphs
         self.engine = engine
+        self.processes = graphs.processes
         self.network = Network(
             engine,
             NODE_FEATURES,
@@ -110,7 +118,7 @@ class DarcyModel:
         self.test_samples = range(len(graphs.data) - config.test_samples, len(graphs.data))
 
     def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
-        """Every training sample once.
+        """Every training sample once, on one of the processes that share them.
 
         Each time at other random points, and turned by a random symmetry where
         the problem has them.
@@ -121,12 +129,21 @@ class DarcyModel:
             samples = order[start : start + config.batch]
             nodes = self.graphs.random_nodes(rng, len(samples), config.nodes)
             symmetries = rng.integers(len(SYMMETRIES), size=len(samples))
-            yield self.graphs.batch(samples, nodes, symmetries if config.symmetry else None)
+            share = self.processes.share(len(samples))
+            yield self.graphs.batch(
+                samples[share],
+                nodes[share],
+                symmetries[share] if config.symmetry else None,
+                of=len(samples),
+            )
 
     def loss(self, batch: Batch) -> Variable:
-        """Mean relative L2 error of the samples of a batch."""
-        truth = batch.truth.reshape(batch.n_samples, -1)
-        return relative_error(self.engine, self._solution(batch), truth)
+        """Mean relative L2 error of the samples of a step."""
+        solution = self._solution(batch)
+        if self.processes.parallel is Parallel.GRAPH:
+            return self._error_of_parts(solution, batch)
+        truth = batch.truth.reshape(batch.n_samples, batch.n_points)
+        return self.processes.sum(relative_error(self.engine, solution, truth, batch.of))
 
     def held_out_error(self) -> float:
         """Mean error over a few test samples, at as many points as in training."""
@@ -137,25 +154,54 @@ class DarcyModel:
         with self.engine.evaluation():
             return self.engine.value(self._solution(batch))
 
-    def mean_error(self, samples: Iterable[int], nodes: int | Array) -> float:
+    def mean_error(
+        self,
+        samples: Sequence[int],
+        nodes: int | Array,
+        track: Callable[[Sequence[int]], Iterable[int]] = iter,
+    ) -> float:
         """Mean relative L2 error over samples.
 
         Parameters
         ----------
-        samples : iterable of int
+        samples : sequence of int
         nodes : int or ndarray of int
             Number of random grid points of each sample, or the same grid points for all.
+        track : callable
+            Wraps the loop over samples, for a progress bar.
         """
-        errors = []
-        for sample in samples:
+
+        def error(sample: int) -> float:
             at = nodes
             if isinstance(at, int):
                 rng = generator(self.config.seed, Stream.EVALUATION, sample)
                 at = self.graphs.random_nodes(rng, 1, at)
             batch = self.graphs.batch([sample], at.reshape(1, -1))
-            error = self.predict(batch) - batch.truth
-            errors.append(np.linalg.norm(error) / np.linalg.norm(batch.truth))
-        return float(np.mean(errors))
+            pair = np.concatenate([self.predict(batch) - batch.truth, batch.truth], axis=1)
+            squares = np.square(pair, dtype=np.float64).sum(axis=0)
+            if self.processes.parallel is Parallel.GRAPH:
+                squares = self.processes.sum(squares)
+            return math.sqrt(squares[0] / squares[1])
+
+        return float(np.mean(self.processes.measured(samples, error, track=track)))
+
+    def at_all_points(self, batch: Batch, values: Array) -> Array:
+        """What is known at the nodes of a batch, at all points in their order, on all processes."""
+        if self.processes.parallel is not Parallel.GRAPH:
+            return values
+        everywhere = np.zeros((batch.n_samples * batch.n_points, *values.shape[1:]), values.dtype)
+        everywhere[batch.points] = values
+        return self.processes.comm.sum(everywhere)
+
+    def _error_of_parts(self, solution: Variable, batch: Batch) -> Variable:
+        """Mean relative L2 error of samples whose points are on several processes."""
+        constant = self.engine.constant
+        error = solution - constant(batch.truth)
+        belongs = batch.points // batch.n_points == np.arange(batch.n_samples)[:, None]
+        squares = self.processes.sum(constant(belongs) @ (error * error))
+        # the root has a derivative at zero, too
+        norms = (squares + float(np.finfo(self.engine.dtype).tiny)) ** 0.5
+        return (norms / constant(batch.norms[:, None])).mean()
 
     def _solution(self, batch: Batch) -> Variable:
         constant = self.engine.constant
@@ -200,14 +246,14 @@ def _results(model: DarcyModel, console: Console) -> dict[str, float]:
         some = model.test_samples
         if not isinstance(nodes, int):
             some = some[: PAIRS // len(nodes) ** 2]
-        bar = track(
-            some,
-            f"testing: {resolution}",
+        bar = partial(
+            track,
+            description=f"testing: {resolution}",
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
-        results[resolution] = model.mean_error(bar, nodes)
+        results[resolution] = model.mean_error(some, nodes, bar)
         table.add_row(resolution, f"{len(some)}", f"{results[resolution]:.4f}")
     console.print(table)
     return results
@@ -243,12 +289,15 @@ def _draw(model: DarcyModel, history: Sequence[Epoch], path: Path) -> None:
     sample = model.test_samples[0]
     nodes = model.graphs.regular_nodes(step)
     batch = model.graphs.batch([sample], nodes[None])
+    prediction = model.at_all_points(batch, model.predict(batch))
     coefficient = data.coefficient[sample, ::step, ::step]
-    figures.darcy(
-        path,
-        f"first test sample, {_resolution(data.grid, step)}",
-        coefficient,
-        batch.truth.reshape(coefficient.shape),
-        model.predict(batch).reshape(coefficient.shape),
-        history,
-    )
+    with model.processes.together():
+        if model.processes.first:
+            figures.darcy(
+                path,
+                f"first test sample, {_resolution(data.grid, step)}",
+                coefficient,
+                data.solution[sample, ::step, ::step],
+                prediction.reshape(coefficient.shape),
+                history,
+            )

@@ -10,7 +10,9 @@ import numpy.typing as npt
 from scipy import ndimage
 
 import gnograd as gg
+from gnograd.cli.config import Parallel
 from gnograd.cli.darcy_data import DarcyData
+from gnograd.cli.processes import ALONE, Processes
 
 Array = npt.NDArray[Any]
 
@@ -36,7 +38,8 @@ SYMMETRIES = tuple(
 class Batch:
     """Some samples at some points each, as one graph without edges between samples.
 
-    The prediction of a network ``y`` for ``u`` is ``mean + std * y``.
+    The prediction of a network ``y`` for ``u`` is ``mean + std * y``. Where processes share the
+    points, nodes and edges are those of this process, in the order of its graph.
     """
 
     nodes: Array
@@ -45,15 +48,22 @@ class Batch:
     edges: Array
     """From destination to source in radii, its length, and the coefficient, plain and
     smoothed, at both ends: (n_edges, EDGE_FEATURES)."""
-    graph: gg.Graph
+    graph: gg.Graph | gg.DistributedGraph
     mean: Array
     """(n_nodes, 1)"""
     std: Array
     """(n_nodes, 1)"""
     truth: Array
     """Solution, (n_nodes, 1)."""
+    points: Array
+    """Which points these are, (n_nodes,): those of the first sample are counted first."""
     n_samples: int
-    """Samples, each with the same number of nodes, one after the other."""
+    n_points: int
+    """Of each sample."""
+    of: int
+    """Samples of the step on all processes."""
+    norms: Array
+    """L2 norm of the solution at the points of each sample, (n_samples,)."""
 
 
 class DarcyGraphs:
@@ -73,10 +83,20 @@ class DarcyGraphs:
     symmetric : bool
         Whether the problem is unchanged by the symmetries of the square. The
         normalisation then is symmetric, too.
+    processes : Processes, optional
+        If they share the points of a batch, each gets its part of the graph.
     """
 
-    def __init__(self, data: DarcyData, train: int, radius: float, symmetric: bool) -> None:
+    def __init__(
+        self,
+        data: DarcyData,
+        train: int,
+        radius: float,
+        symmetric: bool,
+        processes: Processes = ALONE,
+    ) -> None:
         self.data = data
+        self.processes = processes
         self.radius = radius
         self.symmetric = symmetric
         self.mean, self.std = _moments(data.solution[:train], symmetric)
@@ -99,6 +119,7 @@ class DarcyGraphs:
         samples: Sequence[int] | Array,
         nodes: Array,
         symmetries: Sequence[int] | Array | None = None,
+        of: int | None = None,
     ) -> Batch:
         """Make the graph of some samples.
 
@@ -109,34 +130,64 @@ class DarcyGraphs:
             Grid points of every sample.
         symmetries : sequence of int, (n,), optional
             Which of `SYMMETRIES` to apply to every sample.
+        of : int, optional
+            Samples of the step on all processes, where these are a part of them.
         """
         grid = self.data.grid
         n, m = nodes.shape
-        at = (np.asarray(samples)[:, None], *np.divmod(nodes, grid))
+        at = (np.asarray(samples, np.int64)[:, None], *np.divmod(nodes, grid))
         features = self.features[at]
         position = np.stack(at[1:], axis=-1).astype(np.float32) / (grid - 1) - 0.5
         if symmetries is not None:
-            matrix = np.stack([SYMMETRIES[s] for s in symmetries])
+            matrix = np.stack(SYMMETRIES)[np.asarray(symmetries, np.int64)]
             position = position @ matrix
             features[..., SCALARS:] = features[..., SCALARS:] @ matrix
-        features, position = features.reshape(n * m, -1), position.reshape(n * m, 2)
+        features, position = features.reshape(n * m, SCALARS + 2), position.reshape(n * m, 2)
         # Samples side by side, further apart than the radius, need one search for neighbours.
         apart = np.repeat(np.arange(n), m) * (2.0 + self.radius)
-        graph = gg.Graph.radius(position + np.stack([apart, 0 * apart], axis=1), self.radius)
-        src, dst = graph.src, graph.dst
+        graph, points, src, dst = self._graph(position + np.stack([apart, 0 * apart], axis=1))
         step = (position[src] - position[dst]) / self.radius
         scalars = features[:, :SCALARS]
+        truth = self.data.solution[at]
         return Batch(
-            nodes=np.concatenate([features, 2.0 * position], axis=1),
+            nodes=np.concatenate([features, 2.0 * position], axis=1)[points],
             edges=np.concatenate(
                 [step, np.linalg.norm(step, axis=1)[:, None], scalars[dst], scalars[src]], axis=1
             ),
             graph=graph,
-            mean=self.mean[at[1:]].reshape(-1, 1),
-            std=self.std[at[1:]].reshape(-1, 1),
-            truth=self.data.solution[at].reshape(-1, 1),
+            mean=self.mean[at[1:]].reshape(-1, 1)[points],
+            std=self.std[at[1:]].reshape(-1, 1)[points],
+            truth=truth.reshape(-1, 1)[points],
+            points=points,
             n_samples=n,
+            n_points=m,
+            of=n if of is None else of,
+            norms=np.linalg.norm(truth, axis=1),
         )
+
+    def _graph(self, points: Array) -> tuple[gg.Graph | gg.DistributedGraph, Array, Array, Array]:
+        """Graph of points that are neighbours, or this process' part of it.
+
+        Returns
+        -------
+        graph : Graph or DistributedGraph
+        mine : ndarray of int
+            Which points its nodes are.
+        src, dst : ndarray of int
+            Which points the ends of its edges are.
+        """
+        everyone = np.arange(len(points))
+        if self.processes.parallel is not Parallel.GRAPH:
+            graph = gg.Graph.radius(points, self.radius)
+            return graph, everyone, graph.src, graph.dst
+        comm = self.processes.comm
+        owner = gg.distributed.partition(points, comm.size)
+        part = gg.DistributedGraph.radius(points[owner == comm.rank], self.radius, comm)
+        # it numbers the points of the first process first
+        number = np.argsort(owner, kind="stable")
+        mine, around = number[part.owned], number[part.halo_ids]
+        near = np.concatenate([mine, around])
+        return part, mine, near[part.local.src], mine[part.local.dst]
 
 
 def _moments(solution: Array, symmetric: bool) -> tuple[Array, Array]:

@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
+import gnograd as gg
 import gnograd.autodiff as ad
 from gnograd.cli.config import Device
 from gnograd.cli.errors import DeviceError
+from gnograd.distributed import Communicator
 
 Array = npt.NDArray[Any]
 
@@ -40,6 +43,9 @@ class Optimiser(Protocol):
 class Engine(Protocol):
     """What networks, losses and the training loop need."""
 
+    dtype: np.dtype[Any]
+    """Of all its arrays: float32 or float64."""
+
     def parameter(self, values: Array) -> Variable:
         """Array whose gradient is wanted."""
 
@@ -61,6 +67,9 @@ class Engine(Protocol):
     def adam(self, parameters: Sequence[Variable], lr: float) -> Optimiser:
         """Optimiser of the parameters."""
 
+    def sum_gradients(self, comm: Communicator, parameters: Sequence[Variable]) -> None:
+        """Replace the gradients of the last ``backward`` by their sums over processes."""
+
     def gelu(self, x: Variable) -> Variable:
         """In the erf form."""
 
@@ -77,18 +86,25 @@ class Engine(Protocol):
 
 
 class TapeEngine:
-    """float32 on the tape of `gnograd.autodiff`; the same bits for any number of threads."""
+    """The tape of `gnograd.autodiff`; the same bits for any number of threads."""
 
     gelu = staticmethod(ad.gelu)
     gno = staticmethod(ad.gno)
     gno_with_laplacian = staticmethod(ad.gno_with_laplacian)
 
-    def __init__(self) -> None:
-        self.tape = ad.Tape("float32")
-        self.parameter = self.tape.parameter
-        self.constant = self.tape.constant
+    def __init__(self, dtype: npt.DTypeLike = np.float32) -> None:
+        self.tape = ad.Tape(dtype)
+        self.dtype = self.tape.dtype
         self.step = self.tape.step
         self.evaluation = self.tape.step
+
+    def parameter(self, values: Array) -> ad.Array:
+        """Array whose gradient is wanted."""
+        return self.tape.parameter(values.astype(self.dtype, copy=False))
+
+    def constant(self, values: Array) -> ad.Array:
+        """Array without gradient."""
+        return self.tape.constant(values.astype(self.dtype, copy=False))
 
     def value(self, array: ad.Array) -> Array:
         """Copy of an array for NumPy."""
@@ -102,12 +118,24 @@ class TapeEngine:
         """Optimiser of the parameters."""
         return ad.Adam(parameters, lr)
 
+    def sum_gradients(self, comm: Communicator, parameters: Sequence[ad.Array]) -> None:
+        """Replace the gradients of the last ``backward`` by their sums over processes."""
+        sums = gg.distributed.sum_gradients(comm, [array.grad for array in parameters])
+        for array, gradient in zip(parameters, sums, strict=True):
+            array.grad = gradient
+
     def norm(self, x: ad.Array) -> ad.Array:
         """Euclidean norm along the last axis."""
         return ad.norm(x, axis=-1)
 
 
-def make_engine(device: Device = Device.CPU, torch: bool = False, threads: int = 0) -> Engine:
+def make_engine(
+    device: Device = Device.CPU,
+    torch: bool = False,
+    threads: int = 0,
+    dtype: npt.DTypeLike = np.float32,
+    place: int = 0,
+) -> Engine:
     """Engine for a device.
 
     Parameters
@@ -117,6 +145,9 @@ def make_engine(device: Device = Device.CPU, torch: bool = False, threads: int =
         Compute through PyTorch on the CPU too; on the GPU it always is.
     threads : int
         Threads of PyTorch; 0 leaves it to PyTorch.
+    dtype : {"float32", "float64"}
+    place : int
+        Number of this process among those of its machine, which have the GPUs in turn.
 
     Raises
     ------
@@ -124,13 +155,13 @@ def make_engine(device: Device = Device.CPU, torch: bool = False, threads: int =
         The device, or PyTorch, is not there.
     """
     if device == Device.CPU and not torch:
-        return TapeEngine()
+        return TapeEngine(dtype)
     option = "--torch" if device == Device.CPU else f"--device {device.value}"
     if not _has_torch():
         raise DeviceError(f"{option} needs PyTorch; install it with: pip install torch")
     from gnograd.cli.torch_engine import TorchEngine
 
-    return TorchEngine(device.value, threads)
+    return TorchEngine(device.value, threads, dtype, place)
 
 
 def _has_torch() -> bool:

@@ -73,7 +73,7 @@ def train(config: GreenConfig, directory: Path, console: Console, fresh: bool = 
     error = float(np.linalg.norm(learned - exact) / np.linalg.norm(exact))
     console.print(f"relative L2 error of the learned kernel: {error:.2e}")
     figures.green(directory / PICTURE, model.points, exact, learned, history)
-    console.print(f"picture: {directory / PICTURE}")
+    console.print(f"picture: {directory / PICTURE}", soft_wrap=True)  # one line, to be copied
     return error
 
 

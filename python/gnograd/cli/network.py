@@ -77,14 +77,16 @@ class Network:
         linear("inner", width, 2 * width)
         linear("projection", 2 * width, outputs)
 
-    def __call__(self, nodes: Variable, edges: Variable, graph: gg.Graph) -> Variable:
+    def __call__(
+        self, nodes: Variable, edges: Variable, graph: gg.Graph | gg.DistributedGraph
+    ) -> Variable:
         """Values of the nodes.
 
         Parameters
         ----------
         nodes : Variable, (n_nodes, node_features)
         edges : Variable, (n_edges, edge_features)
-        graph : gnograd.Graph
+        graph : gnograd.Graph or gnograd.DistributedGraph
 
         Returns
         -------

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from gnograd.cli.poisson_graphs import (
     disk_points,
 )
 from gnograd.cli.poisson_problem import SOURCE, Mesh, Problem
+from gnograd.cli.processes import ALONE, Processes
 from gnograd.cli.random_streams import Stream, generator
 from gnograd.cli.training import fit, relative_error
 
@@ -69,6 +71,7 @@ def train(
     engine: Engine,
     console: Console,
     fresh: bool = False,
+    processes: Processes = ALONE,
 ) -> dict[str, float]:
     """Train networks, print their errors on problems they have not seen, and draw a picture.
 
@@ -86,19 +89,26 @@ def train(
     console : rich.console.Console
     fresh : bool
         Begin anew even so.
+    processes : Processes
+        They share the work; the first one has to do with files.
 
     Returns
     -------
     dict of str to float
         Mean relative L2 error over the test problems, by what was trained on.
     """
-    train_set = _solved(config.seed, Stream.TRAINING_SAMPLE, config.samples, "training", console)
-    test_set = _solved(config.seed, Stream.TEST_SAMPLE, config.test_samples, "testing", console)
+    train_set, test_set = (
+        _solved(config.seed, stream, n, purpose, console, processes)
+        for stream, n, purpose in (
+            (Stream.TRAINING_SAMPLE, config.samples, "training"),
+            (Stream.TEST_SAMPLE, config.test_samples, "testing"),
+        )
+    )
     histories: dict[str, list[Epoch]] = {}
     models = []
     for lesson in lessons(physics):
         console.print(f"training on {lesson.value}")
-        model = PoissonModel(config, lesson, train_set, test_set, engine)
+        model = PoissonModel(config, lesson, train_set, test_set, engine, processes)
         histories[lesson.value] = fit(
             model,
             epochs=config.epochs,
@@ -108,11 +118,14 @@ def train(
             config=asdict(config) | {"lesson": lesson.value},
             console=console,
             fresh=fresh,
+            processes=processes,
         )
         models.append(model)
     results = _results(models, console)
-    _draw(models[0], histories, directory / PICTURE)
-    console.print(f"picture: {directory / PICTURE}")
+    with processes.together():
+        if processes.first:
+            _draw(models[0], histories, directory / PICTURE)
+    console.print(f"picture: {directory / PICTURE}", soft_wrap=True)
     return results
 
 
@@ -135,8 +148,10 @@ class PoissonModel:
         train_set: Sequence[Solved],
         test_set: Sequence[Solved],
         engine: Engine,
+        processes: Processes = ALONE,
     ) -> None:
         self.config, self.lesson, self.engine = config, lesson, engine
+        self.processes = processes
         self.train_set, self.test_set = train_set, test_set
         self.graphs = PoissonGraphs(config.nodes, config.radius, config.reach)
         rng = generator(config.seed, Stream.PARAMETERS)
@@ -162,8 +177,9 @@ class PoissonModel:
         n = self.config.batch
         known = {Lesson.EQUATION: 0, Lesson.BOTH: n // 2, Lesson.SOLUTIONS: n}[self.lesson]
         for _ in range(self.steps):
-            new = [self._new_task(rng) for _ in range(n - known)]
-            yield self.graphs.batch([*new, *(self._known_task(rng) for _ in range(known))])
+            tasks = [self._new_task(rng) for _ in range(n - known)]
+            tasks += [self._known_task(rng) for _ in range(known)]
+            yield self.graphs.batch(tasks[self.processes.share(n)], of=(n, known))
 
     def loss(self, batch: Batch) -> Variable:
         """Relative L2 norm of the residual, relative L2 error where the solution is known."""
@@ -172,17 +188,21 @@ class PoissonModel:
         if self.lesson is not Lesson.SOLUTIONS:
             flow = flow_divergence(u, gradient, laplacian)
             f = batch.source.reshape(batch.n_samples, -1)
-            total = total + self._relative_error(flow, f, batch.areas)
+            total = total + self._relative_error(flow, f, batch.areas, batch.of[0])
         if batch.truth is not None:
             known = u.reshape(batch.n_samples, -1)[-len(batch.truth) :]
             total = total + self._relative_error(
-                known, batch.truth, batch.areas[-len(batch.truth) :]
+                known, batch.truth, batch.areas[-len(batch.truth) :], batch.of[1]
             )
-        return total
+        return self.processes.sum(total)
 
     def held_out_error(self) -> float:
         """Mean error over a few test problems."""
-        return float(np.mean([self.errors(case)[0] for case in self.test_set[:MONITORED]]))
+        return float(
+            self.processes.measured(
+                self.test_set[:MONITORED], lambda case: self.errors(case)[0]
+            ).mean()
+        )
 
     def errors(self, case: Solved) -> tuple[float, float]:
         """Relative L2 error against the finite-element solution, and L2 norm of the residual."""
@@ -232,11 +252,11 @@ class PoissonModel:
             SCALE * (phi * ddv + 2.0 * mixed + v * ddphi),
         )
 
-    def _relative_error(self, values: Variable, truth: Array, areas: Array) -> Variable:
-        """Mean over samples of the relative L2 error, integrated over the domain."""
+    def _relative_error(self, values: Variable, truth: Array, areas: Array, of: int) -> Variable:
+        """Mean over `of` samples of the relative L2 error, integrated over the domain."""
         weights = np.sqrt(areas)
         weighted = values.reshape(truth.shape) * self.engine.constant(weights)
-        return relative_error(self.engine, weighted, truth * weights)
+        return relative_error(self.engine, weighted, truth * weights, of)
 
     def _new_task(self, rng: np.random.Generator) -> Task:
         """A new problem, at random points that cover its domain evenly."""
@@ -261,8 +281,12 @@ def flow_divergence(u: Variable, gradient: Variable, laplacian: Variable) -> Var
 def solve(problem: Problem) -> Solved:
     """Solve a problem by finite elements."""
     mesh = poisson_problem.mesh(problem, RINGS)
-    u = poisson_problem.solve(mesh, problem.source(mesh.points))
-    return Solved(problem, mesh, mesh.weights(), u)
+    return Solved(problem, mesh, mesh.weights(), _solution((problem, mesh)))
+
+
+def _solution(case: tuple[Problem, Mesh]) -> Array:
+    problem, mesh = case
+    return poisson_problem.solve(mesh, problem.source(mesh.points))
 
 
 def _decoder(widths: Sequence[int], features: int, rng: np.random.Generator) -> dict[str, Array]:
@@ -280,10 +304,18 @@ def _decoder(widths: Sequence[int], features: int, rng: np.random.Generator) -> 
     }
 
 
-def _solved(seed: int, stream: Stream, n: int, purpose: str, console: Console) -> list[Solved]:
+def _solved(
+    seed: int, stream: Stream, n: int, purpose: str, console: Console, processes: Processes
+) -> list[Solved]:
     """Draw problems and solve them."""
-    numbers = track(range(n), f"solving {n} problems for {purpose}", console=console)
-    return [solve(poisson_problem.draw(generator(seed, stream, k))) for k in numbers]
+    problems = [poisson_problem.draw(generator(seed, stream, k)) for k in range(n)]
+    cases = [(problem, poisson_problem.mesh(problem, RINGS)) for problem in problems]
+    bar = partial(track, description=f"solving {n} problems for {purpose}", console=console)
+    values = processes.measured(cases, _solution, len(cases[0][1].points), bar)
+    return [
+        Solved(problem, mesh, mesh.weights(), u)
+        for (problem, mesh), u in zip(cases, values, strict=True)
+    ]
 
 
 def _results(models: Iterable[PoissonModel], console: Console) -> dict[str, float]:
@@ -291,7 +323,7 @@ def _results(models: Iterable[PoissonModel], console: Console) -> dict[str, floa
     table = Table("trained on", "mean relative L2 error", "largest", "residual")
     results = {}
     for model in models:
-        errors, residuals = np.transpose([model.errors(case) for case in model.test_set])
+        errors, residuals = model.processes.measured(model.test_set, model.errors, 2).T
         results[model.lesson.value] = float(errors.mean())
         table.add_row(
             model.lesson.value,

@@ -45,6 +45,8 @@ class Batch:
 
     n_samples: int
     """Tasks, each with as many queries as the others, one after the other."""
+    of: tuple[int, int]
+    """Tasks of the step on all processes, and how many of these know the solution."""
     nodes: Array
     """f, phi, gradient of phi, position, area of the points where f is known, and f times the
     area: (n_nodes, NODE_FEATURES)."""
@@ -129,8 +131,11 @@ class PoissonGraphs:
     def __init__(self, nodes: int, radius: float, reach: float) -> None:
         self.nodes, self.radius, self.reach = nodes, radius, reach
 
-    def batch(self, tasks: Sequence[Task]) -> Batch:
-        """Make the graphs of some tasks; those with `truth` come last."""
+    def batch(self, tasks: Sequence[Task], of: tuple[int, int] | None = None) -> Batch:
+        """Make the graphs of some tasks; those with `truth` come last.
+
+        `of` is that of the batch, if these are only a part of a step.
+        """
         reach = self.reach
         y, nodes = self._nodes(tasks)
         x = np.concatenate([task.queries for task in tasks])
@@ -144,6 +149,7 @@ class PoissonGraphs:
         known = [task.truth for task in tasks if task.truth is not None]
         return Batch(
             n_samples=len(tasks),
+            of=of or (len(tasks), len(known)),
             nodes=_float32(nodes),
             edges=_float32(self._edges(y, nodes, graph)),
             graph=graph,

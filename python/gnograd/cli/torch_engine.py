@@ -10,21 +10,26 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+import gnograd as gg
 import gnograd.torch
 from gnograd.backends import has_cuda
 from gnograd.cli.errors import DeviceError
+from gnograd.distributed import Communicator
 
 Array = npt.NDArray[Any]
 
 
 class TorchEngine:
-    """float32 tensors on one device.
+    """Tensors on one device.
 
     Parameters
     ----------
     device : {"cpu", "cuda"}
     threads : int
         0 leaves it to PyTorch.
+    dtype : {"float32", "float64"}
+    place : int
+        Which of several GPUs, in turn.
 
     Raises
     ------
@@ -36,7 +41,13 @@ class TorchEngine:
     gno = staticmethod(gnograd.torch.gno)
     gno_with_laplacian = staticmethod(gnograd.torch.gno_with_laplacian)
 
-    def __init__(self, device: str, threads: int = 0) -> None:
+    def __init__(
+        self,
+        device: str,
+        threads: int = 0,
+        dtype: npt.DTypeLike = np.float32,
+        place: int = 0,
+    ) -> None:
         if device == "cuda" and not torch.cuda.is_available():
             raise DeviceError("--device cuda: PyTorch finds no GPU that it can use")
         if device == "cuda" and not has_cuda():
@@ -47,6 +58,10 @@ class TorchEngine:
         if threads:
             torch.set_num_threads(threads)
         self.device = torch.device(device)
+        if device == "cuda":
+            self.device = torch.device(device, place % torch.cuda.device_count())
+        self.dtype = np.dtype(dtype)
+        self._kind = torch.from_numpy(np.empty(0, self.dtype)).dtype
 
     def parameter(self, values: Array) -> Tensor:
         """Array whose gradient is wanted."""
@@ -54,7 +69,7 @@ class TorchEngine:
 
     def constant(self, values: Array) -> Tensor:
         """Array without gradient."""
-        return torch.tensor(values, dtype=torch.float32, device=self.device)
+        return torch.tensor(values, dtype=self._kind, device=self.device)
 
     def value(self, array: Tensor) -> Array:
         """Copy of an array for NumPy."""
@@ -76,6 +91,12 @@ class TorchEngine:
     def adam(self, parameters: Sequence[Tensor], lr: float) -> "Adam":
         """Optimiser of the parameters."""
         return Adam(parameters, lr)
+
+    def sum_gradients(self, comm: Communicator, parameters: Sequence[Tensor]) -> None:
+        """Replace the gradients of the last ``backward`` by their sums over processes."""
+        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        for p, gradient in zip(parameters, gg.distributed.sum_gradients(comm, parts), strict=True):
+            p.grad = gradient
 
     def norm(self, x: Tensor) -> Tensor:
         """Euclidean norm along the last axis."""

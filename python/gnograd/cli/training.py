@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from gnograd.cli.checkpoint import ADVICE, CHECKPOINT, STEPS, CheckpointError, Epoch, State
 from gnograd.cli.engine import Engine, Optimiser, Variable
 from gnograd.cli.errors import JobError
+from gnograd.cli.processes import ALONE, Processes
 from gnograd.cli.random_streams import Stream, generator
 
 Array = npt.NDArray[Any]
@@ -34,6 +35,8 @@ MOMENTS = ("mean", "mean_square")
 class TrainingError(JobError):
     """A training that cannot go on."""
 
+    common = True
+
 
 def learning_rate(peak: float, progress: float) -> float:
     """Linear warm-up, then half a cosine.
@@ -50,7 +53,9 @@ def learning_rate(peak: float, progress: float) -> float:
     return peak * (FINAL_RATE + (1.0 - FINAL_RATE) * decay)
 
 
-def relative_error(engine: Engine, prediction: Variable, truth: Array) -> Variable:
+def relative_error(
+    engine: Engine, prediction: Variable, truth: Array, of: int | None = None
+) -> Variable:
     """Mean over samples of the relative L2 error.
 
     Parameters
@@ -59,9 +64,13 @@ def relative_error(engine: Engine, prediction: Variable, truth: Array) -> Variab
     prediction : Variable
         Any shape with as many elements as `truth`.
     truth : ndarray, shape (n_samples, n)
+    of : int, optional
+        Number of samples that the mean is over, where these are a part of them: the value is what
+        they contribute.
     """
     error = prediction.reshape(truth.shape) - engine.constant(truth)
-    return (engine.norm(error) / engine.constant(np.linalg.norm(truth, axis=1))).mean()
+    errors = engine.norm(error) / engine.constant(np.linalg.norm(truth, axis=1))
+    return errors.mean() if of in (None, len(truth)) else errors.sum() / of
 
 
 class Job(Protocol[Batch]):
@@ -80,10 +89,10 @@ class Job(Protocol[Batch]):
         """Batches of an epoch."""
 
     def batches(self, rng: np.random.Generator) -> Iterable[Batch]:
-        """Training data of an epoch; `rng` is the only source of chance."""
+        """What this process takes of the training data of an epoch; chance is in `rng` only."""
 
     def loss(self, batch: Batch) -> Variable:
-        """What is made small, one number."""
+        """What is made small, one number; derivatives are this process' part of them."""
 
     def held_out_error(self) -> float:
         """Error on data that is not trained on."""
@@ -99,10 +108,12 @@ def fit(
     config: Mapping[str, Any],
     console: Console,
     fresh: bool = False,
+    processes: Processes = ALONE,
 ) -> list[Epoch]:
     """Train with Adam; continue from the checkpoint in `directory` if there is one.
 
-    A run that was killed and continued ends with the same bits as one that was not.
+    A run that was killed and continued, by as many processes, ends with the same bits as one that
+    was not.
 
     Parameters
     ----------
@@ -118,6 +129,8 @@ def fit(
     console : rich.console.Console
     fresh : bool
         Begin anew; a checkpoint stays until the first epoch is there to replace it.
+    processes : Processes
+        All of them have the same parameters; the first one has to do with `directory`.
 
     Returns
     -------
@@ -132,15 +145,15 @@ def fit(
     FileError
         Checkpoint or history cannot be written. Both are those of the epoch before.
     """
-    optimiser = job.engine.adam(list(job.parameters.values()), peak_rate)
-    state = None if fresh else State.load(directory, config, _shapes(job))
-    if state is None:
-        state = State({})
-    else:
-        try:
-            _restore(job, optimiser, state, epochs)
-        except ValueError as error:
-            raise CheckpointError(f"{directory / CHECKPOINT}: {error}; {ADVICE}") from error
+    parameters = list(job.parameters.values())
+    optimiser = job.engine.adam(parameters, peak_rate)
+    state = State({}) if fresh else _saved(job, directory, config, processes)
+    if state.history:
+        with processes.together():
+            try:
+                _restore(job, optimiser, state, epochs)
+            except ValueError as error:
+                raise CheckpointError(f"{directory / CHECKPOINT}: {error}; {ADVICE}") from error
         console.print(f"continuing after epoch {state.history[-1].epoch} of {epochs}")
     done = len(state.history)
     before = state.history[-1].seconds if state.history else 0.0
@@ -161,6 +174,8 @@ def fit(
                         f"the loss is not finite in epoch {epoch + 1}, "
                         "a smaller --learning-rate may help"
                     )
+                if processes.size > 1:
+                    job.engine.sum_gradients(processes.comm, parameters)
                 optimiser.step()
                 bar.update(task, advance=1, epoch=epoch + 1, loss=total / (step + 1))
             measured = (epoch + 1) % max(1, epochs // MEASUREMENTS) == 0 or epoch + 1 == epochs
@@ -173,7 +188,9 @@ def fit(
             )
             state.history.append(row)
             state.arrays = _snapshot(job, optimiser)
-            state.save(directory, config)
+            with processes.together():
+                if processes.first:
+                    state.save(directory, config)
             if measured and not console.is_terminal:
                 console.print(
                     f"epoch {row.epoch}/{epochs}  loss {row.loss:.4f}  "
@@ -195,6 +212,19 @@ def _progress(epochs: int, console: Console) -> Progress:
         console=console,
         disable=not console.is_terminal,
     )
+
+
+def _saved(
+    job: Job[Any], directory: Path, config: Mapping[str, Any], processes: Processes
+) -> State:
+    """What the checkpoint holds, on all processes; an empty state where there is none."""
+
+    def entries() -> dict[str, Array]:
+        state = State.load(directory, config, _shapes(job), job.engine.dtype)
+        return state.entries() if state else {}
+
+    found = processes.from_first(entries)
+    return State.of_entries(found) if found else State({})
 
 
 def _shapes(job: Job[Any]) -> dict[str, tuple[int, ...]]:
