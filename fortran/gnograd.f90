@@ -7,6 +7,7 @@ module gnograd
   use gnograd_core_graph, only: graph_type
   use gnograd_core_graph_view, only: graph_view
   use gnograd_core_threads, only: set_n_threads
+  use gnograd_weights, only: weights_type, save_weights, load_weights
   use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_tape, only: tape_type
   use gnograd_autodiff_elementwise, only: operator(+), operator(-), operator(*), operator(/), &

@@ -51,6 +51,7 @@ from gnograd.runtime import (
     set_num_threads,
     show_config,
 )
+from gnograd.weights import load_weights, load_weights_metadata, save_weights
 
 __all__ = [
     "DistributedGraph",
@@ -92,6 +93,8 @@ __all__ = [
     "gno_with_laplacian",
     "halo",
     "knn",
+    "load_weights",
+    "load_weights_metadata",
     "mha_gat",
     "mha_gat_v2",
     "mha_simple",
@@ -100,6 +103,7 @@ __all__ = [
     "neighbors",
     "offset_moments",
     "radial_basis",
+    "save_weights",
     "select_blocks",
     "selected_attention",
     "set_matmul_precision",

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Job `gnograd train darcy`: from a permeability to the pressure, on irregular points."""
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
@@ -15,13 +17,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+import gnograd as gg
 from gnograd.cli import darcy_data, figures
 from gnograd.cli.checkpoint import Epoch
 from gnograd.cli.config import DarcyConfig, Parallel
 from gnograd.cli.darcy_data import DarcyData, DataError
 from gnograd.cli.darcy_graphs import EDGE_FEATURES, NODE_FEATURES, SYMMETRIES, Batch, DarcyGraphs
 from gnograd.cli.engine import Engine, Variable
-from gnograd.cli.files import cache_directory
+from gnograd.cli.files import FileError, cache_directory
 from gnograd.cli.network import Network
 from gnograd.cli.processes import ALONE, Processes
 from gnograd.cli.random_streams import Stream, generator
@@ -30,6 +33,8 @@ from gnograd.cli.training import fit, relative_error
 Array = npt.NDArray[Any]
 
 PICTURE = "darcy.png"
+MODEL = "model.safetensors"
+SAMPLE = "sample.safetensors"
 
 MONITORED = 20
 """Test samples that the held-out error during training is measured on."""
@@ -60,7 +65,8 @@ def train(
         Data to use in place of generated samples: the first `config.samples` are trained
         on, the last `config.test_samples` tested on.
     directory : pathlib.Path
-        For checkpoint, history and picture; a run found there is continued.
+        For checkpoint, history, picture, the model, and a sample of what it takes and gives; a run
+        found there is continued.
     engine : Engine
         Computes it.
     console : rich.console.Console
@@ -91,7 +97,9 @@ def train(
     )
     results = _results(model, console)
     _draw(model, history, directory / PICTURE)
+    _export(model, directory)
     console.print(f"picture: {directory / PICTURE}", soft_wrap=True)  # one line, to be copied
+    console.print(f"model:   {directory / MODEL}", soft_wrap=True)
     return results
 
 
@@ -272,6 +280,46 @@ def regular_steps(grid: int) -> list[int]:
     finest = next((step for step in whole if sides[step] >= least), -(-grid // most))
     halved = (s for s in whole if least <= sides[s] <= (sides[finest] + 1) // 2)
     return [*islice(halved, 1), finest]
+
+
+def _export(model: DarcyModel, directory: Path) -> None:
+    """Write the parameters by name; and, for programs that evaluate the network, a test sample."""
+    processes, engine = model.processes, model.engine
+    with processes.together():
+        if not processes.first:
+            return
+        try:
+            gg.save_weights(
+                directory / MODEL,
+                {name: engine.value(array) for name, array in model.parameters.items()},
+                metadata={"model": "darcy", "config": json.dumps(asdict(model.config))},
+            )
+            gg.save_weights(directory / SAMPLE, _sample(model))
+        except OSError as error:
+            reason = error.strerror or error
+            raise FileError(f"{directory}: the model cannot be written ({reason})") from error
+
+
+def _sample(model: DarcyModel) -> dict[str, Array]:
+    """The first test sample at points as in training, and what the network says of it.
+
+    The points are all on this process.
+    """
+    graphs, sample = copy(model.graphs), model.test_samples[0]
+    graphs.processes = ALONE
+    rng = generator(model.config.seed, Stream.EVALUATION, sample)
+    batch = graphs.batch([sample], graphs.random_nodes(rng, 1, model.config.nodes))
+    assert isinstance(batch.graph, gg.Graph)
+    return {
+        "offsets": batch.graph.offsets,
+        "indices": batch.graph.indices,
+        "nodes": batch.nodes,
+        "edges": batch.edges,
+        "mean": batch.mean,
+        "std": batch.std,
+        "solution": batch.truth,
+        "prediction": model.predict(batch),
+    }
 
 
 def _resolution(grid: int, step: int) -> str:

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: MIT
+"""Weights on disk: safetensors files, which Fortran, PyTorch and others read too.
+
+A file holds arrays by name. Its header says name, type and shape of each in JSON, the numbers
+follow; nothing in it is ever executed. Fortran has the axes of an array in reverse and reads the
+same numbers: ``weights%get("lift.weight", w, error)``, ``tape%load(filename, error)``.
+
+Formats and limits: https://github.com/huggingface/safetensors
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+if TYPE_CHECKING:
+    import torch
+
+    from gnograd.autodiff import Array
+
+__all__ = ["load_weights", "load_weights_metadata", "save_weights"]
+
+
+def save_weights(
+    path: str | os.PathLike[str],
+    weights: Mapping[str, Any] | torch.nn.Module,
+    *,
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write arrays by name; the file appears whole, or what was there stays.
+
+    Parameters
+    ----------
+    path : path-like
+        By custom it ends in ``.safetensors``.
+    weights : mapping of str to array, or torch.nn.Module
+        NumPy arrays, arrays of a tape (`gnograd.autodiff.Array`), tensors of PyTorch on any device,
+        of any shape and of the types that the format knows. Of a module, what its ``state_dict``
+        holds, by the names that it has there; buffers that share memory are written once.
+    metadata : mapping of str to str, optional
+        Lines of text that go with them.
+
+    Raises
+    ------
+    TypeError
+        `weights` is neither of these, or a name or a line of text is no ``str``.
+    ValueError
+        An array has a type that the format does not know.
+    OSError
+        The file cannot be written.
+
+    See Also
+    --------
+    load_weights
+
+    Examples
+    --------
+    >>> import gnograd as gg, numpy as np, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "layer.safetensors"
+    >>> gg.save_weights(path, {"weight": np.eye(2, dtype=np.float32), "bias": np.zeros(2)})
+    >>> gg.load_weights(path)["weight"]
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    path = Path(path)
+    text = {} if metadata is None else dict(metadata)
+    if not all(isinstance(word, str) for pair in text.items() for word in pair):
+        raise TypeError("save_weights: metadata needs strings as keys and values")
+    _write(path, _serialised(weights, text))
+
+
+def load_weights(
+    path: str | os.PathLike[str],
+    into: Mapping[str, Array] | torch.nn.Module | None = None,
+    *,
+    strict: bool = True,
+) -> dict[str, NDArray[Any]]:
+    """Arrays of a safetensors file by name.
+
+    Parameters
+    ----------
+    path : path-like
+    into : mapping of str to gnograd.autodiff.Array, or torch.nn.Module, optional
+        Parameters (and constants) that get these values. All are looked at first: after an error
+        they are as before.
+    strict : bool
+        Whether file and `into` must have the same names.
+
+    Returns
+    -------
+    dict of str to ndarray
+        All arrays of the file. Numbers of type bfloat16 and float8, which NumPy does not have, are
+        those of the package ml_dtypes.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ValueError
+        It is damaged, or no safetensors file, or does not fit `into`; the message says what.
+    ImportError
+        It has bfloat16, and there is no ml_dtypes.
+
+    See Also
+    --------
+    save_weights
+
+    Examples
+    --------
+    >>> import gnograd as gg, gnograd.autodiff as ad, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "layer.safetensors"
+    >>> tape = ad.Tape()
+    >>> layer = {"weight": tape.parameter([[1, 2]]), "bias": tape.parameter([3])}
+    >>> gg.save_weights(path, layer)
+    >>> layer["bias"].value = [0]
+    >>> _ = gg.load_weights(path, layer)
+    >>> layer["bias"].value
+    array([3.], dtype=float32)
+    """
+    arrays, _ = _read(path)
+    if into is not None:
+        _assign(Path(path), arrays, into, strict)
+    return arrays
+
+
+def load_weights_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Lines of text of a safetensors file.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    dict of str to str
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As `load_weights`.
+
+    Examples
+    --------
+    >>> import gnograd as gg, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "empty.safetensors"
+    >>> gg.save_weights(path, {}, metadata={"trained on": "darcy"})
+    >>> gg.load_weights_metadata(path)
+    {'trained on': 'darcy'}
+    """
+    with _opened(path) as file:
+        return dict(file.metadata() or {})
+
+
+# ---- writing ----
+
+
+def _serialised(weights: Any, metadata: dict[str, str]) -> bytes:
+    if not isinstance(weights, Mapping):
+        if not hasattr(weights, "state_dict"):
+            raise TypeError(
+                "save_weights: weights is a mapping of names to arrays, or a module of PyTorch, "
+                f"not {type(weights).__name__}"
+            )
+        weights = _without_shared(weights.state_dict())
+    if not all(isinstance(name, str) for name in weights):
+        raise TypeError("save_weights: names of arrays are strings")
+    plain = {name: a.value if _is_of(a, "gnograd") else a for name, a in weights.items()}
+    if any(_is_of(a, "torch") for a in plain.values()):
+        import torch
+        from safetensors.torch import save
+
+        tensors = {name: torch.as_tensor(a).detach().cpu() for name, a in plain.items()}
+        return _written(save, {name: a.contiguous() for name, a in tensors.items()}, metadata)
+    from safetensors.numpy import save as save_arrays
+
+    arrays = {name: np.asarray(a) for name, a in plain.items()}
+    return _written(
+        save_arrays,
+        # ascontiguousarray would give numbers an axis
+        {name: a.copy() if not a.flags.c_contiguous else a for name, a in arrays.items()},
+        metadata,
+    )
+
+
+def _is_of(array: Any, package: str) -> bool:
+    """Whether it is an array of this package, which need not be imported."""
+    return type(array).__module__.partition(".")[0] == package
+
+
+def _written(save: Any, arrays: dict[str, Any], metadata: dict[str, str]) -> bytes:
+    for name, array in arrays.items():
+        # what the package says otherwise names neither array nor argument
+        kind = str(array.dtype)
+        if kind.startswith((">", "complex", "torch.complex", "object", "<U", "|S")):
+            raise ValueError(f"save_weights: '{name}' is {kind}, which the format does not know")
+    try:
+        data: bytes = save(arrays, metadata or None)
+    except (SafetensorError, KeyError) as error:
+        raise ValueError(f"save_weights: {error}") from error
+    return data
+
+
+def _without_shared(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Tensors that share memory, as tied weights do, once: under the first of their names."""
+    seen = set()
+    kept = {}
+    for name, tensor in state.items():
+        place = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+        if tensor.numel() and place in seen:
+            continue
+        seen.add(place)
+        kept[name] = tensor
+    return kept
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Replace a file whole, or leave what is there."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.gnograd-part")
+    try:
+        with open(part, "xb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, path)
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+# ---- reading ----
+
+
+def _opened(path: str | os.PathLike[str]) -> Any:
+    try:
+        return safe_open(os.fspath(path), framework="np")
+    except SafetensorError as error:
+        raise ValueError(f"{os.fspath(path)}: no safetensors file, or damaged: {error}") from error
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    with _opened(path) as file:
+        names = file.keys()
+        return {name: file.get_tensor(name) for name in names}, dict(file.metadata() or {})
+
+
+def _assign(path: Path, arrays: Mapping[str, NDArray[Any]], into: Any, strict: bool) -> None:
+    if not isinstance(into, Mapping):
+        _assign_module(path, arrays, into, strict)
+        return
+    if strict and (odd := sorted(into.keys() ^ arrays.keys())):
+        where = "the file has not" if odd[0] in into else "only the file has"
+        raise ValueError(f"{path}: {where} '{odd[0]}' ({len(odd)} names differ)")
+    both = [name for name in into if name in arrays]
+    for name in both:
+        target, values = into[name], arrays[name]
+        if target.shape != values.shape:
+            raise ValueError(
+                f"{path}: '{name}' has shape {values.shape}, the parameter {target.shape}"
+            )
+        if not np.can_cast(values.dtype, target.dtype):
+            raise ValueError(f"{path}: '{name}' is {values.dtype}, the parameter {target.dtype}")
+    for name in both:
+        into[name].value = arrays[name]
+
+
+def _assign_module(
+    path: Path, arrays: Mapping[str, NDArray[Any]], module: Any, strict: bool
+) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(
+            "load_weights: into is a mapping of names to arrays of a tape, or a module of PyTorch, "
+            f"not {type(module).__name__}"
+        )
+    state = module.state_dict()
+    found = load_file(os.fspath(path))
+    # tied weights stand in the file once
+    once = _without_shared(state)
+    if strict and (odd := sorted(set(found) ^ set(once))):
+        where = "the file has not" if odd[0] in once else "only the file has"
+        raise ValueError(f"{path}: {where} '{odd[0]}' ({len(odd)} names differ)")
+    for name in (n for n in once if n in found):
+        if found[name].shape != state[name].shape:
+            raise ValueError(
+                f"{path}: '{name}' has shape {tuple(found[name].shape)}, the module's is "
+                f"{tuple(state[name].shape)}"
+            )
+    module.load_state_dict(found, strict=False)

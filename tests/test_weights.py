@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+"""Weights on disk: Python to Python, to PyTorch, to Fortran and back; damaged files."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from safetensors.numpy import load_file
+
+import gnograd as gg
+import gnograd.autodiff as ad
+from test_consumer import ROOT, build_and_run
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+
+DTYPES = [
+    "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+    "uint64", "bool",
+]  # fmt: skip
+
+
+def test_arrays_come_back_bit_for_bit(rng, tmp_path):
+    path = tmp_path / "all.safetensors"
+    arrays = {
+        f"{dtype} {shape}": (100 * rng.normal(size=shape)).astype(dtype)
+        for dtype in DTYPES
+        for shape in [(), (0,), (3,), (2, 3), (2, 0, 3), (2, 1, 3, 2, 2)]
+    }
+    arrays["half"] = rng.normal(size=5).astype(ml_dtypes.bfloat16)
+    arrays['ünïcode "\\\n'] = np.array([np.nan, -0.0, np.inf])
+    arrays["strided"] = np.arange(12.0).reshape(3, 4).T[::2]
+    gg.save_weights(str(path), arrays, metadata={"steps": "10"})
+    found = gg.load_weights(path)
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype and found[name].shape == array.shape
+        assert found[name].tobytes() == np.ascontiguousarray(array).tobytes()
+    assert gg.load_weights_metadata(path) == {"steps": "10"}
+    found["half"][:] = 0  # they are the caller's own
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_parameters_of_a_tape(tmp_path):
+    path = tmp_path / "tape.safetensors"
+    tape = ad.Tape("float64")
+    layer = {"weight": tape.parameter([[1.0, 2.0]]), "bias": tape.parameter([3.0])}
+    gg.save_weights(path, layer)
+    other = ad.Tape("float64")
+    fresh = {"bias": other.parameter([0.0]), "weight": other.parameter([[0.0, 0.0]])}
+    found = gg.load_weights(path, fresh)
+    assert_array_equal(fresh["weight"].value, [[1.0, 2.0]])
+    assert_array_equal(found["bias"], [3.0])
+
+
+def test_what_does_not_fit_changes_nothing(tmp_path):
+    path = tmp_path / "tape.safetensors"
+    tape = ad.Tape()
+    layer = {"a": tape.parameter([1.0]), "b": tape.parameter([2.0])}
+    for arrays, message in [
+        ({"a": np.float32([5])}, "the file has not 'b' .1 names differ"),
+        (
+            {"a": np.float32([5]), "b": np.float32([6]), "c": np.float32([7])},
+            "only the file has 'c'",
+        ),
+        (
+            {"a": np.float32([5]), "b": np.float32([[6]])},
+            r"'b' has shape \(1, 1\), the parameter \(1,\)",
+        ),
+        ({"a": np.float32([5]), "b": np.float64([6])}, "'b' is float64, the parameter float32"),
+    ]:
+        gg.save_weights(path, arrays)
+        with pytest.raises(ValueError, match=message):
+            gg.load_weights(path, layer)
+        assert_array_equal(layer["a"].value, [1.0])
+    gg.save_weights(path, {"b": np.float32([9]), "c": np.float32([7])})
+    gg.load_weights(path, layer, strict=False)
+    assert [layer[n].value.item() for n in "ab"] == [1.0, 9.0]
+
+
+def test_bad_arguments(tmp_path):
+    path = tmp_path / "bad.safetensors"
+    path.write_bytes(b"old")
+    for weights, error, message in [
+        (
+            [1, 2],
+            TypeError,
+            "weights is a mapping of names to arrays, or a module of PyTorch, not list",
+        ),
+        ({3: np.zeros(2)}, TypeError, "names of arrays are strings"),
+        (
+            {"x": np.zeros(2, complex)},
+            ValueError,
+            "'x' is complex128, which the format does not know",
+        ),
+        ({"x": np.array(["a"])}, ValueError, "'x' is <U1, which the format does not know"),
+        ({"x": np.zeros(2, ">f4")}, ValueError, "'x' is >f4, which the format does not know"),
+        ({"x": np.array([object()])}, ValueError, "'x' is object, which the format does not know"),
+    ]:
+        with pytest.raises(error, match=message):
+            gg.save_weights(path, weights)
+    with pytest.raises(TypeError, match="metadata needs strings"):
+        gg.save_weights(path, {}, metadata={"steps": 10})
+    with pytest.raises(
+        TypeError, match="into is a mapping of names to arrays of a tape, or a module"
+    ):
+        gg.save_weights(tmp_path / "x", {"x": np.zeros(1)})
+        gg.load_weights(tmp_path / "x", [1])
+    assert path.read_bytes() == b"old"
+    with pytest.raises(FileNotFoundError):
+        gg.save_weights(tmp_path / "none" / "x", {})
+
+
+def test_damaged_files(tmp_path):
+    good = tmp_path / "good.safetensors"
+    gg.save_weights(good, {"x": np.arange(4.0), "y": np.zeros(3, np.int32)})
+    whole = good.read_bytes()
+    path = tmp_path / "bad.safetensors"
+    files = [b"", b"x", whole[:-1], whole + b"x", whole[:20], b"\xff" * 8 + whole[8:]]
+    files += [whole.replace(b'"F64"', b'"F63"'), whole.replace(b"[4]", b"[5]"), pickle.dumps([1])]
+    for content in files:
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"bad.safetensors: no safetensors file, or damaged"):
+            gg.load_weights(path)
+    with pytest.raises(FileNotFoundError):
+        gg.load_weights(tmp_path / "none")
+
+
+def test_modules_of_pytorch(tmp_path):
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "module.safetensors"
+
+    class Tied(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = torch.nn.Linear(3, 3)
+            self.norm = torch.nn.BatchNorm1d(3)
+            self.second = torch.nn.Linear(3, 3, bias=False).to(torch.bfloat16)
+            self.third = self.first
+
+    module, other = Tied(), Tied()
+    gg.save_weights(path, module)
+    found = gg.load_weights(path, other)
+    assert "third.weight" not in found and found["norm.num_batches_tracked"].shape == ()
+    for name, tensor in module.state_dict().items():
+        assert torch.equal(other.state_dict()[name], tensor), name
+    assert other.third.weight is other.first.weight
+    with pytest.raises(ValueError, match=r"the file has not 'bias' \(10 names differ\)"):
+        gg.load_weights(path, torch.nn.Linear(3, 3))
+    gg.save_weights(path, {"weight": torch.zeros(2, 3).T, "bias": np.ones(3, np.float32)})
+    layer = torch.nn.Linear(2, 3)
+    gg.load_weights(path, layer)
+    assert layer.bias.detach().tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match=r"'weight' has shape \(3, 2\), the module's is \(4, 3\)"):
+        gg.load_weights(path, torch.nn.Linear(3, 4), strict=False)
+
+
+def sample(rng: np.random.Generator, folder: Path, **arrays: np.ndarray) -> gg.Graph:
+    """Some points and their neighbours, written for Fortran."""
+    points = rng.random((60, 2))
+    graph = gg.Graph.radius(points, 0.25)
+    edges = (points[graph.dst] - points[graph.src]).astype(np.float32)
+    nodes = rng.normal(size=(60, 3)).astype(np.float32)
+    gg.save_weights(
+        folder / "data.safetensors",
+        {"offsets": graph.offsets, "indices": graph.indices, "nodes": nodes, "edges": edges},
+    )
+    return graph
+
+
+@pytest.mark.parametrize("what", ["gno", "mesh_graph_net"])
+def test_fortran_runs_what_pytorch_has_trained(what, rng, tmp_path):
+    torch = pytest.importorskip("torch")
+    import gnograd.torch as gt
+
+    torch.manual_seed(0)
+    graph = sample(rng, tmp_path)
+    data = {n: torch.tensor(a) for n, a in gg.load_weights(tmp_path / "data.safetensors").items()}
+    if what == "gno":
+        model = gt.GNO(3, 4, coord_dim=2, hidden_channels=16, activation="silu")
+    else:
+        model = gt.MeshGraphNet(3, 2, 4, 3, **{
+            f"hidden_dim_{part}": 16
+            for part in ("processor", "node_encoder", "edge_encoder", "node_decoder")
+        })  # fmt: skip
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(5):
+        loss = model(data["nodes"], data["edges"], graph).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    gg.save_weights(tmp_path / "model.safetensors", model)
+    expected = model(data["nodes"], data["edges"], graph).detach().numpy()
+    build_and_run("gfortran", ROOT / "tests/consumer/trained.f90", tmp_path, what)
+    found = gg.load_weights(tmp_path / "out.safetensors")["out"]
+    assert found.dtype == np.float32 and found.shape == expected.shape
+    assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
+
+
+def test_fortran_runs_the_darcy_model(tmp_path):
+    from typer.testing import CliRunner
+
+    from gnograd.cli.app import app
+
+    out = tmp_path / "out"
+    options = "--samples 8 --test-samples 4 --grid 15 --nodes 60 --epochs 2 --batch 4 --width 8"
+    done = CliRunner().invoke(app, ["train", "darcy", *options.split(), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    program_output = build_and_run(
+        "gfortran", ROOT / "examples/fortran/run_darcy.f90", tmp_path, str(out)
+    )
+    error, difference = (float(line.split()[-1]) for line in program_output.splitlines()[1:])
+    sample = load_file(out / "sample.safetensors")
+    truth, prediction = sample["solution"], sample["prediction"]
+    expected = np.linalg.norm(prediction - truth) / np.linalg.norm(truth)
+    assert abs(error - expected) < 1e-5
+    assert difference <= 1e-6
