@@ -11,10 +11,11 @@ module gnograd
   use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_tape, only: tape_type
   use gnograd_autodiff_elementwise, only: operator(+), operator(-), operator(*), operator(/), &
-    & operator(**), exp, log, sqrt, sin, cos
+    & operator(**), exp, log, sqrt, sin, cos, abs, max, min
+  use gnograd_autodiff_cast, only: real
   use gnograd_autodiff_activation, only: relu, gelu, silu, tanh, sigmoid
   use gnograd_autodiff_linalg, only: matmul
-  use gnograd_autodiff_reduce, only: sum, mean, norm, softmax
+  use gnograd_autodiff_reduce, only: sum, mean, norm, softmax, dot_product
   use gnograd_autodiff_shape, only: reshape, transpose, permute, slice, concatenate, gather
   use gnograd_autodiff_linear_map, only: linear_map_type, linear_map
   use gnograd_autodiff_edge_mlp, only: edge_mlp

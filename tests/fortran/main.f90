@@ -6,6 +6,7 @@ program main
   use test_core, only: core_tests
   use test_autodiff, only: autodiff_tests
   use test_linear_map, only: linear_map_tests
+  use test_expressions, only: expressions_tests
   use test_weights, only: weights_tests
   use test_dimenet, only: dimenet_tests
   use test_edge_mlp, only: edge_mlp_tests
@@ -33,6 +34,8 @@ program main
   if (wanted("autodiff")) call run_suite("autodiff", autodiff_tests(), trim(only_test), n_run, &
     & n_failed)
   if (wanted("linear_map")) call run_suite("linear_map", linear_map_tests(), trim(only_test), &
+    & n_run, n_failed)
+  if (wanted("expressions")) call run_suite("expressions", expressions_tests(), trim(only_test), &
     & n_run, n_failed)
   if (wanted("weights")) call run_suite("weights", weights_tests(), trim(only_test), n_run, &
     & n_failed)

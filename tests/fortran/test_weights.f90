@@ -172,7 +172,7 @@ contains
     call refuse('{"x":{"dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,8]}}', two, &
       & "has a number that is too large")
     call refuse('{"x":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}', two, &
-      & "is damaged at character 29: needs a whole number")
+      & "is damaged at character 30: needs a whole number")
     call refuse('{"x":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}}', two, &
       & "is damaged at character 30: needs ]")
     call refuse('{"x":{"dtype":"F32","shape":[2]}}', two, &
