@@ -58,10 +58,10 @@ contains
     do
       write (block, "(a, i0)") "processor.processor_layers.", k
       if (.not. model%has(trim(block)//".edge_mlp.model.0.weight")) exit
-      e = e + mlp(trim(block)//".edge_mlp.model", update_edges(e, x, x, graph))
+      e = e + mlp(trim(block)//".edge_mlp.model", update_edges(e, graph, x, x))
       write (block, "(a, i0)") "processor.processor_layers.", k + 1
       x = x + mlp(trim(block)//".node_mlp.model", &
-        & concatenate([agg_simple(array_type(), e, graph, aggregation="sum"), x], 1))
+        & concatenate([agg_simple(array_type(), graph, e, aggregation="sum"), x], 1))
       k = k + 2
     end do
     y = mlp("node_decoder.model", x)

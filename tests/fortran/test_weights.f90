@@ -136,6 +136,10 @@ contains
     if (.not. allocated(error)) call weights%get("y", wide, error)
     if (allocated(error)) return
     call check(error, all(wide == [2.5_dp, 1.0_dp]), "wider")
+    if (.not. allocated(error)) call weights%set("n", [-3, 7], error)
+    if (.not. allocated(error)) call weights%get("n", numbers, error)
+    if (allocated(error)) return
+    call check(error, all(numbers == [-3, 7]), "wider integers")
     call weights%get("x", narrow, refused)
     call check_refused(error, refused, "weights%get: 'x' is F64, the argument F32")
     call weights%get("x", numbers, refused)
@@ -174,7 +178,7 @@ contains
     call refuse('{"x":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}', two, &
       & "is damaged at character 30: needs a whole number")
     call refuse('{"x":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}}', two, &
-      & "is damaged at character 30: needs ]")
+      & "is damaged at character 31: needs ]")
     call refuse('{"x":{"dtype":"F32","shape":[2]}}', two, &
       & "does not give dtype, shape and data_offsets of the tensor 'x'")
     call refuse('{"x":{"dtype":"F32","shape":[2],"data_offsets":[0]}}', two, &
