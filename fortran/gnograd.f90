@@ -18,6 +18,8 @@ module gnograd
   use gnograd_autodiff_reduce, only: sum, mean, norm, softmax, dot_product
   use gnograd_autodiff_shape, only: reshape, transpose, permute, slice, concatenate, gather
   use gnograd_autodiff_linear_map, only: linear_map_type, linear_map
+  use gnograd_autodiff_custom_operation, only: custom_operation_type, operand_type, &
+    & custom_operation
   use gnograd_autodiff_edge_mlp, only: edge_mlp
   use gnograd_autodiff_gno, only: gno, gno_contract, gno_kernel
   use gnograd_autodiff_gno_aggregate, only: gno_aggregate

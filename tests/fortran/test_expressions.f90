@@ -9,6 +9,22 @@ module test_expressions
   private
   public :: expressions_tests
 
+  !> log(1 + exp(x)), as the documentation has it
+  type, extends(custom_operation_type) :: softplus_type
+  contains
+    procedure :: forward_r64 => softplus_forward
+    procedure :: pullback => softplus_pullback
+  end type softplus_type
+
+  !> The outer product of two vectors; its way back is of its own kind
+  type, extends(custom_operation_type) :: outer_type
+    logical :: broken = .false.
+  contains
+    procedure :: forward_r32 => outer_forward_r32
+    procedure :: forward_r64 => outer_forward_r64
+    procedure :: pullback => outer_pullback
+  end type outer_type
+
 contains
 
   function expressions_tests() result(tests)
@@ -22,7 +38,9 @@ contains
       & test_type("dot_product", test_dot_product), &
       & test_type("default integers and int64", test_integers), &
       & test_type("value and text", test_print), &
-      & test_type("no_grad", test_no_grad)]
+      & test_type("no_grad", test_no_grad), &
+      & test_type("operations of a program", test_custom), &
+      & test_type("errors of these", test_custom_errors)]
   end function expressions_tests
 
   subroutine test_extrema(error)
@@ -260,5 +278,139 @@ contains
     call x%grad(slope)
     call check(error, slope(1) == 54, "what is inside is constant outside")
   end subroutine test_no_grad
+
+  ! ---- operations of a program ----
+
+  subroutine softplus_forward(self, operands, y, error)
+    class(softplus_type), intent(in) :: self
+    type(operand_type), intent(in) :: operands(:)
+    real(dp), intent(inout), contiguous :: y(:)
+    type(error_type), allocatable, intent(out) :: error
+
+    y = max(operands(1)%r64, 0.0_dp) + log(1 + exp(-abs(operands(1)%r64)))
+  end subroutine softplus_forward
+
+  subroutine softplus_pullback(self, operands, output, cotangent, wanted, gradients)
+    class(softplus_type), intent(in) :: self
+    type(array_type), intent(in) :: operands(:), output, cotangent
+    logical, intent(in) :: wanted(:)
+    type(array_type), intent(inout) :: gradients(:)
+
+    gradients(1) = cotangent*sigmoid(operands(1))
+  end subroutine softplus_pullback
+
+  subroutine outer_forward_r32(self, operands, y, error)
+    class(outer_type), intent(in) :: self
+    type(operand_type), intent(in) :: operands(:)
+    real(sp), intent(inout), contiguous :: y(:)
+    type(error_type), allocatable, intent(out) :: error
+    integer :: j, n
+
+    n = size(operands(1)%r32)
+    do j = 1, size(operands(2)%r32)
+      y((j - 1)*n + 1:j*n) = operands(1)%r32*operands(2)%r32(j)
+    end do
+  end subroutine outer_forward_r32
+
+  subroutine outer_forward_r64(self, operands, y, error)
+    class(outer_type), intent(in) :: self
+    type(operand_type), intent(in) :: operands(:)
+    real(dp), intent(inout), contiguous :: y(:)
+    type(error_type), allocatable, intent(out) :: error
+    integer :: j, n
+
+    if (self%broken) then
+      error = error_type(42, "outer: broken")
+      return
+    end if
+    n = int(operands(1)%shape(1))
+    do j = 1, size(operands(2)%r64)
+      y((j - 1)*n + 1:j*n) = operands(1)%r64*operands(2)%r64(j)
+    end do
+  end subroutine outer_forward_r64
+
+  subroutine outer_pullback(self, operands, output, cotangent, wanted, gradients)
+    class(outer_type), intent(in) :: self
+    type(array_type), intent(in) :: operands(:), output, cotangent
+    logical, intent(in) :: wanted(:)
+    type(array_type), intent(inout) :: gradients(:)
+
+    if (wanted(1)) gradients(1) = matmul(cotangent, operands(2))
+    if (wanted(2)) gradients(2) = matmul(operands(1), cotangent)
+  end subroutine outer_pullback
+
+  subroutine test_custom(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(array_type) :: x, y, loss
+    type(array_type), allocatable :: grads(:)
+    real(dp), allocatable :: values(:), matrix(:, :)
+    real(sp), allocatable :: narrow(:, :)
+    real(dp) :: s(2)
+
+    call tape%init(error)
+    if (allocated(error)) return
+    x = tape%parameter([0.3_dp, -1.2_dp])
+    loss = sum(custom_operation(softplus_type(), [x])**2)
+    s = log(1 + exp([0.3_dp, -1.2_dp]))
+    call check(error, abs(loss%value() - sum(s**2)) < 1e-14, "value")
+    call tape%gradient(loss, [x], grads, error, create_graph=.true.)
+    if (allocated(error)) return
+    call grads(1)%val(values)
+    associate (p => 1/(1 + exp(-[0.3_dp, -1.2_dp])))
+      call check(error, all(abs(values - 2*s*p) < 1e-14), "slope")
+      call tape%gradient(sum(grads(1)), [x], grads, error)
+      if (allocated(error)) return
+      call grads(1)%val(values)
+      call check(error, all(abs(values - 2*p*p - 2*s*p*(1 - p)) < 1e-14), "second")
+    end associate
+    ! two operands, another shape, both kinds
+    y = tape%parameter([2.0_dp, 3.0_dp, 5.0_dp])
+    loss = custom_operation(outer_type(), [x, y], [2, 3])
+    call loss%val(matrix)
+    call check(error, all(abs(matrix(2, :) + 1.2_dp*[2, 3, 5]) < 1e-14), "outer")
+    call tape%backward(sum(loss*loss), error)
+    if (allocated(error)) return
+    call y%grad(values)
+    call check(error, all(abs(values - 2*(0.09_dp + 1.44_dp)*[2, 3, 5]) < 1e-13), "slopes")
+    loss = custom_operation(outer_type(), [real(x, sp), real(y, sp)], [2_int64, 3_int64])
+    call loss%val(narrow)
+    call check(error, all(abs(narrow - matrix) < 1e-6), "single precision")
+    if (.not. allocated(error)) call tape%check(error)
+  end subroutine test_custom
+
+  subroutine test_custom_errors(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(tape_type) :: tape
+    type(array_type) :: x, y
+
+    call tape%init(error)
+    if (allocated(error)) return
+    x = tape%parameter([1.0_sp])
+    y = custom_operation(softplus_type(), [x])
+    call expect("custom_operation: there is no forward_r32")
+    x = tape%parameter([1.0_dp])
+    y = custom_operation(outer_type(broken=.true.), [x, x], [1, 1])
+    call check(error, .not. y%alive(), "no value")
+    call expect("outer: broken")
+    y = custom_operation(outer_type(), [x, x], [1, 1, 1, 1, 1])
+    call expect("custom_operation: no array has this shape")
+    y = custom_operation(outer_type(), [x, x], [-1, 1])
+    call expect("custom_operation: no array has this shape")
+    y = custom_operation(softplus_type(), [y])
+    call check(error, .not. y%alive(), "an operand without a value")
+
+  contains
+
+    subroutine expect(message)
+      character(len=*), intent(in) :: message
+
+      call tape%check(refused)
+      call check_refused(error, refused, message)
+      call tape%clear_error()
+    end subroutine expect
+
+  end subroutine test_custom_errors
 
 end module test_expressions

@@ -48,7 +48,7 @@ contains
     if (allocated(error)) return
     map = three_from_two()
     x = tape%constant([1.0_dp, 10.0_dp])
-    y = linear_map(x, 3_int64, map)
+    y = linear_map(x, 3, map)
     call y%val(vector)
     call tape%check(error)
     if (allocated(error)) return
