@@ -34,7 +34,7 @@ module gnograd
   use gnograd_autodiff_nsa, only: selected_attention, compressed_attention, window_attention, &
     & compress
   use gnograd_autodiff_dimenet, only: agg_edge_to_edge, radial_basis
-  use gnograd_autodiff_optimizer, only: adam_type, sgd_type
+  use gnograd_autodiff_optimizer, only: adam_type, adamw_type, sgd_type, cosine_rate
   use gnograd_core_codes
   use gnograd_kernels
   implicit none

@@ -7,6 +7,7 @@ program main
   use test_autodiff, only: autodiff_tests
   use test_linear_map, only: linear_map_tests
   use test_expressions, only: expressions_tests
+  use test_training, only: training_tests
   use test_weights, only: weights_tests
   use test_dimenet, only: dimenet_tests
   use test_edge_mlp, only: edge_mlp_tests
@@ -37,6 +38,8 @@ program main
     & n_run, n_failed)
   if (wanted("expressions")) call run_suite("expressions", expressions_tests(), trim(only_test), &
     & n_run, n_failed)
+  if (wanted("training")) call run_suite("training", training_tests(), trim(only_test), n_run, &
+    & n_failed)
   if (wanted("weights")) call run_suite("weights", weights_tests(), trim(only_test), n_run, &
     & n_failed)
   if (wanted("aggregation")) call run_suite("aggregation", aggregation_tests(), trim(only_test), &

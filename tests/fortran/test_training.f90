@@ -1,0 +1,194 @@
+! SPDX-License-Identifier: MIT
+
+!> What a training loop needs beside the derivatives: AdamW, clipping, rates, checkpoints.
+module test_training
+  use gnograd
+  use testing, only: test_type, check, check_refused
+  implicit none
+  private
+  public :: training_tests
+
+  character(len=*), parameter :: filename = "gnograd_test_training.safetensors"
+
+contains
+
+  function training_tests() result(tests)
+    type(test_type), allocatable :: tests(:)
+
+    tests = [ &
+      & test_type("AdamW", test_adamw), &
+      & test_type("gradients are clipped together", test_clip), &
+      & test_type("rates", test_rates), &
+      & test_type("a training goes on with the same bits", test_resume), &
+      & test_type("checkpoints that do not fit", test_refused)]
+  end function training_tests
+
+  !> Against the formula.
+  subroutine test_adamw(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(array_type) :: x
+    type(adamw_type) :: adamw
+    real(dp) :: p, m, v
+    integer :: k, mark
+
+    call tape%init(error)
+    if (allocated(error)) return
+    x = tape%parameter(1.0_dp)
+    call adamw%init([x], 0.1_dp, error, weight_decay=0.2_dp)
+    p = 1
+    m = 0
+    v = 0
+    mark = tape%mark()
+    do k = 1, 5
+      if (.not. allocated(error)) call tape%backward(x**4, error)
+      if (.not. allocated(error)) call adamw%step(error)
+      if (allocated(error)) return
+      call tape%rewind(mark)
+      m = 0.9_dp*m + 0.1_dp*4*p**3
+      v = 0.999_dp*v + 0.001_dp*(4*p**3)**2
+      p = p*(1 - 0.1_dp*0.2_dp) - 0.1_dp*m/(1 - 0.9_dp**k)/(sqrt(v/(1 - 0.999_dp**k)) + 1e-8_dp)
+    end do
+    call check(error, abs(x%value() - p) < 1e-13_dp, "value")
+    call adamw%init([x], 0.1_dp, error)
+    call check(error, abs(adamw%weight_decay - 0.01_dp) < 1e-16, "default")
+  end subroutine test_adamw
+
+  subroutine test_clip(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(array_type) :: x, y
+    type(sgd_type) :: sgd
+    real(dp), allocatable :: slope(:)
+    real(dp) :: norm
+
+    call tape%init(error)
+    if (allocated(error)) return
+    x = tape%parameter([3.0_dp, 0.0_dp])
+    y = tape%parameter([0.0_dp, 4.0_dp])
+    call sgd%init([x, y], 0.1_dp, error)
+    if (.not. allocated(error)) call tape%backward(sum(x*x + y*y)/2, error)
+    if (allocated(error)) return
+    call sgd%clip_gradients(6.0_dp, norm)
+    call x%grad(slope)
+    call check(error, norm == 5 .and. slope(1) == 3, "short enough")
+    call sgd%clip_gradients(1.0_dp, norm)
+    call x%grad(slope)
+    call check(error, norm == 5 .and. abs(slope(1) - 0.6_dp) < 1e-15, "shorter")
+    call y%grad(slope)
+    call check(error, abs(slope(2) - 0.8_dp) < 1e-15, "together")
+  end subroutine test_clip
+
+  subroutine test_rates(error)
+    type(error_type), allocatable, intent(out) :: error
+
+    call check(error, abs(cosine_rate(1, 100, 0.1_dp, 10) - 0.01_dp) < 1e-16, "warm-up")
+    call check(error, abs(cosine_rate(10, 100, 0.1_dp, 10) - 0.1_dp) < 1e-16, "peak")
+    call check(error, abs(cosine_rate(55, 100, 0.1_dp, 10, 0.02_dp) - 0.06_dp) < 1e-15, "half")
+    call check(error, abs(cosine_rate(100, 100, 0.1_dp, 10, 0.02_dp) - 0.02_dp) < 1e-15, "last")
+    call check(error, abs(cosine_rate(0, 100, 0.1_dp) - 0.1_dp) < 1e-16, "no warm-up")
+  end subroutine test_rates
+
+  !> Six steps, or three, a file, and three more on another tape.
+  subroutine test_resume(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape, other
+    type(adam_type) :: adam, again
+    type(array_type) :: x(2), y(2)
+    real(sp), allocatable :: whole(:), parts(:)
+
+    call begin(tape, x, adam, error)
+    if (.not. allocated(error)) call train(tape, x, adam, 3, error)
+    if (.not. allocated(error)) call adam%save(filename, error)
+    if (.not. allocated(error)) call train(tape, x, adam, 3, error)
+    if (.not. allocated(error)) call begin(other, y, again, error)
+    if (allocated(error)) return
+    again%lr = 7
+    call again%load(filename, error)
+    if (.not. allocated(error)) call train(other, y, again, 3, error)
+    if (allocated(error)) return
+    call x(1)%val(whole)
+    call y(1)%val(parts)
+    call check(error, all(whole == parts), "the same bits")
+    call check(error, again%steps == 6 .and. abs(again%lr - 0.1_dp) < 1e-16, "steps, rate")
+    call remove()
+  end subroutine test_resume
+
+  subroutine begin(tape, x, adam, error)
+    type(tape_type), intent(inout) :: tape
+    type(array_type), intent(out) :: x(2)
+    type(adam_type), intent(inout) :: adam
+    type(error_type), allocatable, intent(out) :: error
+
+    call tape%init(error)
+    if (allocated(error)) return
+    x(1) = tape%parameter([1.0_sp, 2.0_sp], "a")
+    x(2) = tape%parameter(reshape([0.5_sp, 0.1_sp], [2, 1]), "b")
+    call adam%init(x, 0.1_dp, error)
+  end subroutine begin
+
+  subroutine train(tape, x, adam, n_steps, error)
+    type(tape_type), intent(inout) :: tape
+    type(array_type), intent(in) :: x(2)
+    type(adam_type), intent(inout) :: adam
+    integer, intent(in) :: n_steps
+    type(error_type), allocatable, intent(out) :: error
+    integer :: k, mark
+
+    mark = tape%mark()
+    do k = 1, n_steps
+      call tape%backward(sum((x(1) - 3)**2*exp(x(2))), error)
+      if (.not. allocated(error)) call adam%step(error)
+      if (allocated(error)) return
+      call tape%rewind(mark)
+    end do
+  end subroutine train
+
+  subroutine test_refused(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(tape_type) :: tape
+    type(adam_type) :: adam, other
+    type(sgd_type) :: sgd
+    type(array_type) :: x(2)
+    type(weights_type) :: weights
+    real(sp), allocatable :: values(:)
+
+    call adam%save(filename, refused)
+    call check_refused(error, refused, "optimizer: init comes first")
+    if (.not. allocated(error)) call begin(tape, x, adam, error)
+    if (.not. allocated(error)) call adam%save(filename, error)
+    if (.not. allocated(error)) call sgd%init(x, 0.1_dp, error)
+    if (allocated(error)) return
+    call sgd%load(filename, refused)
+    call check_refused(error, refused, "optimizer%load: "//filename// &
+      & " has other parameters too, or is of another optimizer")
+    call adam%init([x(1), tape%parameter(1.0_sp)], 0.1_dp, error)
+    if (allocated(error)) return
+    call adam%save(filename, refused)
+    call check_refused(error, refused, &
+      & "optimizer: parameter 2 has no name: tape%parameter(values, name)")
+    call adam%init([x(1), tape%parameter(1.0_sp, "a")], 0.1_dp, error)
+    if (allocated(error)) return
+    call adam%save(filename, refused)
+    call check_refused(error, refused, "optimizer: two parameters have the name 'a'")
+    call other%init(x(:1), 0.1_dp, error)
+    if (.not. allocated(error)) call load_weights(filename, weights, error)
+    if (.not. allocated(error)) call weights%set("a", [1.0_sp, 2.0_sp, 3.0_sp], error)
+    if (.not. allocated(error)) call save_weights(filename, weights, error)
+    if (allocated(error)) return
+    call other%load(filename, refused)
+    call check_refused(error, refused, "optimizer%load: 'a' has another shape in "//filename)
+    call x(1)%val(values)
+    call check(error, all(values == [1, 2]), "an error changes nothing")
+    call remove()
+  end subroutine test_refused
+
+  subroutine remove()
+    integer :: unit
+
+    open (newunit=unit, file=filename, status="old")
+    close (unit, status="delete")
+  end subroutine remove
+
+end module test_training
