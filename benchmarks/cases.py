@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -94,11 +95,16 @@ def mesh(n: int, rng: np.random.Generator | None = None) -> gg.Graph:
 
 GRAPHS = {
     # name: graph, nodes in full and in the small case, degree, words
-    "": (lambda n, rng: random_graph(n, 20, rng), 100_000, 20_000, 20,
-         "100,000 nodes, 2,000,000 edges at random"),
+    "": (
+        lambda n, rng: random_graph(n, 20, rng),
+        100_000,
+        20_000,
+        20,
+        "100,000 nodes, 2,000,000 edges at random",
+    ),
     "_mesh": (mesh, 1_000_000, 40_000, 6, "triangle mesh of 1000 x 1000"),
     "_hubs": (power_law, 100_000, 20_000, 20, "100,000 nodes, 2,000,000 edges by a power law"),
-}  # fmt: skip
+}
 
 
 # ---- aggregation ----
@@ -126,16 +132,23 @@ def aggregation(kind: str, width: int, graph: str, dtype: str, usual: bool) -> N
 
 
 _USUAL = {
-    ("sum", 128, "", "float32"), ("sum", 128, "", "bfloat16"), ("max", 128, "", "float32"),
-    ("sum", 64, "_mesh", "float32"), ("max", 64, "_mesh", "float32"), ("sum", 32, "", "float32"),
-    ("sum", 32, "", "bfloat16"), ("sum", 32, "_mesh", "bfloat16"), ("sum", 256, "", "float32"),
+    ("sum", 128, "", "float32"),
+    ("sum", 128, "", "bfloat16"),
+    ("max", 128, "", "float32"),
+    ("sum", 64, "_mesh", "float32"),
+    ("max", 64, "_mesh", "float32"),
+    ("sum", 32, "", "float32"),
+    ("sum", 32, "", "bfloat16"),
+    ("sum", 32, "_mesh", "bfloat16"),
+    ("sum", 256, "", "float32"),
     ("sum", 128, "_hubs", "float32"),
-}  # fmt: skip
+}
 for _kind in ("sum", "max"):
     for _graph in GRAPHS:
         for _width in (32, 64, 128, 256):
             for _dtype in ("float32", "bfloat16"):
-                aggregation(_kind, _width, _graph, _dtype, (_kind, _width, _graph, _dtype) in _USUAL)
+                _usual = (_kind, _width, _graph, _dtype) in _USUAL
+                aggregation(_kind, _width, _graph, _dtype, _usual)
 
 _NODES, _EDGES = 100_000, 2_000_000
 _GRAPH = GRAPHS[""][-1]
@@ -162,9 +175,13 @@ def _relational(g: gg.Graph, n: int, rng: np.random.Generator) -> Call:
 
 
 on_random_graph(
-    "relational", _relational, "64 features, 8 relations, 4 bases",
-    _EDGES * 65 + _NODES * 256, _EDGES * (256 + 64 + 1) + _NODES * (256 + 64), small=10_000,
-)  # fmt: skip
+    "relational",
+    _relational,
+    "64 features, 8 relations, 4 bases",
+    _EDGES * 65 + _NODES * 256,
+    _EDGES * (256 + 64 + 1) + _NODES * (256 + 64),
+    small=10_000,
+)
 
 
 def _updates(g: gg.Graph, n: int, rng: np.random.Generator) -> Call:
@@ -172,16 +189,28 @@ def _updates(g: gg.Graph, n: int, rng: np.random.Generator) -> Call:
     return gg.update_edges, inputs, {"graph": g}
 
 
-on_random_graph("edge_updates", _updates, "32, 64 and 64 features side by side",
-                _EDGES * 320, _EDGES * 192 + _NODES * 128, small=10_000)  # fmt: skip
+on_random_graph(
+    "edge_updates",
+    _updates,
+    "32, 64 and 64 features side by side",
+    _EDGES * 320,
+    _EDGES * 192 + _NODES * 128,
+    small=10_000,
+)
 
 
 def _moments(g: gg.Graph, n: int, rng: np.random.Generator) -> Call:
     return gg.offset_moments, (normal(rng, n, 3), normal(rng, n, 3)), {"graph": g}
 
 
-on_random_graph("moments", _moments, "3 axes", _EDGES * 3 + _NODES * 14,
-                2 * _EDGES * 3 + _EDGES * 11 + _NODES * 20, small=10_000)  # fmt: skip
+on_random_graph(
+    "moments",
+    _moments,
+    "3 axes",
+    _EDGES * 3 + _NODES * 14,
+    2 * _EDGES * 3 + _EDGES * 11 + _NODES * 20,
+    small=10_000,
+)
 
 
 # ---- attention on graphs ----
@@ -200,10 +229,12 @@ for _heads, _channels, _dtype in ((8, 16, "float32"), (4, 32, "float32"), (8, 16
     _d = _heads * _channels
     on_random_graph(
         "gat" + ("" if _heads == 8 else f"_{_heads}x{_channels}") + "_bf16" * (_dtype[0] == "b"),
-        _gat(_heads, _d, _dtype), f"{_heads} x {_channels}",
+        _gat(_heads, _d, _dtype),
+        f"{_heads} x {_channels}",
         _EDGES * (_d + 2 * _heads) + _NODES * 2 * _d,
-        _EDGES * (3 * _d + 4 * _heads) + _NODES * 4 * _d, size=SIZES[_dtype],
-    )  # fmt: skip
+        _EDGES * (3 * _d + 4 * _heads) + _NODES * 4 * _d,
+        size=SIZES[_dtype],
+    )
 
 
 def _gat_v2(g: gg.Graph, n: int, rng: np.random.Generator) -> Call:
@@ -220,10 +251,22 @@ def _softmax(g: gg.Graph, n: int, rng: np.random.Generator) -> Call:
     return gg.edge_softmax, (normal(rng, g.n_edges, 8),), {"graph": g}
 
 
-on_random_graph("gat_v2", _gat_v2, "8 x 16", _EDGES * 128 + _NODES * 256,
-                _EDGES * 384 + _NODES * 512, small=10_000)  # fmt: skip
-on_random_graph("mha_simple", _mha_simple, "8 x 16", _EDGES * 256 + _NODES * 256,
-                _EDGES * 512 + _NODES * 768, small=10_000)  # fmt: skip
+on_random_graph(
+    "gat_v2",
+    _gat_v2,
+    "8 x 16",
+    _EDGES * 128 + _NODES * 256,
+    _EDGES * 384 + _NODES * 512,
+    small=10_000,
+)
+on_random_graph(
+    "mha_simple",
+    _mha_simple,
+    "8 x 16",
+    _EDGES * 256 + _NODES * 256,
+    _EDGES * 512 + _NODES * 768,
+    small=10_000,
+)
 on_random_graph("edge_softmax", _softmax, "8 heads", _EDGES * 16, _EDGES * 24, small=10_000)
 
 
@@ -242,8 +285,15 @@ def icosahedron(level: int) -> tuple[np.ndarray, np.ndarray]:
     points = [*points, *[(0, a, b) for a, b, _ in points], *[(b, 0, a) for a, b, _ in points]]
     x = np.array(points, float) / (1 + t * t) ** 0.5
     near = np.linalg.norm(x[:, None] - x[None], axis=2) < 1.1
-    faces = np.array([(a, b, c) for a in range(12) for b in range(a) for c in range(b)
-                      if near[a, b] and near[b, c] and near[a, c]])  # fmt: skip
+    faces = np.array(
+        [
+            (a, b, c)
+            for a in range(12)
+            for b in range(a)
+            for c in range(b)
+            if near[a, b] and near[b, c] and near[a, c]
+        ]
+    )
     edges = []
     for step in range(level + 1):
         pairs = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [0, 2]]]))
@@ -284,11 +334,12 @@ def _icosahedron(way: str) -> Callable:
             src = cKDTree(nodes).query(grid, 3)[1].ravel()
             dst, sizes = np.repeat(np.arange(len(grid)), 3), (len(nodes), len(grid))
         else:
-            finest = edges[np.argsort(np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1))]
-            finest = finest[: 60 * 4**level]
-            reach = 0.6 * np.linalg.norm(nodes[finest[:, 0]] - nodes[finest[:, 1]], axis=1).max()
+            # of the finest level, the last that is refined
+            a, b = edges[: len(edges) // 2][-30 * 4**level :].T
+            reach = 0.6 * np.linalg.norm(nodes[a] - nodes[b], axis=1).max()
             near = cKDTree(grid).query_ball_point(nodes, reach)
-            src, dst = np.concatenate(near).astype(int), np.repeat(np.arange(len(nodes)), [len(x) for x in near])
+            src = np.concatenate(near).astype(int)
+            dst = np.repeat(np.arange(len(nodes)), [len(x) for x in near])
             sizes = len(grid), len(nodes)
         g = gg.Graph.from_edges(src, dst, *sizes)
         rows = g.n_dst, g.n_src, g.n_src, g.n_edges
@@ -302,12 +353,17 @@ for _way in ("era_to_h", "h_to_h", "h_to_era"):
     _edges = {"era_to_h": 853_000, "h_to_h": 327_660, "h_to_era": 1_626_240}[_way]
     _dst = 542_080 if _way == "h_to_era" else 40_962
     add(
-        f"icosahedron_{_way}", _icosahedron(_way),
+        f"icosahedron_{_way}",
+        _icosahedron(_way),
         f"mha_simple with features of edges, 16 x 64, float16; {_edges:,} edges",
-        full=40_962, small=642, work=lambda n: n - 2.0,
-        useful={"forward": 2 * 1024 * (3.0 * _edges + 2 * _dst),
-                "vjp": 2 * 1024 * (6.0 * _edges + 4 * _dst)},
-    )  # fmt: skip
+        full=40_962,
+        small=642,
+        work=lambda n: n - 2.0,
+        useful={
+            "forward": 2 * 1024 * (3.0 * _edges + 2 * _dst),
+            "vjp": 2 * 1024 * (6.0 * _edges + 4 * _dst),
+        },
+    )
 
 
 # ---- neural operators ----
@@ -318,10 +374,13 @@ def _gno(hidden: int, kernel: str = "full") -> Callable:
         degree, width = 8, 32
         matrix = (width, width) if kernel == "full" else (width,)
         inputs = (
-            normal(rng, n, width), normal(rng, n * degree, 2), normal(rng, 2, hidden),
-            normal(rng, hidden), normal(rng, hidden, *matrix, scale=hidden**-0.5),
+            normal(rng, n, width),
+            normal(rng, n * degree, 2),
+            normal(rng, 2, hidden),
+            normal(rng, hidden),
+            normal(rng, hidden, *matrix, scale=hidden**-0.5),
             normal(rng, *matrix),
-        )  # fmt: skip
+        )
         static = {"graph": random_graph(n, degree, rng), "activation": "gelu", "kernel": kernel}
         return gg.gno, inputs, static
 
@@ -331,18 +390,35 @@ def _gno(hidden: int, kernel: str = "full") -> Callable:
 for _hidden in (64, 128):
     # a sum over the edges of hidden features x features, then a product with V
     _products = 2.0 * 160_000 * _hidden * 32 + 2 * 20_000 * _hidden * 32**2
-    add(f"gno_{_hidden}", _gno(_hidden),
+    add(
+        f"gno_{_hidden}",
+        _gno(_hidden),
         f"160,000 edges, 32 to 32, hidden {_hidden}; useful in tf32, once",
-        full=20_000, small=500, useful={"forward": _products, "vjp": 3 * _products},
-        type="tf32")  # fmt: skip
+        full=20_000,
+        small=500,
+        useful={"forward": _products, "vjp": 3 * _products},
+        type="tf32",
+    )
 _products = 2.0 * 160_000 * 128 * 34
-add("gno_diagonal", _gno(128, "diagonal"), "160,000 edges, 32 features, hidden 128",
-    full=20_000, small=500, useful={"forward": _products, "vjp": 3 * _products}, type="fp32")  # fmt: skip
+add(
+    "gno_diagonal",
+    _gno(128, "diagonal"),
+    "160,000 edges, 32 features, hidden 128",
+    full=20_000,
+    small=500,
+    useful={"forward": _products, "vjp": 3 * _products},
+    type="fp32",
+)
 
 
 def _kernel(n: int, rng: np.random.Generator) -> Call:
-    inputs = (normal(rng, n, 2), normal(rng, 2, 64), normal(rng, 64),
-              normal(rng, 64, 32, 32, scale=0.125), normal(rng, 32, 32))  # fmt: skip
+    inputs = (
+        normal(rng, n, 2),
+        normal(rng, 2, 64),
+        normal(rng, 64),
+        normal(rng, 64, 32, 32, scale=0.125),
+        normal(rng, 32, 32),
+    )
     return gg.gno_kernel, inputs, {"activation": "gelu"}
 
 
@@ -352,45 +428,84 @@ def _aggregate(n: int, rng: np.random.Generator) -> Call:
 
 
 _products = 2.0 * 160_000 * (64 * 1024 + 128)
-add("gno_kernel", _kernel, "160,000 edges, hidden 64, 32 x 32", full=160_000, small=2_000,
-    useful={"forward": _products, "vjp": 3 * _products}, type="tf32")  # fmt: skip
-add("gno_aggregate", _aggregate, "160,000 edges with a matrix of 32 x 32 each", full=20_000, small=500,
-    useful={"forward": 4.0 * 160_000 * 1056, "vjp": 4.0 * 160_000 * (2 * 1024 + 64)})  # fmt: skip
+add(
+    "gno_kernel",
+    _kernel,
+    "160,000 edges, hidden 64, 32 x 32",
+    full=160_000,
+    small=2_000,
+    useful={"forward": _products, "vjp": 3 * _products},
+    type="tf32",
+)
+add(
+    "gno_aggregate",
+    _aggregate,
+    "160,000 edges with a matrix of 32 x 32 each",
+    full=20_000,
+    small=500,
+    useful={"forward": 4.0 * 160_000 * 1056, "vjp": 4.0 * 160_000 * (2 * 1024 + 64)},
+)
 
 
 def _deep(n: int, rng: np.random.Generator) -> Call:
-    layers = [(normal(rng, a, b, scale=a**-0.5), normal(rng, b)) for a, b in ((4, 64), (64, 64), (64, 64))]
-    inputs = normal(rng, n, 64), normal(rng, n, 2), normal(rng, n, 2), None, gg.gno_pack_layers(layers)
+    widths = (4, 64, 64, 64)
+    layers = [(normal(rng, a, b, scale=a**-0.5), normal(rng, b)) for a, b in pairwise(widths)]
+    packed = gg.gno_pack_layers(layers)
+    inputs = normal(rng, n, 64), normal(rng, n, 2), normal(rng, n, 2), None, packed
     return gg.gno_deep, inputs, {"graph": random_graph(n, 16, rng), "widths": [64, 64, 64]}
 
 
 _products = 2.0 * 320_000 * (4 * 64 + 2 * 64 * 64)
-add("gno_deep", _deep, "320,000 edges, 4, 64, 64, 64; useful in tf32, once", full=20_000, small=250,
-    useful={"forward": _products, "vjp": 3 * _products}, type="tf32")  # fmt: skip
+add(
+    "gno_deep",
+    _deep,
+    "320,000 edges, 4, 64, 64, 64; useful in tf32, once",
+    full=20_000,
+    small=250,
+    useful={"forward": _products, "vjp": 3 * _products},
+    type="tf32",
+)
 
 
 def _edge_mlp(n: int, rng: np.random.Generator) -> Call:
     g, width = mesh(n), 128
     n_weights = width * (5 * width + 3) + 2 * width
-    inputs = (normal(rng, g.n_edges, width), normal(rng, n, width), normal(rng, n, width),
-              normal(rng, n_weights, scale=width**-0.5))  # fmt: skip
+    inputs = (
+        normal(rng, g.n_edges, width),
+        normal(rng, n, width),
+        normal(rng, n, width),
+        normal(rng, n_weights, scale=width**-0.5),
+    )
     return gg.edge_mlp, inputs, {"graph": g, "widths": [width] * 3}
 
 
 _products = 2.0 * 128 * 128 * (3 * 960_000 + 2 * 160_000)
-add("edge_mlp", _edge_mlp, "mesh of 400 x 400, layers 128, 128, 128; useful in tf32, once",
-    full=160_000, small=400, useful={"forward": _products, "vjp": 2 * _products},
-    type="tf32")  # fmt: skip
+add(
+    "edge_mlp",
+    _edge_mlp,
+    "mesh of 400 x 400, layers 128, 128, 128; useful in tf32, once",
+    full=160_000,
+    small=400,
+    useful={"forward": _products, "vjp": 2 * _products},
+    type="tf32",
+)
 
 
 def _jets(operator: Any) -> Callable:
     def make(n: int, rng: np.random.Generator) -> Call:
         degree, width = 16, 8
-        layers = [(normal(rng, 2, 64), normal(rng, 64)),
-                  (normal(rng, 64, 64, scale=0.125), normal(rng, 64))]  # fmt: skip
-        inputs = (normal(rng, n, width), normal(rng, n, 2), normal(rng, n, 2),
-                  gg.gno_pack_layers(layers), normal(rng, 64, width, 1, scale=0.125),
-                  normal(rng, width, 1))  # fmt: skip
+        layers = [
+            (normal(rng, 2, 64), normal(rng, 64)),
+            (normal(rng, 64, 64, scale=0.125), normal(rng, 64)),
+        ]
+        inputs = (
+            normal(rng, n, width),
+            normal(rng, n, 2),
+            normal(rng, n, 2),
+            gg.gno_pack_layers(layers),
+            normal(rng, 64, width, 1, scale=0.125),
+            normal(rng, width, 1),
+        )
         return operator, inputs, {"graph": random_graph(n, degree, rng), "widths": [64, 64]}
 
     return make
@@ -403,9 +518,15 @@ for _name, _operator, _directions in (
     ("hessian", gg.gno_with_hessian, 6),
 ):
     _products = 320_000.0 * 2 * _directions * (2 * 64 + 64 * 64 + 64 * 8)
-    add(_name, _jets(_operator), "320,000 edges, 2, 64, 64, 8; useful in tf32, once",
-        full=20_000, small=250, useful={"forward": _products, "vjp": 3 * _products},
-        type="tf32")  # fmt: skip
+    add(
+        _name,
+        _jets(_operator),
+        "320,000 edges, 2, 64, 64, 8; useful in tf32, once",
+        full=20_000,
+        small=250,
+        useful={"forward": _products, "vjp": 3 * _products},
+        type="tf32",
+    )
 
 
 # ---- DimeNet ----
@@ -416,9 +537,12 @@ def _edge_to_edge(n_edges: int, rng: np.random.Generator) -> Call:
 
     vector, graph = dimenet.crystal(n_edges)
     basis, n = dimenet.N_SPHERICAL * dimenet.N_RADIAL, graph.n_edges
-    inputs = (vector.astype(np.float32), normal(rng, n, basis, scale=0.1),
-              normal(rng, n, dimenet.N_EMB),
-              normal(rng, basis + dimenet.N_EMB, dimenet.N_MID, scale=0.1))  # fmt: skip
+    inputs = (
+        vector.astype(np.float32),
+        normal(rng, n, basis, scale=0.1),
+        normal(rng, n, dimenet.N_EMB),
+        normal(rng, basis + dimenet.N_EMB, dimenet.N_MID, scale=0.1),
+    )
     return gg.agg_edge_to_edge, inputs, {"graph": graph, "exclude": "same_node"}
 
 
@@ -427,10 +551,22 @@ def _radial(n: int, rng: np.random.Generator) -> Call:
     return gg.radial_basis, (x, np.pi * np.arange(1, 7, dtype=np.float32)), {}
 
 
-add("edge_to_edge", _edge_to_edge, "200,000 edges", full=200_000, small=1500,
-    useful={"forward": 4.0 * 200_000 * 173, "vjp": 4.0 * 200_000 * 282})  # fmt: skip
-add("radial", _radial, "1,000,000 edges", full=1_000_000, small=40_000,
-    useful={"forward": 4.0 * 10**6 * 49, "vjp": 4.0 * 10**6 * 50})  # fmt: skip
+add(
+    "edge_to_edge",
+    _edge_to_edge,
+    "200,000 edges",
+    full=200_000,
+    small=1500,
+    useful={"forward": 4.0 * 200_000 * 173, "vjp": 4.0 * 200_000 * 282},
+)
+add(
+    "radial",
+    _radial,
+    "1,000,000 edges",
+    full=1_000_000,
+    small=40_000,
+    useful={"forward": 4.0 * 10**6 * 49, "vjp": 4.0 * 10**6 * 50},
+)
 
 
 # ---- sparse attention ----
@@ -459,9 +595,16 @@ def visits(tokens: int, causal: bool = True) -> float:
 
 
 def selected(
-    name: str, group: int, kv_heads: int, d_k: int, d_v: int, dtype: str, causal: bool,
-    tokens: int, small: int,
-) -> None:  # fmt: skip
+    name: str,
+    group: int,
+    kv_heads: int,
+    d_k: int,
+    d_v: int,
+    dtype: str,
+    causal: bool,
+    tokens: int,
+    small: int,
+) -> None:
     """`kv_heads` of `group` query heads each; the small case has one of them, on all tokens."""
 
     def make(n: int, rng: np.random.Generator) -> Call:
@@ -469,7 +612,8 @@ def selected(
         index = np.concatenate([selection(n, 1, causal, rng) for _ in range(heads)], axis=1)
         shapes = (group * heads, d_k), (heads, d_k), (heads, d_v)
         inputs = tuple(normal(rng, n, *shape, dtype=dtype) for shape in shapes)
-        return gg.selected_attention, inputs, {"block_index": index, "block_size": 64, "causal": causal}
+        static = {"block_index": index, "block_size": 64, "causal": causal}
+        return gg.selected_attention, inputs, static
 
     def heads_of(n: int) -> int:
         return kv_heads if n == tokens else 1
@@ -479,11 +623,16 @@ def selected(
         pairs -= tokens * 63 / 2 * group * kv_heads
     words = f"{tokens // 1024}k tokens, {group * kv_heads} heads of {kv_heads}, {d_k}/{d_v}, "
     add(
-        name, make, words + "16 blocks of 64" + ", causal" * causal + f", {dtype}",
-        full=tokens, small=small, work=lambda n: heads_of(n) * visits(n, causal),
-        arrays=lambda n: float(heads_of(n) * n), type="tf32" if dtype == "float32" else "bf16",
+        name,
+        make,
+        words + "16 blocks of 64" + ", causal" * causal + f", {dtype}",
+        full=tokens,
+        small=small,
+        work=lambda n: heads_of(n) * visits(n, causal),
+        arrays=lambda n: float(heads_of(n) * n),
+        type="tf32" if dtype == "float32" else "bf16",
         useful={"forward": 2 * pairs * (d_k + d_v), "vjp": 2 * pairs * (3 * d_k + 2 * d_v)},
-    )  # fmt: skip
+    )
 
 
 selected("nsa", 16, 4, 128, 128, "bfloat16", True, TOKENS, 1024)
@@ -504,47 +653,82 @@ def _offset(n: int) -> int:
     return (TOKENS - n) // 2
 
 
-_ON_COMPRESSED = {"full": TOKENS, "small": 256, "work": lambda n: float(n * _group(n)[1])}
+_ON_COMPRESSED = {"full": TOKENS, "small": 64, "work": lambda n: float(n * _group(n)[1])}
 
 
 def _compressed(n: int, rng: np.random.Generator) -> Call:
     heads, kv_heads = _group(n)
-    inputs = (normal(rng, n, heads, 128, dtype="bfloat16"),
-              *(normal(rng, TOKENS // 16 - 1, kv_heads, 128, dtype="bfloat16") for _ in range(2)))  # fmt: skip
+    inputs = (
+        normal(rng, n, heads, 128, dtype="bfloat16"),
+        *(normal(rng, TOKENS // 16 - 1, kv_heads, 128, dtype="bfloat16") for _ in range(2)),
+    )
     static = {"block": 32, "stride": 16, "causal": True, "q_offset": _offset(n)}
     return gg.compressed_attention, inputs, static
 
 
 def _select(n: int, rng: np.random.Generator) -> Call:
     heads, kv_heads = _group(n)
-    inputs = (normal(rng, n, heads, 128, dtype="bfloat16"),
-              normal(rng, TOKENS // 16 - 1, kv_heads, 128, dtype="bfloat16"),
-              np.full((n, heads), 8, np.float32))  # fmt: skip
-    static = {"block": 32, "stride": 16, "block_size": 64, "n_blocks": 16, "n_keys": TOKENS,
-              "causal": True, "q_offset": _offset(n), "first_blocks": 1, "local_blocks": 2}  # fmt: skip
+    inputs = (
+        normal(rng, n, heads, 128, dtype="bfloat16"),
+        normal(rng, TOKENS // 16 - 1, kv_heads, 128, dtype="bfloat16"),
+        np.full((n, heads), 8, np.float32),
+    )
+    static = {
+        "block": 32,
+        "stride": 16,
+        "block_size": 64,
+        "n_blocks": 16,
+        "n_keys": TOKENS,
+        "causal": True,
+        "q_offset": _offset(n),
+        "first_blocks": 1,
+        "local_blocks": 2,
+    }
     return gg.select_blocks, inputs, static
 
 
 _pairs = TOKENS * (TOKENS / 16 - 1) / 2 * 64
 _WORDS = "64k tokens, 64 heads of 4, 128"
-add("compressed", _compressed, _WORDS + "/128, blocks of 32 at every 16th, causal, bfloat16",
-    useful={"forward": 512 * _pairs, "vjp": 1280 * _pairs}, type="bf16", **_ON_COMPRESSED)  # fmt: skip
-add("select_blocks", _select, _WORDS + ", 16 blocks of 64 by the compressed keys, causal, bfloat16",
-    useful={"forward": 256 * _pairs}, type="bf16", faces=("forward",), **_ON_COMPRESSED)  # fmt: skip
+add(
+    "compressed",
+    _compressed,
+    _WORDS + "/128, blocks of 32 at every 16th, causal, bfloat16",
+    useful={"forward": 512 * _pairs, "vjp": 1280 * _pairs},
+    type="bf16",
+    **_ON_COMPRESSED,
+)
+add(
+    "select_blocks",
+    _select,
+    _WORDS + ", 16 blocks of 64 by the compressed keys, causal, bfloat16",
+    useful={"forward": 256 * _pairs},
+    type="bf16",
+    faces=("forward",),
+    **_ON_COMPRESSED,
+)
 
 
 def _window(n: int, rng: np.random.Generator) -> Call:
     heads, kv_heads = _group(n)
     before = 0 if n == TOKENS else 512
-    inputs = (normal(rng, n, heads, 128, dtype="bfloat16"),
-              *(normal(rng, n + before, kv_heads, 128, dtype="bfloat16") for _ in range(2)))  # fmt: skip
+    inputs = (
+        normal(rng, n, heads, 128, dtype="bfloat16"),
+        *(normal(rng, n + before, kv_heads, 128, dtype="bfloat16") for _ in range(2)),
+    )
     return gg.window_attention, inputs, {"window": 512, "causal": True, "q_offset": before}
 
 
 _pairs = TOKENS * 512.0 * 64
-add("window", _window, _WORDS + "/128, window 512, causal, bfloat16", full=TOKENS, small=1024,
-    work=lambda n: float(n * _group(n)[1]), type="bf16",
-    useful={"forward": 512 * _pairs, "vjp": 1280 * _pairs})  # fmt: skip
+add(
+    "window",
+    _window,
+    _WORDS + "/128, window 512, causal, bfloat16",
+    full=TOKENS,
+    small=1024,
+    work=lambda n: float(n * _group(n)[1]),
+    type="bf16",
+    useful={"forward": 512 * _pairs, "vjp": 1280 * _pairs},
+)
 
 
 def _compress(n: int, rng: np.random.Generator) -> Call:
@@ -553,9 +737,15 @@ def _compress(n: int, rng: np.random.Generator) -> Call:
     return gg.compress, inputs, {"block": 32, "stride": 16}
 
 
-add("compress", _compress, "64k tokens, 4 heads, 128, blocks of 32 at every 16th, bfloat16",
-    full=TOKENS, small=4096, work=lambda n: float(n * _group(n)[1]),
-    useful={"forward": 2.0 * TOKENS * 512 * 17 / 16, "vjp": 2.0 * TOKENS * 512 * 33 / 16})  # fmt: skip
+add(
+    "compress",
+    _compress,
+    "64k tokens, 4 heads, 128, blocks of 32 at every 16th, bfloat16",
+    full=TOKENS,
+    small=4096,
+    work=lambda n: float(n * _group(n)[1]),
+    useful={"forward": 2.0 * TOKENS * 512 * 17 / 16, "vjp": 2.0 * TOKENS * 512 * 33 / 16},
+)
 
 
 # ---- neighbours ----
@@ -570,16 +760,37 @@ def _radius(n: int, d: int = 3, degree: int = 20) -> float:
 
 
 _SEARCH = {"full": 200_000, "small": 20_000, "faces": ("search",)}
-add("neighbors", lambda n, rng: (gg.neighbors, (_points(n, rng),), {"radius": _radius(n)}),
-    "200,000 points in 3-D, 20 neighbours", **_SEARCH)  # fmt: skip
-add("neighbors_2d", lambda n, rng: (gg.neighbors, (_points(n, rng, 2),), {"radius": _radius(n, 2)}),
-    "200,000 points in 2-D, 20 neighbours", **_SEARCH)  # fmt: skip
-add("neighbors_nearest",
+add(
+    "neighbors",
+    lambda n, rng: (gg.neighbors, (_points(n, rng),), {"radius": _radius(n)}),
+    "200,000 points in 3-D, 20 neighbours",
+    **_SEARCH,
+)
+add(
+    "neighbors_2d",
+    lambda n, rng: (gg.neighbors, (_points(n, rng, 2),), {"radius": _radius(n, 2)}),
+    "200,000 points in 2-D, 20 neighbours",
+    **_SEARCH,
+)
+add(
+    "neighbors_nearest",
     lambda n, rng: (gg.neighbors, (_points(n, rng),), {"radius": _radius(n), "max_neighbors": 8}),
-    "200,000 points in 3-D, the nearest 8 of 20", **_SEARCH)  # fmt: skip
-add("knn", lambda n, rng: (gg.knn, (_points(n, rng),), {"k": 16}),
-    "200,000 points in 3-D, 16 nearest", **_SEARCH)  # fmt: skip
-add("neighbor_list",
-    lambda n, rng: (gg.neighbor_list, (_points(n, rng),),
-                    {"radius": _radius(n, degree=40), "cell": np.eye(3)}),
-    "200,000 points in a periodic cell, 40 neighbours", **_SEARCH)  # fmt: skip
+    "200,000 points in 3-D, the nearest 8 of 20",
+    **_SEARCH,
+)
+add(
+    "knn",
+    lambda n, rng: (gg.knn, (_points(n, rng),), {"k": 16}),
+    "200,000 points in 3-D, 16 nearest",
+    **_SEARCH,
+)
+add(
+    "neighbor_list",
+    lambda n, rng: (
+        gg.neighbor_list,
+        (_points(n, rng),),
+        {"radius": _radius(n, degree=40), "cell": np.eye(3)},
+    ),
+    "200,000 points in a periodic cell, 40 neighbours",
+    **_SEARCH,
+)

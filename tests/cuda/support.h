@@ -277,44 +277,29 @@ inline double worst(const std::vector<double>& got, const std::vector<double>& w
 }
 
 // A result may be off by twice the error of the plain formula in the kernel's precision, a few
-// roundings of numbers about 1, as the inputs are, and the rounding to T.
+// roundings of numbers about 1, as the inputs are, and the rounding to T; and by `amplified`, what
+// roundings grow to where the formula magnifies them, which one evaluation of it need not show.
 template <class T>
-void compare(const std::string& what, const std::vector<T>& got, const std::vector<double>& want,
-             double error_of_plain) {
-  std::vector<double> values(got.size());
-  std::transform(got.begin(), got.end(), values.begin(), [](T x) { return to_double(x); });
+double allowed_error(const std::vector<double>& want, const std::vector<double>& plain,
+                     double amplified = 0) {
   double size = 0;
   for (const double w : want) size = std::max(size, std::fabs(w));
-  const double error = worst(values, want);
   double allowed = 1000 * Type<double>::epsilon * (1 + size);
   if (sizeof(T) < sizeof(double))
-    allowed = 2 * error_of_plain + 16 * Type<float>::epsilon * (1 + size);
+    allowed = 2 * worst(plain, want) + 16 * Type<float>::epsilon * (1 + size) + amplified;
   if (sizeof(T) < sizeof(float)) allowed += Type<T>::epsilon * size;
+  return allowed;
+}
+template <class T>
+void compare(const std::string& what, const std::vector<T>& got, const std::vector<double>& want,
+             const std::vector<double>& plain, double amplified = 0) {
+  std::vector<double> values(got.size());
+  std::transform(got.begin(), got.end(), values.begin(), [](T x) { return to_double(x); });
+  const double error = worst(values, want), allowed = allowed_error<T>(want, plain, amplified);
   char text[200];
   std::snprintf(text, sizeof text, "%s %s: error %.2e, allowed %.2e", Type<T>::name, what.c_str(),
                 error, allowed);
   check(error <= allowed, text);
-}
-template <class T>
-void compare(const std::string& what, const std::vector<T>& got, const std::vector<double>& want,
-             const std::vector<double>& plain) {
-  compare(what, got, want, worst(plain, want));
-}
-
-// Inputs in float32, and the same with their last bits changed at random. One evaluation of a formula
-// is a sample of one of its rounding errors: where it gives few numbers, or where the inputs are
-// multiples of 1/16 and many of its products and sums are exact in just its order, the error of
-// another order may be many times as large. The formula's condition is the same at all of these.
-template <class T>
-std::vector<std::vector<float>> rounded_anew(const std::vector<T>& x, int times) {
-  std::mt19937 random(31);
-  std::uniform_real_distribution<double> bits(-Type<float>::epsilon, Type<float>::epsilon);
-  std::vector<std::vector<float>> out;
-  for (int k = 0; k <= times; ++k) {
-    auto& y = out.emplace_back();
-    for (const T v : x) y.push_back(float(to_double(v) * (1 + (k ? bits(random) : 0))));
-  }
-  return out;
 }
 
 // Arrays on the device, `shift` elements behind an aligned address, and memory as large as theirs.

@@ -79,9 +79,7 @@ def main() -> None:
     cases = [
         dataclasses.replace(c, small=min(options.times * c.small, c.full))
         for c in CASES.values()
-        if c.name in options.cases
-        or "all" in options.cases
-        or (c.usual and not options.cases)
+        if c.name in options.cases or "all" in options.cases or (c.usual and not options.cases)
     ]
     path = os.environ.get("PTX_COUNT")
     for case in cases:

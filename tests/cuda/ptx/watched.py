@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """watched.py [--report TEXT] PROGRAM [ARGUMENT...]: run under PTX_RACES=1 and judge its reports.
 
-Races are told on stderr and end nothing, so that one run tells all. Here a report is a failure; with
---report it is the other way round: one that says TEXT is required, and no other may be there.
+Races are told on stderr and end nothing, so that one run tells all. Here a report is a failure;
+with --report it is the other way round: one that says TEXT is required, and no other may be there.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def main() -> int:
         return run.returncode or bool(reports)
     other = [line for line in reports if options.report not in line]
     if not reports or other:
-        print(f"'{options.report}' was to be reported and nothing else:", *reports or ["nothing was"])
+        print(f"'{options.report}' was to be told, and nothing else:", *reports or ["nothing was"])
     return run.returncode or not reports or bool(other)
 
 
