@@ -12,9 +12,10 @@ benchmarks  benchmarks/gpu.py and benchmarks/nsa.py, beside PyTorch, PyG, FlexAt
             fronts that are installed
 metrics     ncu's, kernel by kernel, of the cases that benchmarks/gpu.py times
 
-The folder gets the log of every step, `steps.json` with what was run and how it ended, `times.json`,
-`metrics.csv`, and `page.md`, which sets measured times beside those of the model (docs/gpu.md). A
-step that fails or for which a tool is missing is told there; the others are run all the same.
+The folder gets the log of every step, `steps.json` with what was run and how it ended,
+`times.json`, `metrics.csv`, and `page.md`, which sets measured times beside those of the model
+(docs/gpu.md). A step that fails or for which a tool is missing is told there; the others are run
+all the same.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ def programs() -> list[str]:
 
 
 def commands(step: str, out: Path) -> Iterator[tuple[str, list[str], int]]:
+    """Of a step; a command whose tool is missing begins with nothing."""
     python, sanitizer = sys.executable, shutil.which("compute-sanitizer") or ""
     names = programs()
     if step == "tests":
@@ -135,6 +137,7 @@ def run(out: Path, steps: list[str]) -> None:
 
 
 def load(path: Path, otherwise: Any) -> Any:
+    """JSON, if the file is there."""
     return json.loads(path.read_text()) if path.is_file() else otherwise
 
 
@@ -158,8 +161,11 @@ def of_model(
 
 
 def times_table(entries: list[dict[str, Any]], model: dict[str, tuple[float, str]]) -> list[str]:
-    lines = ["| case | model: at least, ms | bound by | cold, ms | warm, ms | cold / model | others |",
-             "| --- | --: | --- | --: | --: | --: | --- |"]  # fmt: skip
+    """A line for every time."""
+    lines = [
+        "| case | model: at least, ms | bound by | cold, ms | warm, ms | cold / model | others |",
+        "| --- | --: | --- | --: | --: | --: | --- |",
+    ]
     for entry in entries:
         if "failed" in entry:
             lines.append(f"| {entry['label']} | | | | | | failed: {entry['failed']} |")
@@ -238,9 +244,12 @@ def page(out: Path) -> str:
         lines += [f"| {s['name']} | {s['ended']} |" for s in bad + left]
     lines += ["", "## Measured beside the model", ""]
     if times["entries"]:
-        lines += ["The model is a lower bound for an H100 SXM, from counted work (docs/gpu.md). Cold: with the",
-                  "L2 cache overwritten before every call; warm: calls one behind the other. On another GPU",
-                  "the ratio says less.", ""]  # fmt: skip
+        lines += [
+            "The model is a lower bound for an H100 SXM, from counted work (docs/gpu.md). Cold:",
+            "with the L2 cache overwritten before every call; warm: calls one behind the other. On",
+            "another GPU the ratio says less.",
+            "",
+        ]
         lines += times_table(times["entries"], model_times(out / "model.json"))
     else:
         lines.append("No times were taken.")
@@ -254,12 +263,12 @@ def page(out: Path) -> str:
 def about(name: str) -> dict[str, str]:
     """Versions of what has a part in it."""
     found = {"gpu": name, "date": str(datetime.date.today())}
+    query = "--query-gpu=driver_version,clocks.max.sm,clocks.max.mem"
     for key, command in {
-        "driver and clocks": ["nvidia-smi", "--query-gpu=driver_version,clocks.max.sm,clocks.max.mem",
-                              "--format=csv,noheader"],
+        "driver and clocks": ["nvidia-smi", query, "--format=csv,noheader"],
         "nvcc": ["nvcc", "--version"],
         "commit": ["git", "-C", str(ROOT), "rev-parse", "HEAD"],
-    }.items():  # fmt: skip
+    }.items():
         if shutil.which(command[0]):
             run = subprocess.run(command, capture_output=True, text=True)
             found[key] = (run.stdout.strip().splitlines() or [""])[-1]
@@ -267,6 +276,7 @@ def about(name: str) -> dict[str, str]:
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, help="build/gpu-day/<date>-<GPU> if left out")
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
@@ -275,6 +285,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run what was asked for; 1 if a command failed."""
     options = parse(arguments)
     if options.page:
         (options.page / "page.md").write_text(page(options.page))
