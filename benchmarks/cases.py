@@ -604,6 +604,7 @@ def selected(
     causal: bool,
     tokens: int,
     small: int,
+    usual: bool = True,
 ) -> None:
     """`kv_heads` of `group` query heads each; the small case has one of them, on all tokens."""
 
@@ -631,14 +632,15 @@ def selected(
         work=lambda n: heads_of(n) * visits(n, causal),
         arrays=lambda n: float(heads_of(n) * n),
         type="tf32" if dtype == "float32" else "bf16",
+        usual=usual,
         useful={"forward": 2 * pairs * (d_k + d_v), "vjp": 2 * pairs * (3 * d_k + 2 * d_v)},
     )
 
 
 selected("nsa", 16, 4, 128, 128, "bfloat16", True, TOKENS, 1024)
-selected("nsa_192", 16, 4, 192, 128, "bfloat16", True, TOKENS, 1024)
+selected("nsa_192", 16, 4, 192, 128, "bfloat16", True, TOKENS, 1024, usual=False)
 selected("nsa_mha", 1, 16, 64, 64, "bfloat16", False, TOKENS, 2048)
-selected("nsa_mha_f32", 1, 16, 64, 64, "float32", False, TOKENS, 2048)
+selected("nsa_mha_f32", 1, 16, 64, 64, "float32", False, TOKENS, 2048, usual=False)
 selected("nsa_points", 1, 8, 32, 32, "bfloat16", False, TOKENS, 2048)
 selected("nsa_points_f32", 1, 8, 32, 32, "float32", False, TOKENS, 2048)
 
@@ -653,7 +655,13 @@ def _offset(n: int) -> int:
     return (TOKENS - n) // 2
 
 
-_ON_COMPRESSED = {"full": TOKENS, "small": 64, "work": lambda n: float(n * _group(n)[1])}
+_ON_COMPRESSED = {
+    "full": TOKENS,
+    "small": 64,
+    "work": lambda n: float(n * _group(n)[1]),
+    # 16 rows of queries, and all compressed keys
+    "arrays": lambda n: float((16 * n + TOKENS // 16) * _group(n)[1]),
+}
 
 
 def _compressed(n: int, rng: np.random.Generator) -> Call:
@@ -724,7 +732,7 @@ add(
     _window,
     _WORDS + "/128, window 512, causal, bfloat16",
     full=TOKENS,
-    small=1024,
+    small=256,
     work=lambda n: float(n * _group(n)[1]),
     type="bf16",
     useful={"forward": 512 * _pairs, "vjp": 1280 * _pairs},
