@@ -16,7 +16,8 @@ endif
 CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
 
-.PHONY: demo test fortran-test mpi-test fortran-mpi-test lint doctest sanitize fuzz fuzz-asan fpm simt tsan tsan-long ptx cuda gpu-test gpu-bench clean help
+.PHONY: demo test fortran-test mpi-test fortran-mpi-test lint doctest sanitize fuzz fuzz-asan fpm simt tsan tsan-long \
+	ptx ptx-all cuda gpu-model gpu-day gpu-test gpu-bench clean help
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -83,8 +84,14 @@ tsan: build/simt/build.ninja ## The CUDA kernels on the host under the thread sa
 tsan-long: build/simt/build.ninja ## The same for the searches, a quarter of an hour
 	meson test -C build/simt --suite tsan_long --print-errorlogs
 
-ptx: build/ptx/build.ninja ## The CUDA kernels as nvcc compiles them, executed on the host
-	meson test -C build/ptx --suite ptx --print-errorlogs
+ptx: $(VENV)/tools ## The CUDA kernels as nvcc compiles them, executed on the host: a part, in minutes
+	@if python tests/cuda/ptx/usable.py; then $(MAKE) --no-print-directory ptx-tests; fi
+
+ptx-all: $(VENV)/installed ## All of it: both architectures, races, lanes alone, shuffled warps, and the Python tests
+	@if python tests/cuda/ptx/usable.py; then $(MAKE) --no-print-directory ptx-all-tests; fi
+
+gpu-model: $(VENV)/installed ## What an H100 takes at least for the kernels, by counted work: docs/gpu.md (CASES="gat gno_64")
+	@if python tests/cuda/ptx/usable.py; then $(MAKE) --no-print-directory model; fi
 
 cuda: $(CUDA_LIBRARY) ## Compile the CUDA kernels with nvcc for sm_80, sm_90 and later
 
@@ -94,12 +101,38 @@ gpu-test: $(VENV)/dependencies ## The tests of the CUDA kernels on a GPU, if the
 gpu-bench: $(VENV)/dependencies ## Time the CUDA kernels beside PyTorch and PyG, if there is a GPU
 	@if python tools/gpu.py; then $(MAKE) --no-print-directory bench-on-gpu; fi
 
+gpu-day: $(VENV)/dependencies ## All there is to learn on a GPU, in one folder: sanitizers, tests, times, metrics
+	@if python tools/gpu.py; then $(MAKE) --no-print-directory day-on-gpu; fi
+
 clean: ## Remove the virtual environment and all builds
 	rm -rf $(VENV) build fortran/fpm_src
 
 # ---- the CUDA kernels; the package itself is installed without them, which is quicker ----
 
-.PHONY: test-on-gpu bench-on-gpu $(SIMT_LIBRARY) $(CUDA_LIBRARY)
+.PHONY: ptx-tests ptx-all-tests model test-on-gpu bench-on-gpu day-on-gpu $(SIMT_LIBRARY) $(CUDA_LIBRARY)
+
+PTX := build/ptx/tests/cuda/ptx
+
+ptx-tests: build/ptx/build.ninja
+	meson test -C build/ptx --suite ptx --print-errorlogs
+
+ptx-all-tests: build/ptx/build.ninja
+	meson test -C build/ptx --suite ptx_all --print-errorlogs
+	for arch in 80 90; do \
+		ninja -C build/ptx tests/cuda/ptx/libgnograd_cuda_ptx_$$arch.so && \
+		PTX_ARCH=$$arch GNOGRAD_CUDA_LIBRARY=$(abspath $(PTX))/libgnograd_cuda_ptx_$$arch.so \
+		pytest -n auto --maxprocesses=4 tests/test_cuda.py || exit 1; \
+	done
+
+# The page has all usual cases or none.
+model: build/ptx/build.ninja
+	ninja -C build/ptx tests/cuda/ptx/libgnograd_cuda_ptx_90.so ptxas_90
+	rm -f build/ptx/counts.json
+	PTX_COUNT=build/ptx/counts.json PTX_QUICK=1 PTX_ARCH=90 \
+		GNOGRAD_CUDA_LIBRARY=$(abspath $(PTX))/libgnograd_cuda_ptx_90.so \
+		python tests/cuda/ptx/baseline.py $(CASES)
+	python tests/cuda/ptx/model.py build/ptx/counts.json --registers $(PTX)/ptxas_*_90.log --summary \
+		--json build/ptx/model.json --before docs/gpu_before.json $(if $(CASES),,--page docs/gpu.md)
 
 test-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
 	meson test -C build/cuda --suite gpu --print-errorlogs
@@ -108,6 +141,9 @@ test-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
 bench-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
 	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) python benchmarks/gpu.py
 	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) python benchmarks/nsa.py --device cuda
+
+day-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
+	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) python tools/gpu_day.py
 
 build/simt/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 	meson setup build/simt -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled
@@ -119,7 +155,7 @@ build/sanitize/build.ninja: $(VENV)/tools
 		-Dfortran_args="-fcheck=all -fno-sanitize=null"
 
 build/ptx/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
-	meson setup build/ptx -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled -Dptx=90
+	meson setup build/ptx -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled -Dptx=80,90
 
 build/mpi/build.ninja: $(VENV)/tools
 	tools/bootstrap.sh $(PYTHON) libopenmpi-dev openmpi-bin

@@ -1,61 +1,51 @@
 # SPDX-License-Identifier: MIT
-"""The CUDA kernels beside PyTorch and PyG on the same GPU (sparse attention: benchmarks/nsa.py).
+"""The CUDA kernels on a GPU, alone and beside PyTorch and PyG (sparse attention: nsa.py).
 
-The same tensors go through all contestants, values and gradients are compared, and then timed by
-CUDA events:
+kernels     every case of cases.py, forward and vjp, by the names that the time model gives them
+            (docs/gpu.md)
+published   edge attention on icosahedral graphs beside times that others have published
+peers       the same tensors through gnograd and others, values and gradients compared; forward, or
+            training: output and all gradients
+neighbors   searches, with the wait for their number, beside the k-d tree on the host
 
-forward     the output
-training    output and all gradients
-
-Of neighbours within a radius, the search with the wait for their number is timed, beside the k-d
-tree on the host.
+A time is that of the GPU, between two events. Calls are queued before the first one starts, behind
+a kernel that sleeps, so that the host's time is not in it. Cold: the median of calls each between
+events of its own, with the L2 cache overwritten before; warm: 20 or more calls between two events.
 
 GB/s counts every array read or written once, and a row of features for every edge that gathers
 one; its fraction is of the bandwidth of a copy, measured in the same run. A peer that runs out of
 memory has no ratio. The table is printed and appended to benchmarks/results/gpu.md, with the device
-and the date.
+and the date, and with --json written as data.
 
     make gpu-bench
-    python benchmarks/gpu.py [--repeats 20]
-                             [--cases power-law mesh triplets gno physics edges neighbors]
+    python benchmarks/gpu.py [--parts kernels published peers neighbors] [--repeats 20]
+                             [--cases agg_sum_128 gat ...] [--json FILE]
+                             [--peers power-law mesh triplets gno physics edges]
+
+--try runs the faces of the cases once, at a size that the SIMT library computes in seconds, and
+compares them with the CPU in place of timing anything. --once runs each once, for a profiler.
 """
 
 import argparse
 import datetime
 import functools
 import importlib.util
+import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-import dimenet
 import numpy as np
+from cases import CASES, PUBLISHED, Case, mesh, power_law
 
 import gnograd as gg
 
 FORWARD_ONLY = {"CSR product"}  # its gradient to the weights is a dense product first
 RESULTS = Path(__file__).parent / "results" / "gpu.md"
-
-
-# ---- graphs ----
-
-
-def power_law(nodes: int = 100_000, edges: int = 2_000_000) -> gg.Graph:
-    """Few nodes with very many edges."""
-    rng = np.random.default_rng(0)
-    weight = np.arange(1, nodes + 1) ** -0.8
-    dst = rng.choice(nodes, edges, p=weight / weight.sum())
-    return gg.Graph.from_edges(rng.integers(0, nodes, edges), np.sort(dst), nodes, nodes)
-
-
-def mesh(side: int = 1000) -> gg.Graph:
-    """Periodic triangle mesh: six neighbours a node."""
-    i, j = np.divmod(np.arange(side * side), side)
-    steps = [(0, 1), (1, 0), (1, 1), (0, -1), (-1, 0), (-1, -1)]
-    src = np.stack([(i + a) % side * side + (j + b) % side for a, b in steps], axis=1)
-    return gg.Graph(6 * np.arange(side * side + 1), src.ravel())
+PARTS = ("kernels", "published", "peers", "neighbors")
 
 
 # ---- contestants: functions of tensors, ours first ----
@@ -140,6 +130,7 @@ def aggregations(graph: gg.Graph, width: int, device) -> Iterator[tuple]:
 
 def triplets(device, n_edges: int = 200_000) -> Iterator[tuple]:
     """DimeNet++'s sum over triplets, beside PyG's formulation."""
+    import dimenet
     import torch
 
     import gnograd.torch as gt
@@ -266,7 +257,7 @@ def edge_networks(device, side: int = 400, width: int = 128) -> Iterator[tuple]:
     import gnograd.torch as gt
 
     functional = torch.nn.functional
-    graph = mesh(side)
+    graph = mesh(side * side)
     src, dst = (torch.from_numpy(np.array(a, np.int64)).to(device) for a in (graph.src, graph.dst))
     tensor, n = drawer(device), side * side
     shapes = [(width, width)] * 3 + [(width,), (width, width), (width,)] + [(width,)] * 2
@@ -300,9 +291,11 @@ def edge_networks(device, side: int = 400, width: int = 128) -> Iterator[tuple]:
     yield f"edge_mlp {width}", inputs, forward, forward + backward, peers
 
 
-CASES = {
-    "power-law": lambda device: aggregations(power_law(), 128, device),
-    "mesh": lambda device: aggregations(mesh(), 64, device),
+PEERS = {
+    "power-law": lambda device: aggregations(
+        power_law(100_000, np.random.default_rng(0)), 128, device
+    ),
+    "mesh": lambda device: aggregations(mesh(1_000_000), 64, device),
     "triplets": triplets,
     "gno": neural_operator,
     "physics": physics,
@@ -327,28 +320,192 @@ def pyg_attention(graph: gg.Graph, src, dst, heads: int) -> Callable:
 # ---- what is measured ----
 
 
-def milliseconds(call: Callable, repeats: int) -> float:
-    """Median time of a call on the GPU."""
+class Clock:
+    """Times of calls on the GPU that PyTorch has current."""
+
+    def __init__(self, repeats: int):
+        import torch
+
+        self.torch, self.repeats = torch, max(repeats, 20)
+        cache = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) or 64 << 20
+        self.flushed = torch.empty(2 * cache, dtype=torch.int8, device="cuda")
+
+    def event(self) -> Any:
+        event = self.torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def queue(self, seconds: float) -> None:
+        """Keep the GPU busy while the host queues what is to be timed."""
+        self.torch.cuda.synchronize()
+        self.torch.cuda._sleep(int(min(2 * seconds + 0.001, 2) * 2e9))  # cycles
+
+    def __call__(self, call: Callable) -> dict[str, float]:
+        """Milliseconds, cold and warm."""
+        call()
+        self.torch.cuda.synchronize()
+        start = time.perf_counter()
+        call()
+        queueing = (time.perf_counter() - start) * self.repeats
+        self.torch.cuda.synchronize()
+        # what the GPU takes itself needs no queue in front of it
+        self.queue(queueing)
+        pairs = []
+        for _ in range(self.repeats):
+            self.flushed.zero_()
+            begin = self.event()
+            call()
+            pairs.append((begin, self.event()))
+        self.torch.cuda.synchronize()
+        cold = statistics.median(begin.elapsed_time(end) for begin, end in pairs)
+        self.queue(queueing)
+        begin = self.event()
+        for _ in range(self.repeats):
+            call()
+        end = self.event()
+        self.torch.cuda.synchronize()
+        return {"cold": cold, "warm": begin.elapsed_time(end) / self.repeats}
+
+
+def waiting(call: Callable, repeats: int) -> float:
+    """Median milliseconds of calls that the host waits in, one after another."""
     import torch
 
     times = []
     for _ in range(repeats + 3):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
+        torch.cuda.synchronize()
+        start = time.perf_counter()
         call()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end))
+        torch.cuda.synchronize()
+        times.append(1e3 * (time.perf_counter() - start))
     return statistics.median(times[3:])
 
 
-def copy_bandwidth(device, repeats: int, megabytes: int = 512) -> float:
+# ---- the cases of the model ----
+
+
+def on_device(x: Any) -> Any:
+    from gnograd.backends import cuda
+
+    if isinstance(x, tuple):
+        return tuple(map(on_device, x))
+    return cuda.to_device(x) if isinstance(x, np.ndarray) else x
+
+
+def faces_of(case: Case, size: int, move: Callable = on_device) -> dict[str, Callable]:
+    """The faces of a case as calls without arguments, its arrays moved to the device."""
+    rng = np.random.default_rng(0)
+    operator, inputs, static = case.make(size, rng)
+    # a cotangent is drawn before it is moved, the same for all devices
+    inputs, static = move(tuple(inputs)), {k: move(v) for k, v in static.items()}
+    calls = {case.faces[0]: lambda: operator(*inputs, **static)}
+    if "vjp" not in case.faces:
+        return calls
+    out, saved = operator.forward(*inputs, return_saved=True, **static)
+    outs = out if isinstance(out, tuple) else (out,)
+    drawn = tuple(move(rng.standard_normal(o.shape, np.float32).astype(o.dtype)) for o in outs)
+    cotangent = drawn if isinstance(out, tuple) else drawn[0]
+    calls["vjp"] = lambda: operator.vjp(cotangent, inputs, saved=saved, **static)
+    return calls
+
+
+def chosen(options: argparse.Namespace) -> list[Case]:
+    return [c for c in CASES.values() if (c.name in options.cases if options.cases else c.usual)]
+
+
+def kernels(options: argparse.Namespace, clock: Clock, rate: float) -> Iterator[dict[str, Any]]:
+    """Entries of the cases of the model, timed at full size."""
+    for case in chosen(options):
+        try:
+            calls = faces_of(case, case.full)
+            for face, call in calls.items():
+                entry = {"part": "kernels", "label": f"{case.name}/{face}", "what": case.what}
+                if case.faces == ("search",):
+                    entry["ms"] = {"waiting": waiting(call, options.repeats)}
+                else:
+                    entry["ms"] = clock(call)
+                if face in case.useful:
+                    entry["flops" if case.type else "bytes"] = case.useful[face]
+                    entry["copy"] = rate
+                yield entry
+        except Exception as problem:  # the others shall be timed all the same
+            kind = type(problem).__name__
+            yield {"part": "kernels", "label": case.name, "failed": f"{kind}: {problem}"[:200]}
+
+
+def published(options: argparse.Namespace, clock: Clock) -> Iterator[dict[str, Any]]:
+    """Forward and backward together, beside what others measured on an H200."""
+    for name, theirs in PUBLISHED.items():
+        calls = faces_of(CASES[name], CASES[name].full)
+
+        def both(calls: dict[str, Callable] = calls) -> None:
+            calls["forward"]()
+            calls["vjp"]()
+
+        yield {
+            "part": "published",
+            "label": name,
+            "what": CASES[name].what,
+            "ms": clock(both),
+            "published_ms": theirs,
+            "published_on": "H200, anemoi-core pull request 631",
+        }
+
+
+TRIED = 24  # times as small as what the model counts, about
+
+
+def tried(options: argparse.Namespace) -> Iterator[str]:
+    """Every face at a tiny size, held against the CPU."""
+
+    def stay(x: Any) -> Any:
+        # the CPU has float32 and float64
+        if isinstance(x, tuple):
+            return tuple(map(stay, x))
+        half = isinstance(x, np.ndarray) and x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
+        return x.astype(np.float32) if half else x
+
+    for case in chosen(options):
+        size = case.small if case.small <= 400 else max(case.small // TRIED, 128)
+        if case.name.startswith("icosahedron"):
+            size = 42
+        elif "mesh" in case.name:
+            size = round(size**0.5) ** 2
+        worst = 0.0
+        for (face, ours), theirs in zip(
+            faces_of(case, size).items(), faces_of(case, size, stay).values(), strict=True
+        ):
+            for a, b in zip(flat(ours()), flat(theirs()), strict=True):
+                a, b = np.asarray(a.get() if hasattr(a, "get") else a, float), np.asarray(b, float)
+                if a.shape != b.shape:
+                    raise SystemExit(f"{case.name}/{face}: shapes {a.shape} and {b.shape}")
+                there = np.isfinite(b)
+                if a.size:
+                    scale = np.max(np.abs(b), where=there, initial=1e-30)
+                    worst = max(worst, np.max(np.abs(a - b), where=there, initial=0) / scale)
+        half = any(t in case.what + case.name for t in ("bf16", "bfloat16", "float16"))
+        if not worst < (0.1 if half else 1e-3):
+            raise SystemExit(f"{case.name}: {worst:.1e} from the CPU's results")
+        yield f"{case.name}: size {size}, within {worst:.1e} of the CPU"
+
+
+def flat(x: Any) -> list[Any]:
+    """Arrays of a result, without what is None."""
+    if isinstance(x, tuple):
+        return [a for y in x for a in flat(y)]
+    return [] if x is None else [x]
+
+
+# ---- peers ----
+
+
+def copy_bandwidth(clock: Clock, megabytes: int = 1024) -> float:
     """Bytes a second, read and written."""
     import torch
 
-    source = torch.ones(megabytes << 18, device=device)
+    source = torch.ones(megabytes << 18, device="cuda")
     target = torch.empty_like(source)
-    return 2 * 4 * source.numel() / (1e-3 * milliseconds(lambda: target.copy_(source), repeats))
+    return 2 * 4 * source.numel() / (1e-3 * clock(lambda: target.copy_(source))["warm"])
 
 
 def faces(function: Callable, inputs, cotangent) -> dict[str, Callable]:
@@ -377,15 +534,16 @@ def validate(calls: dict[str, dict[str, Callable]], peer: str) -> None:
             raise SystemExit(f"{peer} and gnograd differ by {error:.1e}")
 
 
-def searches(device, repeats: int, n: int = 200_000, degree: int = 20) -> Iterator[str]:
-    """Lines of the table for neighbours among random points, found and compared."""
+def searches(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Neighbours among random points, found and compared."""
     import torch
 
     import gnograd.torch as gt
 
+    n, degree = 200_000, 20
     for d, ball in ((2, np.pi), (3, 4 / 3 * np.pi)):
         radius = (degree / (n * ball)) ** (1 / d)
-        points = torch.rand(n, d, device=device)
+        points = torch.rand(n, d, device="cuda")
         found = gt.neighbor_search(points, points, radius)
         host = points.cpu()
         start = time.perf_counter()
@@ -393,27 +551,22 @@ def searches(device, repeats: int, n: int = 200_000, degree: int = 20) -> Iterat
         seconds = time.perf_counter() - start
         if not all(torch.equal(found[name].cpu(), expected[name]) for name in expected):
             raise SystemExit("neighbours on the GPU are not those on the host")
-        ms = milliseconds(functools.partial(gt.neighbor_search, points, points, radius), repeats)
-        yield (
-            f"| {n} points in {d}-D | neighbor_search | {len(found['neighbors_index'])} edges "
-            f"| {ms:.3f} ms | | | k-d tree {1e3 * seconds / ms:.0f}x |"
-        )
+        call = functools.partial(gt.neighbor_search, points, points, radius)
+        yield {
+            "part": "neighbors",
+            "label": f"neighbor_search, {n} points in {d}-D",
+            "what": f"{len(found['neighbors_index'])} edges",
+            "ms": {"waiting": waiting(call, options.repeats)},
+            "peers": {"k-d tree": 1e3 * seconds},
+        }
 
 
-def measure(options: argparse.Namespace, device, device_name: str) -> Iterator[str]:
-    """Lines of the table."""
+def compare(options: argparse.Namespace, clock: Clock, rate: float) -> Iterator[dict[str, Any]]:
+    """Contestants on the same tensors."""
     import torch
 
-    rate = copy_bandwidth(device, options.repeats)
-    yield f"\n## {device_name}, {datetime.date.today()}\n"
-    yield f"PyTorch {torch.__version__}, float32; copy {rate / 1e9:.0f} GB/s\n"
-    yield "| graph | operator | | time | GB/s | of copy | ratios |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
-    for case in options.cases:
-        if case == "neighbors":
-            yield from searches(device, options.repeats)
-            continue
-        for name, inputs, *floats, peers in CASES[case](device):
+    for graph in options.peers:
+        for name, inputs, *floats, peers in PEERS[graph](torch.device("cuda")):
             cotangent = torch.randn_like(peers["gnograd"](*inputs))
             calls = {peer: faces(f, inputs, cotangent) for peer, f in peers.items()}
             failed = set()
@@ -423,29 +576,81 @@ def measure(options: argparse.Namespace, device, device_name: str) -> Iterator[s
                 except torch.OutOfMemoryError:
                     failed.add(peer)
             for face, numbers in zip(("forward", "training"), floats, strict=True):
-                ms = {
-                    peer: milliseconds(calls[peer][face], options.repeats)
-                    for peer in calls.keys()
-                    - failed
-                    - (FORWARD_ONLY if face != "forward" else set())
+                left_out = failed | (FORWARD_ONLY if face != "forward" else set())
+                ms = {p: clock(calls[p][face]) for p in calls.keys() - left_out}
+                yield {
+                    "part": "peers",
+                    "label": f"{name}, {graph}, {face}",
+                    "what": "float32",
+                    "ms": ms.pop("gnograd"),
+                    "peers": {p: t["warm"] for p, t in sorted(ms.items())},
+                    "failed_peers": sorted(failed),
+                    "bytes": 4 * numbers,
+                    "copy": rate,
                 }
-                ours = ms.pop("gnograd")
-                speed = 4 * numbers / (1e-3 * ours)
-                ratios = [f"{peer} {t / ours:.1f}x" for peer, t in sorted(ms.items())]
-                ratios += [f"{peer} out of memory" for peer in sorted(failed)]
-                yield (
-                    f"| {case} | {name} | {face} | {ours:.3f} ms | {speed / 1e9:.0f} | "
-                    f"{100 * speed / rate:.0f} % | {', '.join(ratios)} |"
-                )
+
+
+def line(entry: dict[str, Any]) -> str:
+    """Of the table."""
+    if "failed" in entry:
+        return f"| {entry['label']} | | | | | failed: {entry['failed']} |"
+    ms = entry["ms"]
+    cold = f"{ms['cold']:.3f}" if "cold" in ms else ""
+    best = ms["warm"] if "warm" in ms else ms["waiting"]
+    speed = share = ""
+    if "bytes" in entry:
+        # cold, as far as it is: from memory, not from the cache
+        rate = entry["bytes"] / (1e-3 * ms.get("cold", best))
+        speed, share = f"{rate / 1e9:.0f} GB/s", f"{rate / entry['copy']:.0%}"
+    elif "flops" in entry:
+        speed = f"{entry['flops'] / (1e-3 * best) / 1e12:.3g} TFLOP/s"
+    ratios = [f"{peer} {t / best:.1f}x" for peer, t in entry.get("peers", {}).items()]
+    ratios += [f"{peer} out of memory" for peer in entry.get("failed_peers", [])]
+    if "published_ms" in entry:
+        ratios.append(f"published {entry['published_ms']} ms ({entry['published_on']})")
+    return f"| {entry['label']} | {cold} | {best:.3f} | {speed} | {share} | {', '.join(ratios)} |"
+
+
+def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    clock = Clock(options.repeats)
+    rate = copy_bandwidth(clock)
+    yield {
+        "part": "copy",
+        "label": "copy of 1 GiB",
+        "ms": {"warm": 2**31 / rate * 1e3},
+        "bytes": 2**31,
+        "copy": rate,
+    }
+    parts: dict[str, Callable] = {
+        "kernels": lambda: kernels(options, clock, rate),
+        "published": lambda: published(options, clock),
+        "peers": lambda: compare(options, clock, rate),
+        "neighbors": lambda: searches(options),
+    }
+    for part in options.parts:
+        yield from parts[part]()
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--cases", nargs="+", choices=CASES, metavar="CASE", help="of cases.py")
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
+    parser.add_argument("--repeats", type=int, default=20, help="calls timed, at least 20")
+    parser.add_argument("--json", type=Path, help="where to write the times as data")
+    parser.add_argument("--try", action="store_true", dest="tried", help="tiny sizes, no times")
+    parser.add_argument("--once", action="store_true", help="full size, no times")
+    return parser.parse_args(arguments)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "--cases", nargs="+", choices=[*CASES, "neighbors"], default=[*CASES, "neighbors"]
-    )
-    parser.add_argument("--repeats", type=int, default=20)
-    options = parser.parse_args()
+    options = parse()
+    if not gg.get_config()["cuda"]:
+        sys.exit("gnograd was built without CUDA kernels")
+    if options.tried:
+        for text in tried(options):
+            print(text, flush=True)
+        return
     if not importlib.util.find_spec("torch"):
         sys.exit("benchmarks/gpu.py compares with PyTorch: install torch with CUDA")
     import torch
@@ -453,13 +658,33 @@ def main() -> None:
     if not torch.cuda.is_available():
         print("no GPU that this PyTorch can use; nothing was timed")
         return
-    if not gg.get_config()["cuda"]:
-        sys.exit("gnograd was built without CUDA kernels")
+    if options.once:
+        for case in chosen(options):
+            for call in faces_of(case, case.full).values():
+                call()
+        torch.cuda.synchronize()
+        return
+    device = torch.cuda.get_device_name()
     RESULTS.parent.mkdir(exist_ok=True)
-    for line in measure(options, torch.device("cuda"), torch.cuda.get_device_name()):
-        print(line, flush=True)
-        with RESULTS.open("a") as file:
-            file.write(line + "\n")
+    title = [
+        f"\n## {device}, {datetime.date.today()}\n",
+        f"PyTorch {torch.__version__}\n",
+        "| case | cold, ms | warm, ms | rate | of copy | others |",
+        "| --- | --: | --: | --: | --: | --- |",
+    ]
+    entries: list[dict[str, Any]] = []
+    with RESULTS.open("a") as file:
+        for text in title:
+            print(text)
+            file.write(text + "\n")
+        for entry in measure(options):
+            entries.append(entry)
+            text = line(entry)
+            print(text, flush=True)
+            file.write(text + "\n")
+            if options.json:  # what there is, should it end early
+                data = {"device": device, "torch": torch.__version__, "entries": entries}
+                options.json.write_text(json.dumps(data, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -277,19 +277,25 @@ inline double worst(const std::vector<double>& got, const std::vector<double>& w
 }
 
 // A result may be off by twice the error of the plain formula in the kernel's precision, a few
-// roundings of numbers about 1, as the inputs are, and the rounding to T.
+// roundings of numbers about 1, as the inputs are, and the rounding to T; and by `amplified`, what
+// roundings grow to where the formula magnifies them, which one evaluation of it need not show.
 template <class T>
-void compare(const std::string& what, const std::vector<T>& got, const std::vector<double>& want,
-             const std::vector<double>& plain) {
-  std::vector<double> values(got.size());
-  std::transform(got.begin(), got.end(), values.begin(), [](T x) { return to_double(x); });
+double allowed_error(const std::vector<double>& want, const std::vector<double>& plain,
+                     double amplified = 0) {
   double size = 0;
   for (const double w : want) size = std::max(size, std::fabs(w));
-  const double error = worst(values, want);
   double allowed = 1000 * Type<double>::epsilon * (1 + size);
   if (sizeof(T) < sizeof(double))
-    allowed = 2 * worst(plain, want) + 16 * Type<float>::epsilon * (1 + size);
+    allowed = 2 * worst(plain, want) + 16 * Type<float>::epsilon * (1 + size) + amplified;
   if (sizeof(T) < sizeof(float)) allowed += Type<T>::epsilon * size;
+  return allowed;
+}
+template <class T>
+void compare(const std::string& what, const std::vector<T>& got, const std::vector<double>& want,
+             const std::vector<double>& plain, double amplified = 0) {
+  std::vector<double> values(got.size());
+  std::transform(got.begin(), got.end(), values.begin(), [](T x) { return to_double(x); });
+  const double error = worst(values, want), allowed = allowed_error<T>(want, plain, amplified);
   char text[200];
   std::snprintf(text, sizeof text, "%s %s: error %.2e, allowed %.2e", Type<T>::name, what.c_str(),
                 error, allowed);

@@ -74,6 +74,9 @@ struct Oracle {
   using R = typename RealPart<N>::type;
   const Molecule& m;
   Sizes s;
+  // How far cosines are off: all alike, or with alternating signs. To see what that comes to.
+  double off = 0;
+  bool alternating = false;
 
   struct Edge {
     N unit[3], length;
@@ -112,8 +115,10 @@ struct Oracle {
       for (int64_t from = 0; from < int64_t(m.src.size()); ++from) {
         if (!counts(from, out)) continue;
         Triplet t{from, out, edge(in, from), edge(in, out), {}, {}, {}};
-        const N c = t.e_in.unit[0] * t.e_out.unit[0] + t.e_in.unit[1] * t.e_out.unit[1] +
-                    t.e_in.unit[2] * t.e_out.unit[2];
+        N c = t.e_in.unit[0] * t.e_out.unit[0] + t.e_in.unit[1] * t.e_out.unit[1] +
+              t.e_in.unit[2] * t.e_out.unit[2];
+        const R shift = R(alternating && (from + out) % 2 ? -off : off);
+        c += shift * (N(1) + c - std::real(c));  // and its derivative, in proportion
         std::vector<N> p{N(1), c}, slope{N(0), N(1)};
         for (int64_t l = 2; l < s.spherical; ++l) {
           p.push_back((R(2 * l - 1) * c * p[l - 1] - R(l - 1) * p[l - 2]) / R(l));
@@ -246,6 +251,27 @@ struct Case {
   }
   std::vector<Device<T>> room() const { return room_for<T>(in, shift); }
 
+  // How much each of the results of `face` changes, at most, by the roundings of cosines. P_l' is
+  // l (l + 1) / 2 where vectors are parallel, 45 at l = 9, so a cosine that is off by its roundings
+  // is what matters there: the ring of two nodes has no others. One evaluation of the formula may
+  // happen to give exactly -1, as the plain one in float32 does and the kernel does not where
+  // multiply-adds are fused. To first order, in roundings of 2^-24: a component of a direction has 1
+  // by the division by the largest one, 1.5 of the squares' sum (half of 3), 1 of the square root,
+  // 1 of the division; two directions, and 3 of products and sums between them: 12 at most.
+  template <class Face>
+  std::array<double, 4> amplified(const Face& face) const {
+    std::array<double, 4> change{};
+    if (std::is_same_v<T, double>) return change;
+    using Complex = std::complex<double>;
+    const auto exact = face(Oracle<Complex>{m, s});
+    for (const bool alternating : {false, true}) {
+      const auto moved = face(Oracle<Complex>{m, s, 12 * 0x1p-24, alternating});
+      for (size_t a = 0; a < exact.size(); ++a)
+        change[a] = std::max(change[a], worst(moved[a], exact[a]));
+    }
+    return change;
+  }
+
   // Each gradient alone too, and each tangent.
   void test(bool thorough = false) {
     DeviceGraph d = to_device(m.graph);
@@ -268,11 +294,31 @@ struct Case {
     const auto along64 = values(Complex(), &tangents);
     const auto along32 = values(ComplexFloat(), &tangents);
 
+    // the faces in complex numbers, whose imaginary parts are derivatives
+    const auto real_parts = [](const std::vector<Complex>& x) {
+      std::vector<double> out(x.size());
+      std::transform(x.begin(), x.end(), out.begin(), real_part<Complex>);
+      return out;
+    };
+    const auto values_of = [&](const Oracle<Complex>& o) {
+      return std::array{real_parts(o.forward(along64))};
+    };
+    const auto tangents_of = [&](const Oracle<Complex>& o) {
+      return std::array{doubles(o.forward(along64))};
+    };
+    const auto gradients_of = [&](const Oracle<Complex>& o) {
+      const auto grad = o.vjp(numbers<Complex>(g), along64);
+      return std::array{real_parts(grad[0]), real_parts(grad[1]), real_parts(grad[2]),
+                        real_parts(grad[3])};
+    };
+
     CALL(forward, x[0].get(), x[1].get(), x[2].get(), x[3].get(), out.get());
-    compare(name("forward"), out.host(), truth.forward(in64), doubles(plain.forward(in32)));
+    compare(name("forward"), out.host(), truth.forward(in64), doubles(plain.forward(in32)),
+            amplified(values_of)[0]);
 
     const auto want = truth.vjp(numbers<double>(g), in64);
     const auto plain_vjp = plain.vjp(numbers<float>(g), in32);
+    const auto in_vjp = amplified(gradients_of);
     for (int alone = -1; alone < (thorough ? 4 : 0); ++alone) {
       auto grad = room();
       const auto wanted = [&](int a) { return alone < 0 || alone == a ? grad[a].get() : nullptr; };
@@ -281,14 +327,15 @@ struct Case {
       for (int a = 0; a < 4; ++a)
         if (wanted(a))
           compare(name("vjp") + " " + std::to_string(a) + (alone < 0 ? "" : " alone"),
-                  grad[a].host(), want[a], doubles(plain_vjp[a]));
+                  grad[a].host(), want[a], doubles(plain_vjp[a]), in_vjp[a]);
     }
 
     // jvp, which also proves the oracle's vjp: <g, jvp(t)> = <vjp(g), t>
     CALL(jvp, x[0].get(), x[1].get(), x[2].get(), x[3].get(), dx[0].get(), dx[1].get(), dx[2].get(),
          dx[3].get(), dout.get());
     const auto tangent = doubles(truth_derivative.forward(along64));
-    compare(name("jvp"), dout.host(), tangent, doubles(plain_derivative.forward(along32)));
+    compare(name("jvp"), dout.host(), tangent, doubles(plain_derivative.forward(along32)),
+            amplified(tangents_of)[0]);
     check_adjoint(name("oracle"), g, tangent, want, tangents);
 
     for (int alone = -1; alone < (thorough ? 4 : 0); ++alone) {
@@ -298,6 +345,10 @@ struct Case {
       const auto want_hvp = truth_derivative.vjp(numbers<Complex>(g), values(Complex(), &t));
       const auto plain_hvp =
           plain_derivative.vjp(numbers<ComplexFloat>(g), values(ComplexFloat(), &t));
+      const auto in_hvp = amplified([&](const Oracle<Complex>& o) {
+        const auto grad = o.vjp(numbers<Complex>(g), values(Complex(), &t));
+        return std::array{doubles(grad[0]), doubles(grad[1]), doubles(grad[2]), doubles(grad[3])};
+      });
       const auto along = [&](int a) { return alone < 0 || alone == a ? dx[a].get() : nullptr; };
       auto grad = room();
       CALL(hvp, cotangent.get(), x[0].get(), x[1].get(), x[2].get(), x[3].get(), along(0), along(1),
@@ -305,7 +356,7 @@ struct Case {
       for (int a = 0; a < 4; ++a)
         compare(name("hvp") + " " + std::to_string(a) +
                     (alone < 0 ? "" : " along " + std::to_string(alone)),
-                grad[a].host(), doubles(want_hvp[a]), doubles(plain_hvp[a]));
+                grad[a].host(), doubles(want_hvp[a]), doubles(plain_hvp[a]), in_hvp[a]);
     }
   }
 
@@ -350,6 +401,39 @@ void test_pieces() {
   Case<float>(m, {1, 1, 64, 512, none}).test();
 }
 
+// The bound of the ring of two nodes, the loosest, still finds what TF32 would make of the products:
+// every weight off by up to 2^-11 of itself. (The gradient to the vectors is zero there.)
+void test_planted_error() {
+  const Molecule m = ring(2);
+  Case<float> c(m, {10, 16, 64, 512, none});
+  Arrays<float> wrong = c.in;
+  std::mt19937 random(41);
+  std::uniform_real_distribution<float> bits(-0x1p-11f, 0x1p-11f);
+  for (float& w : wrong[3]) w *= 1 + bits(random);
+  Arrays<double> x, y;
+  for (int a = 0; a < 4; ++a) x[a] = numbers<double>(c.in[a]), y[a] = numbers<double>(wrong[a]);
+  const Oracle<double> oracle{m, c.s};
+  const auto g = numbers<double>(c.g);
+  const auto want = oracle.vjp(g, x), got = oracle.vjp(g, y);
+  const auto amplified = c.amplified([&](const Oracle<std::complex<double>>& o) {
+    Arrays<std::complex<double>> z;
+    for (int a = 0; a < 4; ++a) z[a] = numbers<std::complex<double>>(c.in[a]);
+    const auto grad = o.vjp(numbers<std::complex<double>>(c.g), z);
+    std::array<std::vector<double>, 4> parts;
+    for (int a = 0; a < 4; ++a)
+      for (const auto& v : grad[a]) parts[a].push_back(v.real());
+    return parts;
+  });
+  for (int a = 1; a < 4; ++a) {
+    const double error = worst(got[a], want[a]);
+    const double allowed = allowed_error<float>(want[a], want[a], amplified[a]);
+    char text[100];
+    std::snprintf(text, sizeof text, "a planted error of %.2e in gradient %d, allowed %.2e", error,
+                  a, allowed);
+    check(error > 2 * allowed, text);
+  }
+}
+
 void test_determinism() {
   const Molecule m = crowd();
   Case<float> c(m, {7, 2, 8, 64, reverse_edge});
@@ -382,6 +466,7 @@ int main() {
   test_type<__half>();
   test_type<__nv_bfloat16>();
   test_pieces();
+  test_planted_error();
   test_determinism();
   test_refusals();
   return report();

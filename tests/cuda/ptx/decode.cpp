@@ -2071,8 +2071,9 @@ Kernel Module::Parser::decode(const std::string& name) {
   for (size_t k = f.begin; k < f.end; ++k)
     if (const auto s = module_shared.find(this->t[k].text); s != module_shared.end() && !symbols.contains(s->first))
       symbols[s->first] = {Space::shared, d.add_shared(s->second.first, s->second.second)};
-  for (size_t k = f.begin; k < f.end; ++k)
-    if (this->t[k].text == ".shared") d.declare_memory(k);
+  for (size_t k = f.begin; k < f.end;)
+    if (this->t[k].text == ".shared") d.declare_memory(k);  // and goes on behind it
+    else ++k;
   kernel.static_shared = (kernel.static_shared + 127) / 128 * 128;
   for (const std::string& s : external_shared) symbols[s] = {Space::shared, first_shared + kernel.static_shared};
   const u32 before = kernel.static_shared;

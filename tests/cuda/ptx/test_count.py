@@ -10,7 +10,9 @@ import tempfile
 
 LD1, LD2, LD4 = "ld.shared.f32", "ld.shared.v2.f32", "ld.shared.v4.f32"
 LDM = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
-CP = "cp.async.cg.shared.global"
+LDM2 = "ldmatrix.sync.aligned.m8n8.x2.shared.b16"
+LDM1 = "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16"
+CP, CP_L1 = "cp.async.cg.shared.global", "cp.async.ca.shared.global"
 GLD, GLD4, GST4 = "ld.global.f32", "ld.global.v4.u32", "st.global.v4.u32"
 
 # kernel: instruction: wavefronts, the fewest, without conflicts
@@ -33,7 +35,15 @@ SHARED = {
     "matrices<16>": {LDM: (4, 4, 4)},
     "matrices<128>": {LDM: (32, 32, 4)},
     "matrices<144>": {LDM: (4, 4, 4)},
+    "fewer_matrices<16>": {LDM2: (2, 2, 2), LDM1: (1, 1, 1)},
+    "fewer_matrices<128>": {LDM2: (16, 16, 2), LDM1: (8, 8, 1)},
     "async<true>": {CP: (8, 4, 4)},  # 4 from global memory, 4 into shared
+    # twice each
+    "async_l1<4, 4>": {CP_L1: (4, 2, 2)},
+    "async_l1<4, 128>": {CP_L1: (66, 64, 2)},
+    "async_l1<8, 8>": {CP_L1: (8, 4, 4)},
+    "async_l1<16, 16>": {CP_L1: (16, 8, 8)},
+    "async_zeros": {CP: (6, 4, 4)},  # 2 from global memory
 }
 # kernel: instruction: requests, sectors, those new to a block, bytes used
 GLOBAL = {
@@ -44,12 +54,17 @@ GLOBAL = {
     "global1<33, 0>": {GLD: (1, 32, 32, 128)},
     "global4": {GLD4: (1, 16, 16, 512), GST4: (1, 16, 16, 512)},
     "async<true>": {CP: (1, 16, 16, 512)},
+    "async_l1<4, 4>": {CP_L1: (2, 8, 4, 256)},
+    "async_l1<8, 8>": {CP_L1: (2, 16, 8, 512)},
+    "async_l1<16, 16>": {CP_L1: (2, 32, 16, 1024)},
+    "async_zeros": {CP: (1, 8, 8, 256)},
     "block": {GLD: (8, 32, 8, 1024), "st.global.f32": (4, 16, 16, 512)},
 }
 # kernel: instruction: of a warp, of lanes
 ISSUED = {
     "tensor": {
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": (1, 32),
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32": (1, 32),
         "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": (1, 32),
     },
     "classes": {

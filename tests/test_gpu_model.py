@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""The time model's arithmetic and tables, from counts that are made up."""
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+PTX = Path(__file__).parent / "cuda" / "ptx"
+sys.path.insert(0, str(PTX))
+
+import model  # noqa: E402
+import usable  # noqa: E402
+
+KERNEL = {
+    "label": "gat/forward", "kernel": "walk_rows<Sum<float>>", "symbol": "_Z3sum", "launches": 1,
+    "blocks": 264, "threads": 264 * 128, "warps": 264 * 4, "threads_per_block": 128,
+    "dynamic_shared": 0, "static_shared": 0, "barriers": 0, "block_cycles": 264_000,
+    "sectors_read": 1000, "sectors_written": 24, "code": 10,
+    "instructions": {
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": ["tensor", 1000, 32000, 1, 0],
+        "fma.rn.f32": ["fp32", 4_000_000, 128_000_000, 1, 0],
+    },
+    "memory": [{"op": "ld.global.f32", "line": "a.cu:1", "space": "global", "requests": 10,
+                "lanes": 320, "wavefronts": 10, "least": 0, "ideal": 0, "sectors": 40, "fresh": 40,
+                "bytes": 1280}],
+}  # fmt: skip
+CASE = {"case": "gat/forward", "what": "a graph", "scale": 5.0, "bytes": 1e9}
+LOG = """ptxas info    : Compiling entry function '_Z3sum' for 'sm_90'
+    8 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 40 registers, used 0 barriers
+{"source": "attention/gat.cu", "seconds": 12.5, "bytes": 2000000}
+"""
+MARKS = "a\n<!-- begin: {0} -->\nold\n<!-- end: {0} -->\nb\n"
+
+
+@pytest.fixture
+def counts(tmp_path):
+    path = tmp_path / "counts.json"
+    path.write_text(json.dumps(CASE) + "\n" + json.dumps(KERNEL) + "\n")
+    (tmp_path / "gat.log").write_text(LOG)
+    return path
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["model.py", *map(str, arguments)])
+    model.main()
+
+
+def test_the_busiest_unit_bounds_a_kernel():
+    kernel = model.Kernel(KERNEL, {"_Z3sum": (40, 12)}, CASE)
+    sm = 5 / (132 * 1.755e9)
+    assert kernel.bound == "issue"  # products are issued, too
+    assert kernel.seconds["issue"] == pytest.approx(4_001_000 / 4 * sm)
+    assert kernel.seconds["fp32"] == pytest.approx(1e6 * sm)
+    assert kernel.seconds["tensor"] == pytest.approx(5 * 1000 * 4096 / (989e12 * 0.62))
+    assert kernel.dram == 5 * 1024 * 32
+    assert (kernel.registers, kernel.spilled) == (40, 12)
+
+
+def test_tables_go_into_the_page(counts, tmp_path, monkeypatch, capsys):
+    page, data = tmp_path / "page.md", tmp_path / "now.json"
+    page.write_text("".join(MARKS.format(m) for m in ("model", "compare", "compiled")))
+    arguments = counts, "--registers", tmp_path / "gat.log", "--json", data
+    run(monkeypatch, *arguments, "--summary")
+    assert "| gat/forward | 0.0216 |" in capsys.readouterr().out
+    before = tmp_path / "before.json"
+    kept = json.loads(data.read_text())
+    kept["kernels"][0]["seconds"]["issue"] *= 2
+    before.write_text(json.dumps(kept))
+    run(monkeypatch, *arguments, "--before", before, "--page", page)
+    text = page.read_text()
+    assert "old" not in text and text.count("a\n<!-- begin") == 3
+    assert "| gat/forward | 0.0432 | 0.0216 | 2 |" in text
+    assert "| attention/gat.cu | 12.5 | 2.00 | 1 | 40 | 1 |" in text
+    assert "| 12 |" in text  # bytes spilled
+    capsys.readouterr()
+    run(monkeypatch, "--compare", before, data)
+    assert "| gat/forward | 0.0432 | 0.0216 | 2 |" in capsys.readouterr().out
+
+
+def test_what_one_side_lacks_is_told():
+    data = {"cases": {}, "kernels": [{"label": "x", "kernel": "k", "bound": "DRAM",
+            "seconds": {"DRAM": 1e-3}, "latency": 0.0, "dram": 1e6}]}  # fmt: skip
+    table = model.compared({"cases": {}, "kernels": []}, data)
+    assert "| x | not counted | 1 |" in table
+
+
+def test_where_it_cannot_run_it_says_why(monkeypatch):
+    monkeypatch.setattr(usable.platform, "machine", lambda: "aarch64")
+    assert "x86-64" in usable.problem()
+    with pytest.raises(SystemExit, match="nothing was run"):
+        runpy.run_path(str(PTX / "usable.py"), run_name="__main__")
+
+
+def test_without_nvcc_it_says_so(monkeypatch):
+    monkeypatch.setattr(usable.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(usable.platform, "system", lambda: "Linux")
+    flags = "flags : avx2 fma f16c bmi2\n"
+    monkeypatch.setattr(usable.Path, "read_text", lambda *_: flags)
+    failed = usable.subprocess.CompletedProcess([], 1, "", "none")
+    monkeypatch.setattr(usable.subprocess, "run", lambda *_, **__: failed)
+    assert usable.problem() == "there is no nvcc that works"
+    flags = "flags : sse2\n"
+    assert usable.problem().startswith("the processor lacks avx2")
