@@ -92,6 +92,18 @@ def agg_max_128(case):
     aggregation(case, random_graph(20000, 20), 128, "float32", "max")
 
 
+def agg_sum_32(case):
+    aggregation(case, random_graph(20000, 20), 32, "float32", "sum")
+
+
+def agg_sum_32_bf16(case):
+    aggregation(case, random_graph(20000, 20), 32, "bfloat16", "sum")
+
+
+def agg_sum_64_mesh_bf16(case):
+    aggregation(case, mesh(200), 64, "bfloat16", "sum")
+
+
 def gat(case):
     graph = random_graph(20000, 20)
     x = device(normal(20000, 128))
@@ -173,7 +185,8 @@ def neighbors(case):
 
 
 CASES = {f.__name__: f for f in (
-    agg_sum_128, agg_sum_128_bf16, agg_sum_64_mesh, agg_max_128, gat, gno_64, gno_128, nsa,
+    agg_sum_128, agg_sum_128_bf16, agg_sum_64_mesh, agg_max_128, agg_sum_32, agg_sum_32_bf16,
+    agg_sum_64_mesh_bf16, gat, gno_64, gno_128, nsa,
     edge_to_edge, radial, laplacian, neighbors)}  # fmt: skip
 
 
@@ -197,6 +210,9 @@ def full() -> dict[str, dict]:
     aggregates("agg_sum_128_bf16", 5, nodes, edges, 128, 2, graph)
     aggregates("agg_max_128", 5, nodes, edges, 128, f32, graph)
     aggregates("agg_sum_64_mesh", 25, 10**6, 6 * 10**6, 64, f32, "mesh of 1000 x 1000")
+    aggregates("agg_sum_32", 5, nodes, edges, 32, f32, graph)
+    aggregates("agg_sum_32_bf16", 5, nodes, edges, 32, 2, graph)
+    aggregates("agg_sum_64_mesh_bf16", 25, 10**6, 6 * 10**6, 64, 2, "mesh of 1000 x 1000")
     case("gat", 5, "8 x 16, " + graph, f32 * (edges * 144 + nodes * 256),
          f32 * (edges * 416 + nodes * 512))  # fmt: skip
     n, e, width = 20_000, 160_000, 32
