@@ -37,7 +37,7 @@ template <class T, class S>
 struct AggSum {
   static constexpr int step = width<T>;
   template <bool wide>
-  static constexpr int at_once = rows_at_once<S, wide>;
+  static constexpr int at_once = rows_at_once<T, S, wide>;
   struct Partial {
     Vector<S, step> sum;
     S degree = 0;
@@ -54,7 +54,7 @@ struct AggSum {
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
-  __device__ Own own(int64_t k) const { return columns.of_edge(graph, k); }
+  __device__ Own own(const Place&, int64_t k) const { return columns.of_edge(graph, k); }
   template <bool wide, class Ahead>
   __device__ void batch(Partial& partial, Total&, const Place& at, int64_t, Nothing,
                         const EdgeBatch<Own>& edges, Ahead ahead) const {
@@ -93,7 +93,7 @@ template <class T, class S>
 struct AggExtremum {
   static constexpr int step = width<T>;
   template <bool wide>
-  static constexpr int at_once = rows_at_once<S, wide>;
+  static constexpr int at_once = rows_at_once<T, S, wide>;
   struct Partial {
     Vector<S, step> best;
     int where[step] = {};  // in the row
@@ -121,7 +121,7 @@ struct AggExtremum {
       partial.where[v] = where;
     }
   }
-  __device__ Own own(int64_t k) const {
+  __device__ Own own(const Place&, int64_t k) const {
     Own own = columns.of_edge(graph, k);
     own.w *= sign;
     return own;

@@ -41,7 +41,7 @@ struct AggFindWinners {
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
-  __device__ Own own(int64_t) const { return {}; }
+  __device__ Own own(const Place&, int64_t) const { return {}; }
   __device__ RowOperands enter(const Place& at, int64_t row) const {
     RowOperands in{graph.offsets[row], {}};
     const int c = at.column();
@@ -95,7 +95,7 @@ template <class T, class S, bool extremum>
 struct AggSourceGradient {
   static constexpr int step = width<T>;
   template <bool wide>
-  static constexpr int at_once = wide ? 8 : 4;
+  static constexpr int at_once = rows_at_once<T, S, wide>;
   using Partial = Vector<S, step>;
   using Total = Nothing;
   struct Own {
@@ -113,7 +113,7 @@ struct AggSourceGradient {
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
-  __device__ Own own(int64_t k) const {
+  __device__ Own own(const Place&, int64_t k) const {
     const int64_t i = graph.indices[k];
     return {cotangent.from(i), cotangent.divide(w ? w[graph.edge_of(k)] : S(1), i),
             extremum ? graph.position_of(k) * cotangent.won.row : 0};
@@ -158,7 +158,7 @@ template <class T, class S>
 struct AggEdgeGradient {
   static constexpr int step = width<T>;
   template <bool wide>
-  static constexpr int at_once = wide ? 8 : 4;
+  static constexpr int at_once = rows_at_once<T, S, wide>;
   using Partial = Nothing;
   using Total = Nothing;
   struct Own {
@@ -173,7 +173,7 @@ struct AggEdgeGradient {
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
-  __device__ Own own(int64_t k) const { return {graph.edge_of(k) * heads.size}; }
+  __device__ Own own(const Place&, int64_t k) const { return {graph.edge_of(k) * heads.size}; }
   __device__ RowOperands enter(const Place& at, int64_t i) const {
     RowOperands g;
     if (const int c = at.column(); c < heads.size)
@@ -206,7 +206,7 @@ template <class T, class S, bool extremum>
 struct AggWeightGradient {
   static constexpr int step = width<T>;
   template <bool wide>
-  static constexpr int at_once = rows_at_once<S, wide>;
+  static constexpr int at_once = rows_at_once<T, S, wide>;
   struct Partial {
     S degree = 0, weighted = 0;
   };
@@ -224,7 +224,7 @@ struct AggWeightGradient {
 
   __host__ __device__ int tiles() const { return 1; }
 
-  __device__ Own own(int64_t k) const { return columns.of_edge(graph, k); }
+  __device__ Own own(const Place&, int64_t k) const { return columns.of_edge(graph, k); }
   template <bool wide, class Ahead>
   __device__ void batch(Partial& partial, Total&, const Place& at, int64_t i, Nothing,
                         const EdgeBatch<Own>& edges, Ahead ahead) const {
@@ -300,7 +300,7 @@ struct AggMeanWeightGradient {
 
   __host__ __device__ int tiles() const { return 1; }
 
-  __device__ Own own(int64_t k) const { return {d[k], graph.edge_of(k)}; }
+  __device__ Own own(const Place&, int64_t k) const { return {d[k], graph.edge_of(k)}; }
   template <bool wide, class Ahead>
   __device__ void batch(Nothing&, Total&, const Place&, int64_t i, Nothing, const EdgeBatch<Own>& edges,
                         Ahead ahead) const {

@@ -129,7 +129,7 @@ void clear_room(const gnograd_cuda_graph& graph, T* x, int64_t width, cudaStream
 //   edge(partial, total, at, row, k)    take in edge k of a row
 // or several at once, of which all loads are made before the first sum waits for one:
 //   at_once<wide>        edges of a batch at most; no more than the group has lanes
-//   Own, own(k)          what a lane loads of its own edge of the batch, once for the group
+//   Own, own(at, k)      what a lane loads of its own edge of the batch, once for the group
 //   RowOperands, enter(at, row)         what all edges of a row share; or neither
 //   batch<wide>(partial, total, at, row, operands, edges, ahead)    take in an EdgeBatch; ahead() loads
 //                        Own of the next one, and is called once the loads of this one are made
@@ -184,8 +184,8 @@ struct EdgeBatch {
 };
 
 // Rows in flight, 16 bytes a lane each: what hides the latency of memory, and fits the registers.
-template <class S, bool wide>
-constexpr int rows_at_once = (wide ? 8 : 4) / (ScalarTraits<S>::dual ? 2 : 1);
+template <class T, class S, bool wide>
+constexpr int rows_at_once = (wide ? 8 : sizeof(T) < 4 ? 2 : 4) / (ScalarTraits<S>::dual ? 2 : 1);
 
 // Of a divided row, unit u leaves what it passes on at number 2u + 1 and what it ends at 2u: words
 // of 4 bytes, each word of a group's lanes together.
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(block_threads)
   using Own = typename BatchTraits<Op>::Own;
   const Group group = this_group(op.heads.lanes);
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
-  const int unit = int(group.number / parts), part = int(group.number % parts);
+  const auto [unit, part] = divided<int>(group.number, parts);
   if (unit >= cut.n_units) return;
   const Place at{group, part / tiles, part % tiles, Op::step};
 
@@ -241,7 +241,7 @@ __global__ void __launch_bounds__(block_threads)
   typename Op::Total total{};
   [[maybe_unused]] Own next{};
   if constexpr (BatchTraits<Op>::batched)
-    if (group.lane < last) next = op.own(first + group.lane);
+    if (group.lane < last) next = op.own(at, first + group.lane);
   for (int k = 0; row <= row_end; ++row) {
     const bool ends = row < row_end;
     const int stop = ends ? int(end - first) : last;
@@ -259,7 +259,7 @@ __global__ void __launch_bounds__(block_threads)
         const EdgeBatch<Own> edges{group, first + k, n, next};
         k += n;
         const auto ahead = [&] {
-          if (k + group.lane < last) next = op.own(first + k + group.lane);
+          if (k + group.lane < last) next = op.own(at, first + k + group.lane);
         };
         op.template batch<wide>(partial, total, at, row, operands, edges, ahead);
       }
@@ -309,7 +309,8 @@ __global__ void __launch_bounds__(block_threads)
     walk_join_units(Op op, Cut cut, SplitRows<typename Op::Partial> split) {
   const Group group = this_group(op.heads.lanes);
   const int parts = op.heads.heads * op.tiles();
-  const int unit = int(group.number / parts) * joined, part = int(group.number % parts);
+  const auto [units, part] = divided<int>(group.number, parts);
+  const int unit = units * joined;
   if (unit >= cut.n_units) return;
   const int row = cut.rows[unit];
   if (cut.rows[unit + 1] != row || op.graph.offsets[row] >= cut.first[unit]) return;
@@ -328,7 +329,7 @@ __global__ void __launch_bounds__(block_threads)
     walk_join_rows(Op op, Cut cut, SplitRows<typename Op::Partial> split) {
   const Group group = this_group(op.heads.lanes);
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
-  const int unit = int(group.number / parts), part = int(group.number % parts);
+  const auto [unit, part] = divided<int>(group.number, parts);
   if (unit >= cut.n_units) return;
   const int row = cut.rows[unit];
   if (row == cut.rows[unit + 1]) return;
