@@ -61,15 +61,15 @@ struct AggSum {
     constexpr int most = at_once<wide>;
     const int c = at.column(), count = heads.size - c;
     PackedInput<T, S, wide> x[most];
-    edges.template each<most>([&](int b) {
+    edges.template each<most>([&](int b, bool in) {
       const int64_t from = edges.of(edges.own.from, b) + c;
-      if (count > 0) x[b].load(columns.x, from, count);
+      if (in && count > 0) x[b].load(columns.x, from, count);
     });
     ahead();
     if (edges.has_own()) partial.degree += edges.own.w;
-    edges.template each<most>([&](int b) {
+    edges.template each<most>([&](int b, bool in) {
       const S w = edges.of(edges.own.w, b);
-      if (count > 0) partial.sum.add(w, x[b].unpack());
+      if (in && count > 0) partial.sum.add(w, x[b].unpack());
     });
   }
   __device__ void merge(Partial& partial, const Partial& more) const {
@@ -133,14 +133,14 @@ struct AggExtremum {
     const int c = at.column(), count = heads.size - c;
     const int where = int(edges.k - graph.offsets[row]);
     PackedInput<T, S, wide> x[most];
-    edges.template each<most>([&](int b) {
+    edges.template each<most>([&](int b, bool in) {
       const int64_t from = edges.of(edges.own.from, b) + c;
-      if (count > 0) x[b].load(columns.x, from, count);
+      if (in && count > 0) x[b].load(columns.x, from, count);
     });
     ahead();
-    edges.template each<most>([&](int b) {
+    edges.template each<most>([&](int b, bool in) {
       const S w = edges.of(edges.own.w, b);
-      if (count <= 0) return;
+      if (!in || count <= 0) return;
       const auto row_of_x = x[b].unpack();
       for (int v = 0; v < step; ++v)
         take(partial, v, w * row_of_x[v], where + b, where + b == 0);

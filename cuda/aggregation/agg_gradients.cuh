@@ -43,21 +43,22 @@ struct AggFindWinners {
 
   __device__ Own own(const Place&, int64_t) const { return {}; }
   __device__ RowOperands enter(const Place& at, int64_t row) const {
-    RowOperands in{graph.offsets[row], {}};
+    RowOperands winners{graph.offsets[row], {}};
     const int c = at.column();
     for (int v = 0; v < step; ++v)
-      in.where[v] = c + v < heads.size ? int(*location.at(row, column + c + v) - in.begin) : -1;
-    return in;
+      winners.where[v] =
+          c + v < heads.size ? int(*location.at(row, column + c + v) - winners.begin) : -1;
+    return winners;
   }
   template <bool wide, class Ahead>
-  __device__ void batch(Nothing&, Total&, const Place& at, int64_t, const RowOperands& in,
+  __device__ void batch(Nothing&, Total&, const Place& at, int64_t, const RowOperands& winners,
                         const EdgeBatch<Own>& edges, Ahead) const {
-    const int where = int(edges.k - in.begin);
+    const int where = int(edges.k - winners.begin);
     uint8_t* bits = won.bits + edges.k * won.row + won.column(at);
-    edges.template each<at_once<wide>>([&](int b) {
+    edges.template each<at_once<wide>>([&](int b, bool in) {
       unsigned mine = 0;
-      for (int v = 0; v < step; ++v) mine |= unsigned(in.where[v] == where + b) << v;
-      bits[b * won.row] = uint8_t(mine);
+      for (int v = 0; v < step; ++v) mine |= unsigned(winners.where[v] == where + b) << v;
+      if (in) bits[b * won.row] = uint8_t(mine);
     });
   }
 };
@@ -124,20 +125,21 @@ struct AggSourceGradient {
     constexpr int most = at_once<wide>;
     const int c = at.column(), count = heads.size - c;
     [[maybe_unused]] const uint8_t* won = cotangent.won.bits + cotangent.won.column(at);
-    unsigned bits[most];
-    edges.template each<most>([&](int b) {
-      if constexpr (extremum) bits[b] = won[edges.of(edges.own.bits, b)];
-      else bits[b] = count > 0;
+    unsigned bits[most] = {};
+    edges.template each<most>([&](int b, bool in) {
+      bits[b] = in && count > 0;
+      if constexpr (extremum)
+        if (const int64_t first = edges.of(edges.own.bits, b); in) bits[b] = won[first];
     });
     Packed<T, wide> g[most];
-    edges.template each<most>([&](int b) {
+    edges.template each<most>([&](int b, bool in) {
       const int64_t from = edges.of(edges.own.from, b) + c;
-      if (bits[b]) g[b].load(cotangent.g + from, count);
+      if (in && bits[b]) g[b].load(cotangent.g + from, count);
     });
     ahead();
-    edges.template each<most>([&](int b) {
+    edges.template each<most>([&](int b, bool in) {
       const S weight = edges.of(edges.own.w, b);
-      if (!bits[b]) return;
+      if (!in || !bits[b]) return;
       if constexpr (extremum) partial.add(weight, where_won(g[b].unpack(), bits[b]));
       else partial.add(weight, g[b].unpack());
     });
@@ -187,9 +189,9 @@ struct AggEdgeGradient {
     const int c = at.column(), count = heads.size - c;
     const Own own = edges.own;
     ahead();
-    edges.template each<at_once<wide>>([&](int b) {
+    edges.template each<at_once<wide>>([&](int b, bool in) {
       const int64_t to = edges.of(own.to, b) + c;
-      if (count <= 0) return;
+      if (!in || count <= 0) return;
       auto x = g;
       if (const auto& won = cotangent.won; won.bits)
         x = where_won(x, won.bits[(edges.k + b) * won.row + won.column(at)]);
@@ -238,27 +240,27 @@ struct AggWeightGradient {
       const int c = of_tile.column(), count = heads.size - c;
       const auto& won = cotangent.won;
       [[maybe_unused]] const uint8_t* first = won.bits + edges.k * won.row + won.column(of_tile);
-      unsigned bits[most];
-      edges.template each<most>([&](int b) {
-        if constexpr (extremum) bits[b] = first[b * won.row];
-        else bits[b] = count > 0;
+      unsigned bits[most] = {};
+      edges.template each<most>([&](int b, bool in) {
+        if constexpr (extremum) bits[b] = in ? first[b * won.row] : 0;
+        else bits[b] = in && count > 0;
       });
       Packed<T, wide> g{};
       if (count > 0) g.load(cotangent.g + cotangent.from(i) + c, count);
       PackedInput<T, S, wide> x[most];
-      edges.template each<most>([&](int b) {
+      edges.template each<most>([&](int b, bool in) {
         const int64_t from = edges.of(own.from, b) + c;
-        if (bits[b]) x[b].load(columns.x, from, count);
+        if (in && bits[b]) x[b].load(columns.x, from, count);
       });
       if (of_tile.tile + 1 == heads.tiles) ahead();
-      edges.template each<most>([&](int b) {
-        if (!bits[b]) return;
+      edges.template each<most>([&](int b, bool in) {
+        if (!in || !bits[b]) return;
         if constexpr (extremum)
           dot[b] += inner<S>(where_won(g.unpack(), bits[b]), where_won(x[b].unpack(), bits[b]));
         else dot[b] += inner<S>(g.unpack(), x[b].unpack());
       });
     }
-    const S mine = group_sums(dot, at.group);
+    const S mine = group_sums(dot, edges.group);
     if (!edges.has_own()) return;
     partial.weighted += own.w * mine;
     if (cotangent.mean) d[edges.k + at.group.lane] = mine;

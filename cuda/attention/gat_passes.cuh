@@ -50,18 +50,18 @@ struct GatForward {
     const int c = at.column(), count = heads.size - c;
     const Own own = edges.own;
     PackedInput<T, S, wide> x[most];
-    edges.template each<most>([&](int b) {
+    edges.template each<most>([&](int b, bool in) {
       const int64_t from = edges.of(own.from, b) + c;
-      if (count > 0) x[b].load(model.x.x, from, count);
+      if (in && count > 0) x[b].load(model.x.x, from, count);
     });
     ahead();
     const bool has = edges.has_own();
     const S score = has ? model.act(own.z + model.destination_part(i, at.head)) : S(0);
-    S weight = partial.take(score, has, at.group);
+    S weight = partial.take(score, has, edges.group);
     if (has) weight *= dropout.factor<real<T>>(own.row, at.head, heads.heads);
-    edges.template each<most>([&](int b) {
+    edges.template each<most>([&](int b, bool in) {
       const S w = edges.of(weight, b);
-      if (count > 0) partial.more.add(w, x[b].unpack());
+      if (in && count > 0) partial.more.add(w, x[b].unpack());
     });
   }
   __device__ void merge(Partial& partial, const Partial& more) const { partial.merge(more); }
@@ -117,19 +117,21 @@ struct GatStatistics {
     for (int tile = 0; tile < heads.tiles; ++tile) {
       const int c = at.column(tile), count = heads.size - c;
       PackedInput<T, S, wide> x[most];
-      edges.template each<most>([&](int b) {
+      edges.template each<most>([&](int b, bool in) {
         const int64_t from = edges.of(own.from, b) + c;
-        if (count > 0) x[b].load(model.x.x, from, count);
+        if (in && count > 0) x[b].load(model.x.x, from, count);
       });
-      if (count <= 0) continue;
-      const auto of_row = g.load(i, at.head, c);
-      edges.template each<most>([&](int b) { dot[b] += inner<S>(of_row, x[b].unpack()); });
+      Vector<real<T>, step> of_row;
+      if (count > 0) of_row = g.load(i, at.head, c);
+      edges.template each<most>([&](int b, bool in) {
+        if (in && count > 0) dot[b] += inner<S>(of_row, x[b].unpack());
+      });
     }
     ahead();
-    S ga = group_sums(dot, at.group);
+    S ga = group_sums(dot, edges.group);
     const bool has = edges.has_own();
     const S score = has ? model.act(own.z + model.destination_part(i, at.head)) : S(0);
-    const S weight = partial.take(score, has, at.group);
+    const S weight = partial.take(score, has, edges.group);
     if (!has) return;
     ga *= dropout.factor<real<T>>(own.row, at.head, heads.heads);
     partial.more.sum += weight * ga;
@@ -183,17 +185,19 @@ struct GatBySource {
     const Own own = edges.own;
     const auto load = [&](Packed<T, wide>* g, int tile) {
       const int c = at.column(tile), count = heads.size - c;
-      edges.template each<most>([&](int b) {
+      edges.template each<most>([&](int b, bool in) {
         const int64_t from = edges.of(own.from, b) + c;
-        if (count > 0) g[b].load(gradients.g.g + from, count);
+        if (in && count > 0) g[b].load(gradients.g.g + from, count);
       });
     };
     S dot[most] = {};
     const auto multiply = [&](const Packed<T, wide>* g, int tile) {
-      const int c = at.column(tile);
-      if (c >= heads.size) return;
-      const auto x = model.x.load(j, at.head, c);
-      edges.template each<most>([&](int b) { dot[b] += inner<S>(g[b].unpack(), x); });
+      const int c = at.column(tile), count = heads.size - c;
+      Vector<S, step> x;
+      if (count > 0) x = model.x.load(j, at.head, c);
+      edges.template each<most>([&](int b, bool in) {
+        if (in && count > 0) dot[b] += inner<S>(g[b].unpack(), x);
+      });
     };
     Packed<T, wide> g[most], other[most];
     load(g, at.tile);
@@ -206,7 +210,7 @@ struct GatBySource {
     ahead();
     multiply(g, at.tile);
 
-    S ga = group_sums(dot, at.group), alpha = 0;
+    S ga = group_sums(dot, edges.group), alpha = 0;
     // a cotangent that heads share is divided among them
     const auto share = real<T>(1) / (gradients.g.concat ? 1 : heads.heads);
     if (edges.has_own()) {
@@ -220,9 +224,9 @@ struct GatBySource {
       if (at.tile == 0) model.gz[own.position] = gz;
     }
     const int count = heads.size - at.column();
-    edges.template each<most>([&](int b) {
+    edges.template each<most>([&](int b, bool in) {
       const S w = edges.of(alpha, b);
-      if (count > 0) partial.x.add(w, g[b].unpack());
+      if (in && count > 0) partial.x.add(w, g[b].unpack());
     });
   }
   __device__ void merge(Partial& partial, const Partial& more) const {
@@ -313,15 +317,15 @@ struct GatEdgeGradient {
     const int c = at.column(), count = heads.size - c;
     const Own own = edges.own;
     PackedInput<T, S, wide> e[most];
-    edges.template each<most>([&](int b) {
+    edges.template each<most>([&](int b, bool in) {
       const int64_t from = edges.of(own.row, b) + c;
-      if (count > 0) e[b].load(model.e.x, from, count);
+      if (in && count > 0) e[b].load(model.e.x, from, count);
     });
     ahead();
-    edges.template each<most>([&](int b) {
+    edges.template each<most>([&](int b, bool in) {
       const S gz = edges.of(own.gz, b);
       const int64_t to = edges.of(own.row, b) + c;
-      if (count <= 0) return;
+      if (!in || count <= 0) return;
       unit.add(gz, e[b].unpack());
       if (!model.grad_e) return;
       auto g = a;

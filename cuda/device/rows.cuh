@@ -155,12 +155,14 @@ struct OperandsOfRow<Op, std::void_t<typename Op::RowOperands>> {
   using type = typename Op::RowOperands;
 };
 
-// n edges of a row, k and those behind it; lane b of the group has `own` of edge k + b.
+// n edges of a row, k and those behind it, at most `at_once`; lane b of the group has `own` of edge
+// k + b. All groups of a warp take in their batches together, some of which may be empty, so that
+// shuffles are those of whole warps: a mask that differs from lane to lane costs a turn each.
 template <class Own>
 struct EdgeBatch {
-  const Group& group;
+  const Group& group;  // its mask is that of the warp
   int64_t k;
-  int n;
+  int n, at_once;
   Own own;
 
   __device__ bool has_own() const { return group.lane < n; }
@@ -169,16 +171,17 @@ struct EdgeBatch {
   __device__ X of(X mine, int b) const {
     return group_get(mine, b, group);
   }
-  // f(b) for every edge; b is a constant in each copy.
+  // f(b, whether there is an edge b), by all lanes; b is a constant in each copy, and so is `true` in
+  // full batches.
   template <int most, class F>
   __device__ void each(F f) const {
-    if (n == most) {
+    if (__all_sync(group.mask, n == most)) {
 #pragma unroll
-      for (int b = 0; b < most; ++b) f(b);
+      for (int b = 0; b < most; ++b) f(b, true);
     } else {
 #pragma unroll
       for (int b = 0; b < most; ++b)
-        if (b < n) f(b);
+        if (b < at_once) f(b, b < n);
     }
   }
 };
@@ -225,43 +228,48 @@ __global__ void __launch_bounds__(block_threads)
     walk_rows(Op op, Cut cut, SplitRows<typename Op::Partial> split) {
   using Partial = typename Op::Partial;
   using Own = typename BatchTraits<Op>::Own;
-  const Group group = this_group(op.heads.lanes);
+  constexpr bool batched = BatchTraits<Op>::batched;
+  Group group = this_group(op.heads.lanes);
+  const Group of_warp{group.size, group.lane, group.number, ~0u};
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
   const auto [unit, part] = divided<int>(group.number, parts);
-  if (unit >= cut.n_units) return;
+  const bool some = unit < cut.n_units;
+  if (!batched && !some) return;
+  if (batched && parts % (warp_lanes / group.size) == 0) group = of_warp;  // of one unit
   const Place at{group, part / tiles, part % tiles, Op::step};
 
   constexpr bool sums_rows = !std::is_same_v<Partial, Nothing>;
   const int64_t* __restrict__ offsets = op.graph.offsets;
-  const int64_t row_end = cut.rows[unit + 1], first = cut.first[unit];
-  const int last = int(cut.first[unit + 1] - first);  // edges count from the unit's first
-  int64_t row = cut.rows[unit];
-  bool continued = offsets[row] < first;
+  const int64_t row_end = some ? cut.rows[unit + 1] : -1, first = some ? cut.first[unit] : 0;
+  const int last = some ? int(cut.first[unit + 1] - first) : 0;  // edges count from the unit's first
+  int64_t row = some ? cut.rows[unit] : 0;
+  bool continued = some && offsets[row] < first;
   int64_t end = row < row_end ? offsets[row + 1] : 0;  // of the row
+  const auto more = [&](bool mine) { return batched ? __any_sync(~0u, mine) : mine; };
   typename Op::Total total{};
   [[maybe_unused]] Own next{};
-  if constexpr (BatchTraits<Op>::batched)
+  if constexpr (batched)
     if (group.lane < last) next = op.own(at, first + group.lane);
-  for (int k = 0; row <= row_end; ++row) {
+  for (int k = 0; more(row <= row_end); ++row) {
     const bool ends = row < row_end;
     const int stop = ends ? int(end - first) : last;
     if (row + 1 < row_end) end = offsets[row + 2];
     const bool any = k < stop;
     Partial partial{};
-    if constexpr (BatchTraits<Op>::batched) {
+    if constexpr (batched) {
       typename OperandsOfRow<Op>::type operands{};
       if constexpr (!std::is_same_v<decltype(operands), Nothing>)
         if (any) operands = op.enter(at, row);
       const int at_once = min(Op::template at_once<wide>, group.size);
 #pragma unroll 1
-      while (k < stop) {
+      while (more(k < stop)) {
         const int n = min(at_once, stop - k);
-        const EdgeBatch<Own> edges{group, first + k, n, next};
+        const EdgeBatch<Own> edges{of_warp, first + k, n, at_once, next};
         k += n;
         const auto ahead = [&] {
-          if (k + group.lane < last) next = op.own(at, first + k + group.lane);
+          if (n && k + group.lane < last) next = op.own(at, first + k + group.lane);
         };
-        op.template batch<wide>(partial, total, at, row, operands, edges, ahead);
+        op.template batch<wide>(partial, total, at, n ? row : 0, operands, edges, ahead);
       }
     } else {
 #pragma unroll Op::unroll
@@ -269,11 +277,13 @@ __global__ void __launch_bounds__(block_threads)
     }
     if constexpr (sums_rows) {
       if (ends && !continued) op.finish(partial, at, row);
-      else if (ends || any) split.store(2 * unit + !ends, part, parts, group, partial);
+      else if (row <= row_end && (ends || any))
+        split.store(2 * unit + !ends, part, parts, group, partial);
     }
     continued = false;
   }
-  if constexpr (!std::is_same_v<typename Op::Total, Nothing>) op.leave(total, at, unit);
+  if constexpr (!std::is_same_v<typename Op::Total, Nothing>)
+    if (some) op.leave(total, at, unit);
 }
 
 // Partial results of a divided row are joined in two steps: those of `joined` units at a time, and
