@@ -18,13 +18,13 @@ struct EdgeColumns {
 
   // What an edge is to all its features.
   struct OfEdge {
-    int64_t from;  // where its row of x begins
+    int64_t from;  // bytes of x before its row
     S w;
     int64_t row;  // of the edge table
   };
   __device__ OfEdge of_edge(const Csc& by_dst, int64_t k) const {
     const int64_t row = by_dst.edge_of(k);
-    return {(of_edges ? row : int64_t(by_dst.indices[k])) * heads.size, w ? w[row] : S(1), row};
+    return {(of_edges ? row : int64_t(by_dst.indices[k])) * heads.size * int64_t(sizeof(T)), w ? w[row] : S(1), row};
   }
 };
 
@@ -62,8 +62,8 @@ struct AggSum {
     const int c = at.column(), count = heads.size - c;
     PackedInput<T, S, wide> x[most];
     edges.template each<most>([&](int b, bool in) {
-      const int64_t from = edges.of(edges.own.from, b) + c;
-      if (in && count > 0) x[b].load(columns.x, from, count);
+      const int64_t from = edges.of(edges.own.from, b);
+      if (in && count > 0) x[b].load(columns.x + c, from, count);
     });
     ahead();
     if (edges.has_own()) partial.degree += edges.own.w;
@@ -134,8 +134,8 @@ struct AggExtremum {
     const int where = int(edges.k - graph.offsets[row]);
     PackedInput<T, S, wide> x[most];
     edges.template each<most>([&](int b, bool in) {
-      const int64_t from = edges.of(edges.own.from, b) + c;
-      if (in && count > 0) x[b].load(columns.x, from, count);
+      const int64_t from = edges.of(edges.own.from, b);
+      if (in && count > 0) x[b].load(columns.x + c, from, count);
     });
     ahead();
     edges.template each<most>([&](int b, bool in) {

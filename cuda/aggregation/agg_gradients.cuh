@@ -100,7 +100,7 @@ struct AggSourceGradient {
   using Partial = Vector<S, step>;
   using Total = Nothing;
   struct Own {
-    int64_t from;  // where its row of g begins
+    int64_t from;  // bytes of g before its row
     S w;
     int64_t bits;
   };
@@ -116,7 +116,7 @@ struct AggSourceGradient {
 
   __device__ Own own(const Place&, int64_t k) const {
     const int64_t i = graph.indices[k];
-    return {cotangent.from(i), cotangent.divide(w ? w[graph.edge_of(k)] : S(1), i),
+    return {cotangent.from(i) * int64_t(sizeof(T)), cotangent.divide(w ? w[graph.edge_of(k)] : S(1), i),
             extremum ? graph.position_of(k) * cotangent.won.row : 0};
   }
   template <bool wide, class Ahead>
@@ -133,8 +133,8 @@ struct AggSourceGradient {
     });
     Packed<T, wide> g[most];
     edges.template each<most>([&](int b, bool in) {
-      const int64_t from = edges.of(edges.own.from, b) + c;
-      if (in && bits[b]) g[b].load(cotangent.g + from, count);
+      const int64_t from = edges.of(edges.own.from, b);
+      if (in && bits[b]) g[b].load(bytes_behind(cotangent.g + c, from), count);
     });
     ahead();
     edges.template each<most>([&](int b, bool in) {
@@ -164,7 +164,7 @@ struct AggEdgeGradient {
   using Partial = Nothing;
   using Total = Nothing;
   struct Own {
-    int64_t to;
+    int64_t to;  // bytes
   };
   using RowOperands = Vector<S, step>;
 
@@ -175,7 +175,7 @@ struct AggEdgeGradient {
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
-  __device__ Own own(const Place&, int64_t k) const { return {graph.edge_of(k) * heads.size}; }
+  __device__ Own own(const Place&, int64_t k) const { return {graph.edge_of(k) * heads.size * int64_t(sizeof(T))}; }
   __device__ RowOperands enter(const Place& at, int64_t i) const {
     RowOperands g;
     if (const int c = at.column(); c < heads.size)
@@ -190,12 +190,12 @@ struct AggEdgeGradient {
     const Own own = edges.own;
     ahead();
     edges.template each<at_once<wide>>([&](int b, bool in) {
-      const int64_t to = edges.of(own.to, b) + c;
+      const int64_t to = edges.of(own.to, b);
       if (!in || count <= 0) return;
       auto x = g;
       if (const auto& won = cotangent.won; won.bits)
         x = where_won(x, won.bits[(edges.k + b) * won.row + won.column(at)]);
-      store_vector(grad + to, x, count, wide);
+      store_vector(bytes_behind(grad + c, to), x, count, wide);
     });
   }
 };
@@ -249,15 +249,16 @@ struct AggWeightGradient {
       if (count > 0) g.load(cotangent.g + cotangent.from(i) + c, count);
       PackedInput<T, S, wide> x[most];
       edges.template each<most>([&](int b, bool in) {
-        const int64_t from = edges.of(own.from, b) + c;
-        if (in && bits[b]) x[b].load(columns.x, from, count);
+        const int64_t from = edges.of(own.from, b);
+        if (in && bits[b]) x[b].load(columns.x + c, from, count);
       });
       if (of_tile.tile + 1 == heads.tiles) ahead();
+      const auto of_row = g.unpack();
       edges.template each<most>([&](int b, bool in) {
         if (!in || !bits[b]) return;
         if constexpr (extremum)
-          dot[b] += inner<S>(where_won(g.unpack(), bits[b]), where_won(x[b].unpack(), bits[b]));
-        else dot[b] += inner<S>(g.unpack(), x[b].unpack());
+          dot[b] += inner<S>(where_won(of_row, bits[b]), where_won(x[b].unpack(), bits[b]));
+        else dot[b] += inner<S>(of_row, x[b].unpack());
       });
     }
     const S mine = group_sums(dot, edges.group);

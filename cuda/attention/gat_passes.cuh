@@ -8,9 +8,10 @@
 
 namespace gnograd {
 
-// Rows of an edge's other end, [n, heads, size], or of a cotangent [n, size] that heads share.
-__device__ inline int64_t row_of_head(int64_t row, int head, const Heads& heads, bool each) {
-  return (each ? row * heads.heads + head : row) * heads.size;
+// Bytes before a head's row of [n, heads, size], or before a row of [n, size] that heads share.
+template <class T>
+__device__ int64_t row_of_head(int64_t row, int head, const Heads& heads, bool each = true) {
+  return (each ? row * heads.heads + head : row) * heads.size * int64_t(sizeof(T));
 }
 
 // An edge moves a number of its source and heads size numbers of x_src. Bound by memory.
@@ -24,7 +25,7 @@ struct GatForward {
   using Partial = OnlineSoftmax<S, Vector<S, step>>;
   using Total = Nothing;
   struct Own {
-    int64_t from, row;  // of x; of the edge table
+    int64_t from, row;  // bytes of x; of the edge table
     S z;                // without the destination's part
   };
 
@@ -41,7 +42,7 @@ struct GatForward {
 
   __device__ Own own(const Place& at, int64_t k) const {
     const int64_t j = graph.indices[k], row = graph.edge_of(k);
-    return {row_of_head(j, at.head, heads, true), row, model.source_part(j, row, at.head)};
+    return {row_of_head<T>(j, at.head, heads), row, model.source_part(j, row, at.head)};
   }
   template <bool wide, class Ahead>
   __device__ void batch(Partial& partial, Total&, const Place& at, int64_t i, Nothing,
@@ -51,8 +52,8 @@ struct GatForward {
     const Own own = edges.own;
     PackedInput<T, S, wide> x[most];
     edges.template each<most>([&](int b, bool in) {
-      const int64_t from = edges.of(own.from, b) + c;
-      if (in && count > 0) x[b].load(model.x.x, from, count);
+      const int64_t from = edges.of(own.from, b);
+      if (in && count > 0) x[b].load(model.x.x + c, from, count);
     });
     ahead();
     const bool has = edges.has_own();
@@ -105,7 +106,7 @@ struct GatStatistics {
 
   __device__ Own own(const Place& at, int64_t k) const {
     const int64_t j = graph.indices[k], row = graph.edge_of(k);
-    return {row_of_head(j, at.head, heads, true), row, model.source_part(j, row, at.head)};
+    return {row_of_head<T>(j, at.head, heads), row, model.source_part(j, row, at.head)};
   }
   template <bool wide, class Ahead>
   __device__ void batch(Partial& partial, Total&, const Place& at, int64_t i, Nothing,
@@ -118,8 +119,8 @@ struct GatStatistics {
       const int c = at.column(tile), count = heads.size - c;
       PackedInput<T, S, wide> x[most];
       edges.template each<most>([&](int b, bool in) {
-        const int64_t from = edges.of(own.from, b) + c;
-        if (in && count > 0) x[b].load(model.x.x, from, count);
+        const int64_t from = edges.of(own.from, b);
+        if (in && count > 0) x[b].load(model.x.x + c, from, count);
       });
       Vector<real<T>, step> of_row;
       if (count > 0) of_row = g.load(i, at.head, c);
@@ -159,7 +160,7 @@ struct GatBySource {
   };
   using Total = Nothing;
   struct Own {
-    int64_t from, row, position;  // of g; of the edge table; of gz
+    int64_t from, row, position;  // bytes of g; of the edge table; of gz
     S z;                          // without the source's part
     SoftmaxRow<S> softmax;
   };
@@ -173,7 +174,7 @@ struct GatBySource {
 
   __device__ Own own(const Place& at, int64_t k) const {
     const int64_t i = graph.indices[k], row = graph.edge_of(k);
-    return {row_of_head(i, at.head, heads, gradients.g.concat), row,
+    return {row_of_head<T>(i, at.head, heads, gradients.g.concat), row,
             graph.position_of(k) * heads.heads + at.head,
             model.destination_part(i, row, at.head),
             gradients.softmax[i * heads.heads + at.head]};
@@ -186,8 +187,8 @@ struct GatBySource {
     const auto load = [&](Packed<T, wide>* g, int tile) {
       const int c = at.column(tile), count = heads.size - c;
       edges.template each<most>([&](int b, bool in) {
-        const int64_t from = edges.of(own.from, b) + c;
-        if (in && count > 0) g[b].load(gradients.g.g + from, count);
+        const int64_t from = edges.of(own.from, b);
+        if (in && count > 0) g[b].load(bytes_behind(gradients.g.g + c, from), count);
       });
     };
     S dot[most] = {};
@@ -291,7 +292,7 @@ struct GatEdgeGradient {
   using Partial = Nothing;
   using Total = Vector<S, step>;
   struct Own {
-    int64_t row;  // of e
+    int64_t row;  // bytes of e
     S gz;
   };
   using RowOperands = Vector<S, step>;  // a_edge
@@ -303,7 +304,7 @@ struct GatEdgeGradient {
   __host__ __device__ int tiles() const { return heads.tiles; }
 
   __device__ Own own(const Place& at, int64_t k) const {
-    return {row_of_head(graph.edge_of(k), at.head, heads, true),
+    return {row_of_head<T>(graph.edge_of(k), at.head, heads),
             model.gz[k * heads.heads + at.head]};
   }
   __device__ RowOperands enter(const Place& at, int64_t) const {
@@ -318,19 +319,19 @@ struct GatEdgeGradient {
     const Own own = edges.own;
     PackedInput<T, S, wide> e[most];
     edges.template each<most>([&](int b, bool in) {
-      const int64_t from = edges.of(own.row, b) + c;
-      if (in && count > 0) e[b].load(model.e.x, from, count);
+      const int64_t from = edges.of(own.row, b);
+      if (in && count > 0) e[b].load(model.e.x + c, from, count);
     });
     ahead();
     edges.template each<most>([&](int b, bool in) {
       const S gz = edges.of(own.gz, b);
-      const int64_t to = edges.of(own.row, b) + c;
+      const int64_t to = edges.of(own.row, b);
       if (!in || count <= 0) return;
       unit.add(gz, e[b].unpack());
       if (!model.grad_e) return;
       auto g = a;
       g.scale(gz);
-      store_vector(model.grad_e.x + to, g, count, wide);
+      store_vector(bytes_behind(model.grad_e.x + c, to), g, count, wide);
     });
   }
   __device__ void leave(const Total& unit, const Place& at, int64_t number) const {

@@ -185,6 +185,13 @@ __device__ Vector<S, width<T>> load_vector(const Input<T, S>& x, int64_t at, int
   }
 }
 
+// So many bytes behind p: an offset that a lane has computed for others costs these one addition.
+template <class X>
+__device__ X* bytes_behind(X* p, int64_t bytes) {
+  using Byte = std::conditional_t<std::is_const_v<X>, const char, char>;
+  return reinterpret_cast<X*>(reinterpret_cast<Byte*>(p) + bytes);
+}
+
 // What load_vector reads, as it is stored: rows that wait for their turn take no more registers.
 template <class T, bool wide>
 struct Packed {
@@ -213,21 +220,23 @@ struct Packed<T, false> {
   }
 };
 
-// The same of an input, with its tangent where S is dual.
+// The same of an input, so many bytes behind its beginning, with its tangent where S is dual.
 template <class T, class S, bool wide>
 struct PackedInput {
   Packed<T, wide> v;
 
-  __device__ void load(const Input<T, S>& x, int64_t at, int count) { v.load(x.v + at, count); }
+  __device__ void load(const Input<T, S>& x, int64_t bytes, int count) {
+    v.load(bytes_behind(x.v, bytes), count);
+  }
   __device__ Vector<S, width<T>> unpack() const { return v.unpack(); }
 };
 template <class T, class A, bool wide>
 struct PackedInput<T, Dual<A>, wide> {
   Packed<T, wide> v, d;
 
-  __device__ void load(const Input<T, Dual<A>>& x, int64_t at, int count) {
-    v.load(x.v + at, count);
-    if (x.d) d.load(x.d + at, count);
+  __device__ void load(const Input<T, Dual<A>>& x, int64_t bytes, int count) {
+    v.load(bytes_behind(x.v, bytes), count);
+    if (x.d) d.load(bytes_behind(x.d, bytes), count);
     else memset(static_cast<void*>(&d), 0, sizeof d);
   }
   __device__ Vector<Dual<A>, width<T>> unpack() const {

@@ -155,14 +155,14 @@ struct OperandsOfRow<Op, std::void_t<typename Op::RowOperands>> {
   using type = typename Op::RowOperands;
 };
 
-// n edges of a row, k and those behind it, at most `at_once`; lane b of the group has `own` of edge
+// n edges of a row, k and those behind it, no more than the group has lanes; lane b has `own` of edge
 // k + b. All groups of a warp take in their batches together, some of which may be empty, so that
 // shuffles are those of whole warps: a mask that differs from lane to lane costs a turn each.
 template <class Own>
 struct EdgeBatch {
   const Group& group;  // its mask is that of the warp
   int64_t k;
-  int n, at_once;
+  int n;
   Own own;
 
   __device__ bool has_own() const { return group.lane < n; }
@@ -175,13 +175,17 @@ struct EdgeBatch {
   // full batches.
   template <int most, class F>
   __device__ void each(F f) const {
+    constexpr int half = (most + 1) / 2;
     if (__all_sync(group.mask, n == most)) {
 #pragma unroll
       for (int b = 0; b < most; ++b) f(b, true);
     } else {
 #pragma unroll
-      for (int b = 0; b < most; ++b)
-        if (b < at_once) f(b, b < n);
+      for (int b = 0; b < half; ++b) f(b, b < n);
+      if (__any_sync(group.mask, n > half)) {
+#pragma unroll
+        for (int b = half; b < most; ++b) f(b, b < n);
+      }
     }
   }
 };
@@ -264,7 +268,7 @@ __global__ void __launch_bounds__(block_threads)
 #pragma unroll 1
       while (more(k < stop)) {
         const int n = min(at_once, stop - k);
-        const EdgeBatch<Own> edges{of_warp, first + k, n, at_once, next};
+        const EdgeBatch<Own> edges{of_warp, first + k, n, next};
         k += n;
         const auto ahead = [&] {
           if (n && k + group.lane < last) next = op.own(at, first + k + group.lane);
