@@ -114,7 +114,7 @@ struct Input {
   const T* d = nullptr;
 
   explicit __host__ __device__ operator bool() const { return v; }
-  Input operator+(int64_t n) const { return {v + n, d ? d + n : nullptr}; }
+  __host__ __device__ Input operator+(int64_t n) const { return {v + n, d ? d + n : nullptr}; }
 
   __device__ S operator[](int64_t i) const {
     if constexpr (ScalarTraits<S>::dual) return {real<T>(v[i]), d ? real<T>(d[i]) : real<T>(0)};
