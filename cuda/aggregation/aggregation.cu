@@ -87,8 +87,8 @@ struct Aggregation {
       const Heads h = make_heads<T>(1, size, false);
       most = std::max({most, split_bytes<AggSum<T, S>>(dst, h, h.tiles),
                        split_bytes<AggExtremum<T, S>>(dst, h, h.tiles),
-                       split_bytes<AggSourceGradient<T, S>>(src, h, h.tiles),
-                       split_bytes<AggWeightGradient<T, S>>(dst, h, 1)});
+                       split_bytes<AggSourceGradient<T, S, false>>(src, h, h.tiles),
+                       split_bytes<AggWeightGradient<T, S, false>>(dst, h, 1)});
     }
     return workspace.take<char>(int64_t(most));
   }
@@ -115,6 +115,34 @@ struct Aggregation {
     return cudaGetLastError();
   }
 
+  // Bytes of the winners' bits of a block of columns.
+  int64_t winner_bytes(int64_t size) const {
+    const Heads h = make_heads<T>(1, size, false);
+    return size ? graph.n_edges * make_winners(nullptr, h).row : 0;
+  }
+  // The gradients to nodes and weights, of Min and Max or of Sum and Mean.
+  template <bool extremum>
+  void node_gradients(const EdgeColumns<T, S>& columns, ColumnCotangent<T, S> nodes,
+                      const S* node_degree, S* d, S* degree, S* delta, const T* g_own,
+                      const AggregatedGradients<T>& grad, const Cut& cut, const Cut& source_cut,
+                      void* split) const {
+    const bool mean = nodes.mean, weighted_mean = mean && w;
+    if (grad.w || (weighted_mean && !node_degree)) {
+      for_rows(AggWeightGradient<T, S, extremum>{by_dst(graph), columns, nodes, columns.heads,
+                                                 grad.w, d, degree, delta},
+               cut, split, stream);
+      if (mean && grad.w)
+        for_rows(AggMeanWeightGradient<T, S>{by_dst(graph), d, degree, delta, grad.w}, cut, split,
+                 stream);
+      node_degree = degree;
+    }
+    if (weighted_mean) nodes.degree = node_degree;
+    if (grad.x)
+      for_rows(AggSourceGradient<T, S, extremum>{by_src(graph), w, nodes, columns.heads, g_own,
+                                                 grad.x},
+               source_cut, split, stream);
+  }
+
   // location and node_degree may come from the forward pass; null: computed here.
   int gradients(const T* g, const int64_t* location, const S* node_degree,
                 const AggregatedGradients<T>& grad) const {
@@ -124,6 +152,8 @@ struct Aggregation {
     const Cut cut = take_cut(rows, workspace), source_cut = take_cut(sources, workspace);
     void* split = take_split(cut, source_cut);
     int64_t* found = workspace.take<int64_t>(extremum() ? graph.n_dst * sizes.aggregated() : 0);
+    uint8_t* bits = workspace.take<uint8_t>(
+        extremum() ? std::max(winner_bytes(sizes.node), winner_bytes(sizes.edge)) : 0);
     S* d = workspace.take<S>(mean ? graph.n_edges : 0);
     S* degree = workspace.take<S>(mean ? graph.n_dst : 0);
     S* delta = workspace.take<S>(mean ? graph.n_dst : 0);
@@ -131,22 +161,28 @@ struct Aggregation {
 
     cut_rows(rows, cut, stream);
     if (grad.x) cut_rows(sources, source_cut, stream);
-    if (extremum() && !location) {
-      if (grad.x || grad.w) aggregate(node_columns(nullptr), cut, split, nullptr, found, nullptr);
-      if (grad.e && !ScalarTraits<S>::dual)
-        aggregate(edge_columns(nullptr), cut, split, nullptr, found, nullptr);
-      location = found;
-    }
     const T* g_own = g + sizes.aggregated();
     const bool own_is_x =
         grad.own == grad.x && sizes.own == sizes.node && graph.n_dst == graph.n_src;
     T* grad_own = own_is_x ? nullptr : grad.own;
+    // Of Min and Max the winners are found first, unless forward has.
     const auto cotangent = [&](const EdgeColumns<T, S>& columns) {
+      Winners<uint8_t> won = make_winners(nullptr, columns.heads);
+      if (extremum()) {
+        won.bits = bits;
+        if (!location) aggregate(columns, cut, split, nullptr, found, nullptr);
+        for_rows(AggFindWinners<T>{rows,
+                                   columns.heads,
+                                   {location ? location : found, sizes.aggregated()},
+                                   columns.column,
+                                   won},
+                 cut, split, stream);
+      }
       return ColumnCotangent<T, S>{g,
                                    sizes.row(),
                                    columns.column,
                                    columns.heads,
-                                   {extremum() ? location : nullptr, sizes.aggregated()},
+                                   {won.bits, won.row},
                                    mean,
                                    nullptr,
                                    graph.by_dst.offsets};
@@ -157,23 +193,11 @@ struct Aggregation {
       zero(grad.w, graph.n_edges);
     } else if (grad.x || grad.w) {
       const auto columns = node_columns(g, grad.x);
-      auto nodes = cotangent(columns);
-      const bool weighted_mean = mean && w;
-      if (grad.w || (weighted_mean && !node_degree)) {
-        for_rows(
-            AggWeightGradient<T, S>{rows, columns, nodes, columns.heads, grad.w, d, degree, delta},
-            cut, split, stream);
-        if (mean && grad.w)
-          for_rows(AggMeanWeightGradient<T, S>{rows, columns.heads, d, degree, delta, grad.w}, cut,
-                   split, stream);
-        node_degree = degree;
-      }
-      if (weighted_mean) nodes.degree = node_degree;
-      if (grad.x)
-        for_rows(
-            AggSourceGradient<T, S>{sources, w, nodes, columns.heads,
-                                    own_is_x && !ScalarTraits<S>::dual ? g_own : nullptr, grad.x},
-            source_cut, split, stream);
+      const auto run = extremum() ? &Aggregation::node_gradients<true>
+                                  : &Aggregation::node_gradients<false>;
+      (this->*run)(columns, cotangent(columns), node_degree, d, degree, delta,
+                   own_is_x && !ScalarTraits<S>::dual ? g_own : nullptr, grad, cut, source_cut,
+                   split);
     }
     if constexpr (ScalarTraits<S>::dual) {  // linear in e and own: no second derivative
       zero(grad.e, graph.n_edges * sizes.edge);

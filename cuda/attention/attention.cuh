@@ -15,12 +15,13 @@
 // m_p, 0 or 1 / (1 - p): m_p alpha_p stands in place of alpha_p before values, ga_p is m_p g_i .
 // value_p, and the softmax and gs_p are as they were.
 //
+// Where forward has saved out and lse in full precision, and per head, AttentionStatistics has no
+// edges to look at. GAT, whose scores are sums of numbers, has passes of its own (gat_passes.cuh).
+//
 // An operator is a model M of formulas (gat.cu, gat_v2.cu, mha_simple.cu):
 //   T, S                       what it stores and computes with (device/numbers.cuh)
 //   Score score(p, at)         of an edge; .s is the score, more may come with it
 //   value(p, at, c)            from feature c on
-//   RowSums                    what it sums over a softmax with weights alpha_p, or NoRowSums,
-//   finish_row(sums, softmax, i, at)    and what it makes of that
 //   edge_heads()               heads as its edges have them
 //   DestinationSum, UnitSum    sums over the edges of a destination, of a unit of work; or Nothing
 //   to_destination(sum, unit, p, at, score, alpha, gs, g), finish_destination(sum, i, at); here and
@@ -87,15 +88,6 @@ struct SoftmaxRow {
   __device__ S weight(S score) const { return exponential(score - S(top)) * inverse; }
 };
 
-// A model whose gradients need no sums over a softmax but delta.
-struct NoRowSums {
-  template <class... Any>
-  __device__ void add(const Any&...) {}
-  template <class B>
-  __device__ void scale(B) {}
-  __device__ void merge(const NoRowSums&) {}
-};
-
 // ---- the passes over the graph ----
 
 // Edges in flight: two where registers are left for them.
@@ -135,6 +127,19 @@ struct OnlineSoftmax {
     sum += weight;
     return weight;
   }
+  // The same of a batch, a score on each lane that `has` one. Each lane has the sum of its own
+  // weights, all have one maximum: there is one rescaling a batch.
+  __device__ S take(S score, bool has, const Group& group) {
+    auto most = has && value(score) > top ? value(score) : top;
+    for (int d = group.size / 2; d > 0; d /= 2) {
+      const auto other = group_swap(most, d, group);
+      if (other > most) most = other;
+    }
+    raise(most);
+    const S weight = has ? exponential(score - S(top)) : S(0);
+    sum += weight;
+    return weight;
+  }
   __device__ void merge(OnlineSoftmax later) {
     raise(later.top);
     later.scale(exponential(later.top - top));
@@ -143,6 +148,18 @@ struct OnlineSoftmax {
   }
   // 1 / sum; of no edges nothing is left.
   __device__ S inverse() const { return value(sum) == 0 ? S(0) : S(1) / sum; }
+};
+
+// What is summed over a softmax besides its weights: exp(score - top) g.
+template <class S>
+struct WeightedCotangent {
+  S sum = 0;
+
+  template <class B>
+  __device__ void scale(B factor) {
+    sum *= factor;
+  }
+  __device__ void add(const WeightedCotangent& more) { sum += more.sum; }
 };
 
 // An edge moves what its score and value read: heads size numbers of the source, where both are of
@@ -195,19 +212,7 @@ struct AttentionStatistics {
   using T = typename M::T;
   using S = typename M::S;
   static constexpr int step = width<T>, unroll = attention_unroll<S, step>;
-  struct Sums {
-    S ga = 0;
-    typename M::RowSums row;
-    __device__ void scale(real<T> factor) {
-      ga *= factor;
-      row.scale(factor);
-    }
-    __device__ void add(const Sums& more) {
-      ga += more.ga;
-      row.merge(more.row);
-    }
-  };
-  using Partial = OnlineSoftmax<S, Sums>;
+  using Partial = OnlineSoftmax<S, WeightedCotangent<S>>;
   using Total = Nothing;
 
   Csc graph;
@@ -225,18 +230,34 @@ struct AttentionStatistics {
     S ga = dot_with_value(model, heads, g, p, at);
     ga *= dropout.factor<real<T>>(p.row, at.head, heads.heads);
     const S weight = partial.take(score.s);
-    partial.more.ga += weight * ga;
-    partial.more.row.add(weight, ga, score);
+    partial.more.sum += weight * ga;
   }
   __device__ void merge(Partial& partial, const Partial& more) const { partial.merge(more); }
   __device__ void finish(const Partial& partial, const Place& at, int64_t i) const {
     const S inverse = partial.inverse();
-    const SoftmaxRow<S> row{partial.top, inverse, inverse * partial.more.ga};
-    if (at.group.lane == 0) softmax[i * heads.heads + at.head] = row;
-    if constexpr (!std::is_same_v<typename M::RowSums, NoRowSums>)
-      model.finish_row(partial.more.row, row, i, at);
+    if (at.group.lane == 0)
+      softmax[i * heads.heads + at.head] = {partial.top, inverse, inverse * partial.more.sum};
   }
 };
+
+// The same from what forward has saved: the softmax is exp(score - lse), delta_i is g_i . out_i.
+// Group: a head of a destination, lanes over features. Reads g and out once; bound by memory.
+template <class T, class S>
+__global__ void __launch_bounds__(block_threads)
+    attention_saved_statistics(Heads heads, int64_t n_rows, const T* __restrict__ g,
+                               const T* __restrict__ out, const real<T>* __restrict__ lse,
+                               SoftmaxRow<S>* __restrict__ softmax) {
+  const Group group = this_group(heads.lanes);
+  const int64_t item = group.number;
+  if (item >= n_rows * heads.heads) return;
+  const Place at{group, 0, 0, width<T>};
+  const S delta = sum_over_head<S>(heads, at, [&](int c) {
+    const int64_t first = item * heads.size + c;
+    return inner<S>(load_vector(g + first, heads.size - c, heads.wide),
+                    load_vector(out + first, heads.size - c, heads.wide));
+  });
+  if (group.lane == 0) softmax[item] = {lse[item], S(1), delta};
+}
 
 // What every gradient of an edge is made of.
 template <class M>

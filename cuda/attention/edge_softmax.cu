@@ -18,18 +18,6 @@ inline Heads one_head_a_lane(int64_t n_heads) {
   return heads;
 }
 
-// What is summed over a softmax besides its weights: exp(score - top) g.
-template <class S>
-struct WeightedCotangent {
-  S sum = 0;
-
-  template <class B>
-  __device__ void scale(B factor) {
-    sum *= factor;
-  }
-  __device__ void add(const WeightedCotangent& more) { sum += more.sum; }
-};
-
 // A row with no score but -inf has no weights: it starts at the least finite score, not at -inf,
 // from which nothing can be taken.
 template <class S>

@@ -9,7 +9,7 @@
 //     grad x_dst_i = gz_i a_dst                          grad a_dst  = sum over i of gz_i x_dst_i
 //     grad e_p     = gz_p a_edge                         grad a_edge = sum over p of gz_p e_p
 #include "device/sums.cuh"
-#include "graph_attention.cuh"
+#include "gat_passes.cuh"
 
 namespace gnograd {
 namespace {
@@ -27,7 +27,8 @@ struct Gat {
   HeadFeatures<T, S> e, a_edge;     // [n_edges, heads, edge size], [1, heads, edge size]
   ScoreActivation<real<T>> act;
   HeadGradient<T> grad_src = {}, grad_dst = {}, grad_e = {};
-  S* gz_src = nullptr;     // [n_src, heads] sums of the gradients of z
+  S* gz = nullptr;         // [n_edges, heads] gradients of z by position
+  S* gz_src = nullptr;     // [n_src, heads] their sums
   S* gz_dst = nullptr;     // [n_dst, heads]
   S* unit_sums = nullptr;  // [n_units, heads, edge size] sums of gz_p e_p, for a_edge; or null
 
@@ -44,26 +45,23 @@ struct Gat {
     return x.load(p.src, at.head, c);
   }
 
-  // Here gz_i = sum_p alpha_p (ga_p - delta_i) act'(z_p) comes from two sums that need no delta.
-  struct RowSums {
-    S slope = 0, slope_ga = 0;
-    __device__ void add(S alpha, S ga, const Score& z) {
-      slope += alpha * z.slope;
-      slope_ga += alpha * z.slope * ga;
-    }
-    template <class B>
-    __device__ void scale(B b) {
-      slope *= b;
-      slope_ga *= b;
-    }
-    __device__ void merge(const RowSums& more) {
-      slope += more.slope;
-      slope_ga += more.slope_ga;
-    }
-  };
-  __device__ void finish_row(const RowSums& sums, const SoftmaxRow<S>& row, int64_t i,
-                             const Place& at) const {
-    const S gz = row.inverse * (sums.slope_ga - row.delta * sums.slope);
+  // z without the part of the other end
+  __device__ S edge_part(int64_t row, int h) const {
+    return se ? se[row * x.heads.heads + h] : S(0);
+  }
+  __device__ S source_part(int64_t j, int h) const { return ss[j * x.heads.heads + h]; }
+  __device__ S source_part(int64_t j, int64_t row, int h) const {
+    return source_part(j, h) + edge_part(row, h);
+  }
+  __device__ S destination_part(int64_t i, int h) const { return sd[i * x.heads.heads + h]; }
+  __device__ S destination_part(int64_t i, int64_t row, int h) const {
+    return destination_part(i, h) + edge_part(row, h);
+  }
+
+  // Place of edges' heads, whose passes are those of nodes' heads but one.
+  __host__ __device__ const Heads& edge_heads() const { return e.heads; }
+
+  __device__ void finish_destination(S gz, int64_t i, const Place& at) const {
     if (at.group.lane == 0) gz_dst[i * x.heads.heads + at.head] = gz;
     if (!grad_dst) return;
     Place to = at;
@@ -74,43 +72,26 @@ struct Gat {
         grad_dst.store(x.heads, i, to, g);
       }
   }
-
-  // Destinations are done with; edges are left.
-  __host__ __device__ const Heads& edge_heads() const { return e.heads; }
-  using DestinationSum = Nothing;
-  using UnitSum = Row;
-  __device__ void to_destination(Nothing&, Row& unit, const Edge& p, const Place& at,
-                                 const Score& z, S, S gs, const HeadCotangent<T>&) const {
-    const int c = at.column();
-    if (c >= e.heads.size) return;
-    const S gz = gs * z.slope;
-    unit.add(gz, e.load(p.row, at.head, c));
-    Row g;
-    g.add(gz, a_edge.load(0, at.head, c));
-    grad_e.store(e.heads, p.row, at, g);
-  }
-
-  struct SourceSum {
-    Row x;
-    S gz = 0;
-    __device__ void merge(const SourceSum& more) {
-      x.add(more.x);
-      gz += more.gz;
-    }
-  };
-  __device__ void to_source(SourceSum& sum, const Edge& p, const Place& at, const Score& z, S alpha,
-                            S gs, const HeadCotangent<T>& g) const {
-    if (const int c = at.column(); c < x.heads.size) sum.x.add(alpha, g.load(p.dst, at.head, c));
-    sum.gz += gs * z.slope;
-  }
-  __device__ void finish_source(SourceSum sum, int64_t j, const Place& at) const {
-    if (at.first()) gz_src[j * x.heads.heads + at.head] = sum.gz;
+  __device__ void finish_source(Row sum, S gz, int64_t j, const Place& at) const {
+    if (at.first()) gz_src[j * x.heads.heads + at.head] = gz;
     const int c = at.column();
     if (!grad_src || c >= x.heads.size) return;
-    sum.x.add(sum.gz, a_src.load(0, at.head, c));
-    grad_src.store(x.heads, j, at, sum.x);
+    sum.add(gz, a_src.load(0, at.head, c));
+    grad_src.store(x.heads, j, at, sum);
   }
 };
+
+}  // namespace
+
+template <class T, class S>
+struct PassesOf<Gat<T, S>> {
+  using Forward = GatForward<Gat<T, S>>;
+  using Statistics = GatStatistics<Gat<T, S>>;
+  using ByDestination = GatByDestination<Gat<T, S>>;
+  using BySource = GatBySource<Gat<T, S>>;
+};
+
+namespace {
 
 // out[n, h] = a[h] . x[n, h]. Group: a row and head, lanes over features. Reads x once, a from
 // caches, writes a number a head; bound by memory.
@@ -120,11 +101,15 @@ __global__ void __launch_bounds__(block_threads)
                    S* __restrict__ out) {
   const Heads& heads = x.heads;
   const Group group = this_group(heads.lanes);
-  const int64_t item = group.number, row = item / heads.heads;
+  const int64_t item = group.number;
+  const auto [row, head] = divided(item, heads.heads);
   if (row >= n_rows) return;
-  const Place at{group, int(item % heads.heads), 0, width<T>};
-  const S sum = sum_over_head<S>(
-      heads, at, [&](int c) { return inner<S>(a.load(0, at.head, c), x.load(row, at.head, c)); });
+  const Place at{group, head, 0, width<T>};
+  const S sum = sum_over_head<S>(heads, at, [&](int c) {
+    const int64_t first = item * heads.size + c;
+    return inner<S>(a.load(0, at.head, c),
+                    load_vector(x.x, first, heads.size - c, heads.wide));
+  });
   if (group.lane == 0) out[item] = sum;
 }
 template <class T, class S>
@@ -164,6 +149,7 @@ struct GatSetup : AttentionSetup<T, S> {
              {a + 2 * d, edge_heads},
              problem.activation()};
     if (!gradients) return;
+    model.gz = workspace.take<S>(problem.graph.n_edges * n);
     model.gz_src = workspace.take<S>(n_src * n);
     model.gz_dst = workspace.take<S>(n_dst * n);
     model.unit_sums = workspace.take<S>(n_units * d_edge);
@@ -185,8 +171,14 @@ struct GatSetup : AttentionSetup<T, S> {
     h.wide = problem.arrays_aligned(problem.sizes.size) && problem.arrays_aligned(size);
     return h;
   }
-  bool by_destination() const { return se && (model.grad_e || grad_a); }
-  bool by_source() const { return model.grad_src || grad_a; }
+  bool of_edges() const { return se && (model.grad_e || grad_a); }
+  bool by_destination() const { return model.grad_dst || grad_a; }
+  bool by_source() const { return by_destination() || model.grad_src || of_edges(); }
+  void after(const Problem& problem, const Csc& rows, const Cut& cut) const {
+    if (of_edges())
+      for_rows(GatEdgeGradient<Gat<T, S>>{rows, model.e.heads, model}, cut, nullptr,
+               problem.stream);
+  }
 
   void prepare(const Problem& problem) const {
     launch_gat_row_scores(model.x, model.a_src, problem.graph.n_src, ss, problem.stream);

@@ -50,8 +50,6 @@ struct GatV2 {
     return x.load(p.src, at.head, c);
   }
 
-  using RowSums = NoRowSums;
-
   // The gradient of u, for this lane's features.
   __device__ Row grad_sum(const Edge& p, const Place& at, S gs) const {
     const int c = at.column();

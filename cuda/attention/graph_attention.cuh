@@ -39,10 +39,12 @@ struct GraphAttentionProblem {
   // of the gradients
   const T* g = nullptr;
   const T* saved = nullptr;  // what forward wrote to `activated`, or null
+  const T* saved_out = nullptr;          // what it wrote to `out`, or null
+  const real<T>* saved_lse = nullptr;    // and to `lse`
   T* grad[4] = {};           // each or null
 
   bool arrays_aligned(int64_t size) const {
-    bool all = aligned<T>(size, out, g, activated, saved);
+    bool all = aligned<T>(size, out, g, activated, saved, saved_out);
     for (int i = 0; i < 4; ++i) all = all && aligned<T>(size, in[i].v, in[i].d, grad[i]);
     return all;
   }
@@ -61,6 +63,7 @@ struct AttentionSetup {
   using Problem = GraphAttentionProblem<T, S>;
   void prepare(const Problem&) const {}                       // what its formulas need, once a node
   void save(const Problem&, const Csc&, const Cut&) const {}  // what forward saves
+  void after(const Problem&, const Csc&, const Cut&) const {}  // passes behind those by either end
   void sum_weights(const Problem&, int64_t) const {}          // gradients of weights, of all units
 };
 
@@ -70,16 +73,26 @@ template <class T>
 __global__ void __launch_bounds__(block_threads)
     attention_mean_over_heads(const real<T>* x, int64_t n_rows, int heads, int size,
                               T* __restrict__ out) {
-  const int64_t row = thread_number() / size, c = thread_number() % size;
+  const auto [row, c] = divided(thread_number(), size);
   if (row >= n_rows) return;
   real<T> sum = 0;
   for (int h = 0; h < heads; ++h) sum += x[(row * heads + h) * size + c];
   out[thread_number()] = T(sum / heads);
 }
 
+// The passes of a model, of attention.cuh unless it has its own.
+template <class M>
+struct PassesOf {
+  using Forward = AttentionForward<M>;
+  using Statistics = AttentionStatistics<M>;
+  using ByDestination = AttentionByDestination<M>;
+  using BySource = AttentionBySource<M>;
+};
+
 template <template <class, class> class Setup, class T, class S>
 int attention_forward(const GraphAttentionProblem<T, S>& problem) {
   using M = decltype(Setup<T, S>::model);
+  using Passes = PassesOf<M>;
   if (!problem.sizes.valid()) return GNOGRAD_CUDA_VALUE;
   const Heads heads = problem.heads();
   const Csc rows = by_dst(problem.graph);
@@ -88,14 +101,14 @@ int attention_forward(const GraphAttentionProblem<T, S>& problem) {
 
   const Cut cut = take_cut(rows, workspace);
   const Setup<T, S> setup(problem, false, cut.n_units);
-  char* split = workspace.take<char>(split_bytes<AttentionForward<M>>(cut, heads, heads.tiles));
+  char* split = workspace.take<char>(split_bytes<typename Passes::Forward>(cut, heads, heads.tiles));
   auto* softmax = workspace.take<SoftmaxRow<S>>(n_softmax);
   auto* head_out = workspace.take<real<T>>(problem.sizes.concat ? 0 : n_softmax * heads.size);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
   cut_rows(rows, cut, problem.stream);
   setup.prepare(problem);
-  for_rows(AttentionForward<M>{rows, heads, setup.model, problem.dropout(), problem.out,
+  for_rows(typename Passes::Forward{rows, heads, setup.model, problem.dropout(), problem.out,
                                problem.sizes.concat ? nullptr : head_out, problem.lse,
                                problem.softmax_scores ? softmax : nullptr},
            cut, split, problem.stream);
@@ -116,6 +129,7 @@ int attention_forward(const GraphAttentionProblem<T, S>& problem) {
 template <template <class, class> class Setup, class T, class S>
 int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
   using M = decltype(Setup<T, S>::model);
+  using Passes = PassesOf<M>;
   if (!problem.sizes.valid()) return GNOGRAD_CUDA_VALUE;
   const Heads heads = problem.heads();
   const Csc rows = by_dst(problem.graph), columns = by_src(problem.graph);
@@ -124,9 +138,10 @@ int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
   const Cut cut = take_cut(rows, workspace), transposed = take_cut(columns, workspace);
   const Setup<T, S> setup(problem, true, cut.n_units);
   char* split = workspace.take<char>(
-      std::max({split_bytes<AttentionStatistics<M>>(cut, heads, 1),
-                split_bytes<AttentionByDestination<M>>(cut, heads, setup.model.edge_heads().tiles),
-                split_bytes<AttentionBySource<M>>(transposed, heads, heads.tiles)}));
+      std::max({split_bytes<typename Passes::Statistics>(cut, heads, 1),
+                split_bytes<typename Passes::ByDestination>(cut, heads,
+                                                            setup.model.edge_heads().tiles),
+                split_bytes<typename Passes::BySource>(transposed, heads, heads.tiles)}));
   auto* softmax = workspace.take<SoftmaxRow<S>>(rows.n_rows * heads.heads);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
@@ -137,14 +152,24 @@ int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
   clear_room(problem.graph, problem.grad[3], edge_heads.row(), problem.stream);
   const HeadCotangent<T> g{problem.g, heads, problem.sizes.concat};
   const ScoreGradients<M> gradients{heads, problem.dropout(), g, softmax};
-  for_rows(AttentionStatistics<M>{rows, heads, setup.model, problem.dropout(), g, softmax}, cut,
-           split, problem.stream);
-  if (setup.by_destination())
-    for_rows(AttentionByDestination<M>{rows, heads, setup.model, gradients}, cut, split,
-             problem.stream);
+  // In 16 bits out is not what it was, and of a mean over heads theirs are not known.
+  bool saved = false;
+  if constexpr (!ScalarTraits<S>::dual && sizeof(T) >= sizeof(float))
+    saved = problem.saved_out && problem.saved_lse && problem.sizes.concat;
+  if (saved)
+    launch_threads(rows.n_rows * heads.heads * heads.lanes, problem.stream,
+                   attention_saved_statistics<T, S>, heads, rows.n_rows, problem.g,
+                   problem.saved_out, problem.saved_lse, softmax);
+  else
+    for_rows(typename Passes::Statistics{rows, heads, setup.model, problem.dropout(), g, softmax},
+             cut, split, problem.stream);
   if (setup.by_source())
-    for_rows(AttentionBySource<M>{columns, heads, setup.model, gradients}, transposed, split,
+    for_rows(typename Passes::BySource{columns, heads, setup.model, gradients}, transposed, split,
              problem.stream);
+  if (setup.by_destination())
+    for_rows(typename Passes::ByDestination{rows, heads, setup.model, gradients}, cut, split,
+             problem.stream);
+  setup.after(problem, rows, cut);
   setup.sum_weights(problem, cut.n_units);
   return cudaGetLastError();
 }
@@ -160,8 +185,7 @@ struct GraphAttentionOutputs {
   T* activation_scores = nullptr;     // [n_edges, n_heads n_channels], or null; mha_gat_v2
 };
 
-// What vjp gets of it. out, lse and softmax_scores are not read: the pass that would use them finds
-// the maxima anyway.
+// What vjp gets of it. softmax_scores are not read: scores are had for less.
 template <class T>
 struct GraphAttentionSaved {
   const T* out;
@@ -208,6 +232,8 @@ struct GraphAttention {
           const GraphAttentionSaved<T>& saved, const Gradients& grad, Call& call) const {
     auto p = problem<real<T>>(in, {}, call);
     p.saved = saved.activation_scores;
+    p.saved_out = saved.out;
+    p.saved_lse = saved.lse;
     return gradients(p, g.out, grad);
   }
   int jvp(const Inputs& in, const Inputs& tangents, const GraphAttentionOutputs<T>& out,

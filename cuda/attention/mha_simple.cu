@@ -40,8 +40,6 @@ struct Simple {
     return with_edge(v, p, at, c);
   }
 
-  using RowSums = NoRowSums;
-
   __host__ __device__ const Heads& edge_heads() const { return q.heads; }
   using DestinationSum = Row;
   using UnitSum = Nothing;

@@ -16,12 +16,12 @@ struct RowTable {
 };
 
 // to[:, c] = from[:, c], for the destinations' own features; zeros where `from` is null. Thread: a
-// number, read and written once; bound by memory and a division in 64 bits.
+// number, read and written once; bound by memory.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     copy_columns(const T* __restrict__ from, int64_t from_stride, T* __restrict__ to,
                  int64_t to_stride, int64_t n_rows, int64_t n_columns) {
-  const int64_t row = thread_number() / n_columns, column = thread_number() % n_columns;
+  const auto [row, column] = divided(thread_number(), int(n_columns));
   if (row < n_rows) to[row * to_stride + column] = from ? from[row * from_stride + column] : T(0);
 }
 

@@ -31,6 +31,44 @@ __device__ Dual<A> group_sum(Dual<A> x, const Group& group) {
   return {group_sum(x.v, group), group_sum(x.d, group)};
 }
 
+// What `lane` of the group has.
+template <class A>
+__device__ A group_get(A x, int lane, const Group& group) {
+  return __shfl_sync(group.mask, x, lane, group.size);
+}
+template <class A>
+__device__ Dual<A> group_get(Dual<A> x, int lane, const Group& group) {
+  return {group_get(x.v, lane, group), group_get(x.d, lane, group)};
+}
+
+template <class A>
+__device__ A group_swap(A x, int distance, const Group& group) {
+  return __shfl_xor_sync(group.mask, x, distance);
+}
+template <class A>
+__device__ Dual<A> group_swap(Dual<A> x, int distance, const Group& group) {
+  return {group_swap(x.v, distance, group), group_swap(x.d, distance, group)};
+}
+
+// n sums over the lanes of a group at once: lane b gets that of x[b], for b < n and b < size. Lanes
+// give away half of what they have, then half of the rest: n - 1 + log2(size / n) shuffles, where
+// one after another takes n log2(size).
+template <int n, class A>
+__device__ A group_sums(A (&x)[n], const Group& group) {
+#pragma unroll
+  for (int d = n / 2; d > 0; d /= 2) {
+    if (d >= group.size) continue;
+    const bool upper = group.lane & d;
+#pragma unroll
+    for (int i = 0; i < d; ++i) {
+      const A given = upper ? x[i] : x[i + d], kept = upper ? x[i + d] : x[i];
+      x[i] = kept + group_swap(given, d, group);
+    }
+  }
+  for (int d = n; d < group.size; d *= 2) x[0] = x[0] + group_swap(x[0], d, group);
+  return x[0];
+}
+
 // Rows of `heads` heads of `size` features each. A group handles one tile of one head, width<T>
 // consecutive features a lane; most heads are one tile.
 struct Heads {

@@ -114,7 +114,7 @@ struct Input {
   const T* d = nullptr;
 
   explicit __host__ __device__ operator bool() const { return v; }
-  Input operator+(int64_t n) const { return {v + n, d ? d + n : nullptr}; }
+  __host__ __device__ Input operator+(int64_t n) const { return {v + n, d ? d + n : nullptr}; }
 
   __device__ S operator[](int64_t i) const {
     if constexpr (ScalarTraits<S>::dual) return {real<T>(v[i]), d ? real<T>(d[i]) : real<T>(0)};
@@ -184,6 +184,68 @@ __device__ Vector<S, width<T>> load_vector(const Input<T, S>& x, int64_t at, int
     return v;
   }
 }
+
+// So many bytes behind p: an offset that a lane has computed for others costs these one addition.
+template <class X>
+__device__ X* bytes_behind(X* p, int64_t bytes) {
+  using Byte = std::conditional_t<std::is_const_v<X>, const char, char>;
+  return reinterpret_cast<X*>(reinterpret_cast<Byte*>(p) + bytes);
+}
+
+// What load_vector reads, as it is stored: rows that wait for their turn take no more registers.
+template <class T, bool wide>
+struct Packed {
+  uint4 raw;
+
+  __device__ void load(const T* p, int) { raw = __ldg(reinterpret_cast<const uint4*>(p)); }
+  __device__ Vector<real<T>, width<T>> unpack() const {
+    T x[width<T>];
+    memcpy(static_cast<void*>(x), &raw, sizeof raw);
+    Vector<real<T>, width<T>> numbers;
+    for (int i = 0; i < width<T>; ++i) numbers[i] = real<T>(x[i]);
+    return numbers;
+  }
+};
+template <class T>
+struct Packed<T, false> {
+  T x[width<T>];
+
+  __device__ void load(const T* p, int count) {
+    for (int i = 0; i < width<T>; ++i) x[i] = i < count ? p[i] : T(0);
+  }
+  __device__ Vector<real<T>, width<T>> unpack() const {
+    Vector<real<T>, width<T>> numbers;
+    for (int i = 0; i < width<T>; ++i) numbers[i] = real<T>(x[i]);
+    return numbers;
+  }
+};
+
+// The same of an input, so many bytes behind its beginning, with its tangent where S is dual.
+template <class T, class S, bool wide>
+struct PackedInput {
+  Packed<T, wide> v;
+
+  __device__ void load(const Input<T, S>& x, int64_t bytes, int count) {
+    v.load(bytes_behind(x.v, bytes), count);
+  }
+  __device__ Vector<S, width<T>> unpack() const { return v.unpack(); }
+};
+template <class T, class A, bool wide>
+struct PackedInput<T, Dual<A>, wide> {
+  Packed<T, wide> v, d;
+
+  __device__ void load(const Input<T, Dual<A>>& x, int64_t bytes, int count) {
+    v.load(bytes_behind(x.v, bytes), count);
+    if (x.d) d.load(bytes_behind(x.d, bytes), count);
+    else memset(static_cast<void*>(&d), 0, sizeof d);
+  }
+  __device__ Vector<Dual<A>, width<T>> unpack() const {
+    const auto values = v.unpack(), derivatives = d.unpack();
+    Vector<Dual<A>, width<T>> both;
+    for (int i = 0; i < width<T>; ++i) both[i] = {values[i], derivatives[i]};
+    return both;
+  }
+};
 
 // Write the results of the first `count` numbers of x.
 template <class T, class S, int N>

@@ -115,6 +115,19 @@ void set_zero(X* x, int64_t n, cudaStream_t stream) {
   if (n) cudaMemsetAsync(x, 0, n * sizeof(X), stream);
 }
 
+// n / d and n % d, for n >= 0 and d > 0; in 32 bits where n has no more, as nearly always.
+template <class Quotient>
+struct Divided {
+  Quotient quotient;
+  int rest;
+};
+template <class Quotient = int64_t>
+__device__ inline Divided<Quotient> divided(int64_t n, int d) {
+  if (n >> 32) return {Quotient(n / d), int(n % d)};
+  const unsigned q = unsigned(n) / unsigned(d);
+  return {Quotient(q), int(unsigned(n) - q * unsigned(d))};
+}
+
 __device__ inline int64_t thread_number() {
   return int64_t(blockIdx.x) * block_threads + threadIdx.x;
 }

@@ -2,10 +2,12 @@
 // Walking the edges of a graph row by row, with work balanced by edges.
 //
 // Edges and row ends, merged in order (row 0's edges, its end, row 1's edges, ...), are cut into
-// units of equal length: few long rows and many short ones then load the machine alike (Merrill and
-// Garland, Merge-based parallel sparse matrix-vector multiplication, SC16). A row that one unit
-// begins and another ends leaves a partial result in each, and a second kernel adds these in the
-// order of the units. The cut depends on sizes alone, so results are the same bits in every run.
+// units of about equal length: few long rows and many short ones then load the machine alike
+// (Merrill and Garland, Merge-based parallel sparse matrix-vector multiplication, SC16). A row no
+// longer than a unit is never divided: a cut that falls into it is moved to its beginning. A longer
+// one leaves a partial result in each unit that it goes through, and further kernels add these by a
+// tree, in the order of the units. The cut depends on sizes alone, so results are the same bits in
+// every run.
 #pragma once
 #include "gnograd_cuda.h"
 #include "lanes.cuh"
@@ -51,9 +53,9 @@ struct Cut {
   int64_t unit_length, n_rows;
   const int64_t* n_edges;  // on the device, where there may be fewer than there is room for
   int32_t* rows;           // [n_units+1] row ends before each unit
+  int64_t* first;          // [n_units+1] edges before each unit
 
   __device__ int64_t begin(int unit) const { return min(unit * unit_length, n_rows + *n_edges); }
-  __device__ int64_t first_edge(int unit) const { return begin(unit) - rows[unit]; }
 };
 
 // Enough units to fill any GPU, none of them too short to pay for its start.
@@ -61,7 +63,7 @@ inline Cut cut_shape(const Csc& graph) {
   const int64_t total = graph.n_rows + graph.n_edges;
   const int64_t length = std::max<int64_t>(128, ceil_div(total, 1 << 15));
   return {int(ceil_div(total, length)), length, graph.n_rows, graph.offsets + graph.n_rows,
-          nullptr};
+          nullptr, nullptr};
 }
 
 // The end of row r is number offsets[r + 1] + r of the merged order. Thread: a unit, by bisection
@@ -76,7 +78,12 @@ static __global__ void __launch_bounds__(block_threads) walk_find_cut(Csc graph,
     if (graph.offsets[r + 1] + r < target) low = r + 1;
     else high = r;
   }
+  int64_t edge = target - low;
+  if (low < graph.n_rows)
+    if (const int64_t begin = graph.offsets[low]; graph.offsets[low + 1] - begin <= cut.unit_length)
+      edge = begin;
   cut.rows[unit] = int32_t(low);
+  cut.first[unit] = edge;
 }
 
 inline void cut_rows(const Csc& graph, const Cut& cut, cudaStream_t stream) {
@@ -86,6 +93,7 @@ inline void cut_rows(const Csc& graph, const Cut& cut, cudaStream_t stream) {
 inline Cut take_cut(const Csc& graph, Workspace& workspace) {
   Cut cut = cut_shape(graph);
   cut.rows = workspace.take<int32_t>(cut.n_units + 1);
+  cut.first = workspace.take<int64_t>(cut.n_units + 1);
   return cut;
 }
 
@@ -109,89 +117,271 @@ void clear_room(const gnograd_cuda_graph& graph, T* x, int64_t width, cudaStream
 
 // An operation `Op` on the rows of op.graph, done by groups of op.heads.lanes lanes, each of them
 // one of op.tiles() tiles of one head:
-//   step, unroll         features of a lane, edges in flight
+//   step                 features of a lane
 //   Partial              what a row has come to so far; value-initialised for a row without edges
 //   Total                what a unit adds up over all its rows
-//   edge(partial, total, at, row, k)    take in edge k of a row
 //   merge(partial, more)                the same row's later edges
 //   finish(partial, at, row)            all edges are in
 //   leave(total, at, unit)              the unit is done
 // Where there is Nothing to sum over a row it has no merge and no finish, over a unit no leave.
+// Edges are taken in one by one:
+//   unroll               edges that the compiler may interleave
+//   edge(partial, total, at, row, k)    take in edge k of a row
+// or several at once, of which all loads are made before the first sum waits for one:
+//   at_once<wide>        edges of a batch at most; no more than the group has lanes
+//   Own, own(at, k)      what a lane loads of its own edge of the batch, once for the group
+//   RowOperands, enter(at, row)         what all edges of a row share; or neither
+//   batch<wide>(partial, total, at, row, operands, edges, ahead)    take in an EdgeBatch; ahead() loads
+//                        Own of the next one, and is called once the loads of this one are made
+// `wide` is op.heads.wide, so that there are no other loads where vectors are aligned.
 struct Nothing {};
 
-// Of a divided row, unit u leaves what it passes on at number 2u + 1 and what it ends at 2u.
-__device__ inline int64_t slot(int number, int part, int parts, const Group& group) {
-  return (int64_t(number) * parts + part) * group.size + group.lane;
-}
+template <class Op, class = void>
+struct BatchTraits {
+  using Own = Nothing;
+  static constexpr bool batched = false;
+};
+template <class Op>
+struct BatchTraits<Op, std::void_t<typename Op::Own>> {
+  using Own = typename Op::Own;
+  static constexpr bool batched = true;
+};
+template <class Op, class = void>
+struct OperandsOfRow {
+  using type = Nothing;
+};
+template <class Op>
+struct OperandsOfRow<Op, std::void_t<typename Op::RowOperands>> {
+  using type = typename Op::RowOperands;
+};
 
-// Group: a unit of at least 128 edges and row ends, and one tile of one head; lanes over features.
+// n edges of a row, k and those behind it, no more than the group has lanes; lane b has `own` of edge
+// k + b. All groups of a warp take in their batches together, some of which may be empty, so that
+// shuffles are those of whole warps: a mask that differs from lane to lane costs a turn each.
+template <class Own>
+struct EdgeBatch {
+  const Group& group;  // its mask is that of the warp
+  int64_t k;
+  int n;
+  Own own;
+
+  __device__ bool has_own() const { return group.lane < n; }
+  // What lane b has.
+  template <class X>
+  __device__ X of(X mine, int b) const {
+    return group_get(mine, b, group);
+  }
+  // f(b, whether there is an edge b), by all lanes; b is a constant in each copy, and so is `true` in
+  // full batches.
+  template <int most, class F>
+  __device__ void each(F f) const {
+    constexpr int half = (most + 1) / 2;
+    if (__all_sync(group.mask, n == most)) {
+#pragma unroll
+      for (int b = 0; b < most; ++b) f(b, true);
+    } else {
+#pragma unroll
+      for (int b = 0; b < half; ++b) f(b, b < n);
+      if (__any_sync(group.mask, n > half)) {
+#pragma unroll
+        for (int b = half; b < most; ++b) f(b, b < n);
+      }
+    }
+  }
+};
+
+// Rows in flight, 16 bytes a lane each: what hides the latency of memory, and fits the registers.
+template <class T, class S, bool wide>
+constexpr int rows_at_once = (wide ? 8 : sizeof(T) < 4 ? 2 : 4) / (ScalarTraits<S>::dual ? 2 : 1);
+
+// Of a divided row, unit u leaves what it passes on at number 2u + 1 and what it ends at 2u: words
+// of 4 bytes, each word of a group's lanes together.
+template <class Partial>
+struct SplitRows {
+  static constexpr int words = (sizeof(Partial) + 3) / 4;
+  uint32_t* memory;
+
+  __device__ uint32_t* at(int number, int part, int parts, const Group& group) const {
+    return memory + (int64_t(number) * parts + part) * words * group.size + group.lane;
+  }
+  __device__ void store(int number, int part, int parts, const Group& group,
+                        const Partial& partial) const {
+    uint32_t* p = at(number, part, parts, group);
+    uint32_t raw[words] = {};
+    memcpy(raw, &partial, sizeof partial);
+#pragma unroll
+    for (int i = 0; i < words; ++i) p[i * group.size] = raw[i];
+  }
+  __device__ Partial load(int number, int part, int parts, const Group& group) const {
+    const uint32_t* p = at(number, part, parts, group);
+    uint32_t raw[words];
+#pragma unroll
+    for (int i = 0; i < words; ++i) raw[i] = p[i * group.size];
+    Partial partial;
+    memcpy(static_cast<void*>(&partial), raw, sizeof partial);
+    return partial;
+  }
+};
+
+// Group: a unit of about 128 edges and row ends, and one tile of one head; lanes over features.
 // No shared memory: a row's sum stays in registers. What an edge moves, and what bounds that, is
 // said at the operations; here 4 bytes of its index come on top, and those of its row in the edge
 // table and its position where they have tables.
-template <class Op>
+template <class Op, bool wide>
 __global__ void __launch_bounds__(block_threads)
-    walk_rows(Op op, Cut cut, typename Op::Partial* __restrict__ split) {
-  const Group group = this_group(op.heads.lanes);
+    walk_rows(Op op, Cut cut, SplitRows<typename Op::Partial> split) {
+  using Partial = typename Op::Partial;
+  using Own = typename BatchTraits<Op>::Own;
+  constexpr bool batched = BatchTraits<Op>::batched;
+  Group group = this_group(op.heads.lanes);
+  const Group of_warp{group.size, group.lane, group.number, ~0u};
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
-  const int unit = int(group.number / parts), part = int(group.number % parts);
-  if (unit >= cut.n_units) return;
+  const auto [unit, part] = divided<int>(group.number, parts);
+  const bool some = unit < cut.n_units;
+  if (!batched && !some) return;
+  if (batched && parts % (warp_lanes / group.size) == 0) group = of_warp;  // of one unit
   const Place at{group, part / tiles, part % tiles, Op::step};
 
-  constexpr bool sums_rows = !std::is_same_v<typename Op::Partial, Nothing>;
-  const int64_t row_end = cut.rows[unit + 1], last = cut.first_edge(unit + 1);
-  int64_t row = cut.rows[unit], k = cut.first_edge(unit);
-  bool continued = op.graph.offsets[row] < k;
+  constexpr bool sums_rows = !std::is_same_v<Partial, Nothing>;
+  const int64_t* __restrict__ offsets = op.graph.offsets;
+  const int64_t row_end = some ? cut.rows[unit + 1] : -1, first = some ? cut.first[unit] : 0;
+  const int last = some ? int(cut.first[unit + 1] - first) : 0;  // edges count from the unit's first
+  int64_t row = some ? cut.rows[unit] : 0;
+  bool continued = some && offsets[row] < first;
+  int64_t end = row < row_end ? offsets[row + 1] : 0;  // of the row
+  const auto more = [&](bool mine) { return batched ? __any_sync(~0u, mine) : mine; };
   typename Op::Total total{};
-  for (; row <= row_end; ++row) {
+  [[maybe_unused]] Own next{};
+  if constexpr (batched)
+    if (group.lane < last) next = op.own(at, first + group.lane);
+  for (int k = 0; more(row <= row_end); ++row) {
     const bool ends = row < row_end;
-    const int64_t stop = ends ? op.graph.offsets[row + 1] : last;
+    const int stop = ends ? int(end - first) : last;
+    if (row + 1 < row_end) end = offsets[row + 2];
     const bool any = k < stop;
-    typename Op::Partial partial{};
+    Partial partial{};
+    if constexpr (batched) {
+      typename OperandsOfRow<Op>::type operands{};
+      if constexpr (!std::is_same_v<decltype(operands), Nothing>)
+        if (any) operands = op.enter(at, row);
+      const int at_once = min(Op::template at_once<wide>, group.size);
+#pragma unroll 1
+      while (more(k < stop)) {
+        const int n = min(at_once, stop - k);
+        const EdgeBatch<Own> edges{of_warp, first + k, n, next};
+        k += n;
+        const auto ahead = [&] {
+          if (n && k + group.lane < last) next = op.own(at, first + k + group.lane);
+        };
+        op.template batch<wide>(partial, total, at, n ? row : 0, operands, edges, ahead);
+      }
+    } else {
 #pragma unroll Op::unroll
-    for (; k < stop; ++k) op.edge(partial, total, at, row, k);
+      for (; k < stop; ++k) op.edge(partial, total, at, row, first + k);
+    }
     if constexpr (sums_rows) {
       if (ends && !continued) op.finish(partial, at, row);
-      else if (ends || any) split[slot(2 * unit + !ends, part, parts, group)] = partial;
+      else if (row <= row_end && (ends || any))
+        split.store(2 * unit + !ends, part, parts, group, partial);
     }
     continued = false;
   }
-  if constexpr (!std::is_same_v<typename Op::Total, Nothing>) op.leave(total, at, unit);
+  if constexpr (!std::is_same_v<typename Op::Total, Nothing>)
+    if (some) op.leave(total, at, unit);
 }
 
-// The unit in which a divided row ends collects it. Group: as in walk_rows. Reads a partial result
-// for every unit that a row goes through, one after another: what a hub of 1 M edges takes is the
-// latency of 8,000 reads.
+// Partial results of a divided row are joined in two steps: those of `joined` units at a time, and
+// what is left of that by the unit in which the row ends.
+constexpr int joined = 32;
+
+// partial += what the units from u on, before `end`, pass on; in this order, several loads at once.
+template <class Op, class Next>
+__device__ void join_units(const Op& op, typename Op::Partial& partial,
+                           SplitRows<typename Op::Partial> split, int u, int end, int part, int parts,
+                           const Group& group, Next next) {
+  constexpr int at_once = 4;
+  while (u < end) {
+    typename Op::Partial more[at_once];
+    int n = 0;
+#pragma unroll
+    for (int i = 0; i < at_once; ++i)
+      if (u < end) {
+        more[i] = split.load(2 * u + 1, part, parts, group);
+        u = next(u);
+        n = i + 1;
+      }
+#pragma unroll
+    for (int i = 0; i < at_once; ++i)
+      if (i < n) op.merge(partial, more[i]);
+  }
+}
+
+// The first of 32 units collects what they pass on of the row that goes through all of it. Group: a
+// part of 32 units; most have nothing to do. Reads and writes partial results once, from L2.
 template <class Op>
 __global__ void __launch_bounds__(block_threads)
-    walk_join_rows(Op op, Cut cut, const typename Op::Partial* __restrict__ split) {
+    walk_join_units(Op op, Cut cut, SplitRows<typename Op::Partial> split) {
+  const Group group = this_group(op.heads.lanes);
+  const int parts = op.heads.heads * op.tiles();
+  const auto [units, part] = divided<int>(group.number, parts);
+  const int unit = units * joined;
+  if (unit >= cut.n_units) return;
+  const int row = cut.rows[unit];
+  if (cut.rows[unit + 1] != row || op.graph.offsets[row] >= cut.first[unit]) return;
+  int end = unit + 1;
+  while (end < unit + joined && end < cut.n_units && cut.rows[end + 1] == row) ++end;
+  auto partial = split.load(2 * unit + 1, part, parts, group);
+  join_units(op, partial, split, unit + 1, end, part, parts, group, [](int u) { return u + 1; });
+  split.store(2 * unit + 1, part, parts, group, partial);
+}
+
+// The unit in which a divided row ends collects it, after walk_join_units. Group: as in walk_rows.
+// Of a row that goes through n units it reads n / 32 + 32 partial results, 4 at a time: what a hub of
+// 1 M edges takes is the latency of 70 reads.
+template <class Op>
+__global__ void __launch_bounds__(block_threads)
+    walk_join_rows(Op op, Cut cut, SplitRows<typename Op::Partial> split) {
   const Group group = this_group(op.heads.lanes);
   const int tiles = op.tiles(), parts = op.heads.heads * tiles;
-  const int unit = int(group.number / parts), part = int(group.number % parts);
+  const auto [unit, part] = divided<int>(group.number, parts);
   if (unit >= cut.n_units) return;
-  const int64_t row = cut.rows[unit], begin = op.graph.offsets[row];
-  if (row == cut.rows[unit + 1] || begin >= cut.first_edge(unit)) return;
+  const int row = cut.rows[unit];
+  if (row == cut.rows[unit + 1]) return;
+  const int64_t begin = op.graph.offsets[row];
+  if (begin >= cut.first[unit]) return;
 
-  int u = int((begin + row) / cut.unit_length);
-  typename Op::Partial partial = split[slot(2 * u + 1, part, parts, group)];
-  for (++u; u < unit; ++u) op.merge(partial, split[slot(2 * u + 1, part, parts, group)]);
-  op.merge(partial, split[slot(2 * unit, part, parts, group)]);
+  const int start = int((begin + row) / cut.unit_length);
+  auto partial = split.load(2 * start + 1, part, parts, group);
+  join_units(op, partial, split, start + 1, unit, part, parts, group,
+             [](int u) { return u % joined ? u + 1 : u + joined; });
+  op.merge(partial, split.load(2 * unit, part, parts, group));
   op.finish(partial, Place{group, part / tiles, part % tiles, Op::step}, row);
 }
 
 // Partial results of divided rows, in one buffer for all operations that run one after another.
 template <class Op>
 size_t split_bytes(const Cut& cut, const Heads& heads, int tiles) {
-  return size_t(2) * cut.n_units * heads.heads * tiles * heads.lanes * sizeof(typename Op::Partial);
+  return size_t(2) * cut.n_units * heads.heads * tiles * heads.lanes * 4 *
+         SplitRows<typename Op::Partial>::words;
 }
 
 template <class Op>
-void for_rows(const Op& op, const Cut& cut, void* split, cudaStream_t stream) {
+void for_rows(const Op& op, const Cut& cut, void* memory, cudaStream_t stream) {
   using Partial = typename Op::Partial;
-  const int64_t threads = int64_t(cut.n_units) * op.heads.heads * op.tiles() * op.heads.lanes;
-  launch_threads(threads, stream, walk_rows<Op>, op, cut, static_cast<Partial*>(split));
-  if constexpr (!std::is_same_v<Partial, Nothing>)
-    launch_threads(threads, stream, walk_join_rows<Op>, op, cut,
-                   static_cast<const Partial*>(split));
+  const SplitRows<Partial> split{static_cast<uint32_t*>(memory)};
+  const int64_t of_unit = int64_t(op.heads.heads) * op.tiles() * op.heads.lanes;
+  bool wide = true;
+  if constexpr (BatchTraits<Op>::batched) {
+    wide = op.heads.wide;
+    if (!wide) launch_threads(cut.n_units * of_unit, stream, walk_rows<Op, false>, op, cut, split);
+  }
+  if (wide) launch_threads(cut.n_units * of_unit, stream, walk_rows<Op, true>, op, cut, split);
+  if constexpr (!std::is_same_v<Partial, Nothing>) {
+    if (cut.n_units > joined)
+      launch_threads(ceil_div(cut.n_units, joined) * of_unit, stream, walk_join_units<Op>, op, cut,
+                     split);
+    launch_threads(cut.n_units * of_unit, stream, walk_join_rows<Op>, op, cut, split);
+  }
 }
 
 }  // namespace gnograd

@@ -219,9 +219,9 @@ struct Case {
                std::tuple_cat(before, saved, std::tuple(behind...)));
   }
   void run_vjp(const auto& sizes, T* cotangent, std::vector<Device<T>>& x, T* activations,
-               const std::array<T*, 4>& grad) const {
+               const std::array<T*, 4>& grad, T* out = nullptr, Real<T>* lse = nullptr) const {
     run_saving(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes,
-               std::tuple(cotangent, x[0].get(), x[1].get(), x[2].get(), edges(x), nullptr, nullptr,
+               std::tuple(cotangent, x[0].get(), x[1].get(), x[2].get(), edges(x), out, lse,
                           nullptr),
                activations, grad[0], grad[1], grad[2], grad[3]);
   }
@@ -300,6 +300,17 @@ struct Case {
         if (wanted(a))
           compare(name("vjp") + " " + std::to_string(a) + (alone < 0 ? "" : " alone"),
                   grad[a].host(), doubles(want[a]), doubles(plain_vjp[a]));
+    }
+
+    // from what forward has saved, which of 16 bits and of means over heads is not read
+    {
+      auto grad = room();
+      run_vjp(sizes, cotangent.get(), x, nullptr,
+              {grad[0].get(), grad[1].get(), grad[2].get(), edges(grad)}, out.get(), lse.get());
+      for (int a = 0; a < 4; ++a)
+        if (a < 3 || s.edges())
+          compare(name("vjp from out and lse") + " " + std::to_string(a), grad[a].host(),
+                  doubles(want[a]), doubles(plain_vjp[a]));
     }
 
     // what is saved in 16 bits is rounded, which is more than the oracle allows for
