@@ -2,6 +2,8 @@
 // The passes of sparse attention on the host's side, and its four faces for any pattern.
 #pragma once
 #include "device/call.cuh"
+#include "nsa_fragment_forward.cuh"
+#include "nsa_fragment_gradients.cuh"
 #include "nsa_gradients.cuh"
 #include "nsa_visits.cuh"
 
@@ -18,6 +20,11 @@ struct NsaGradients {
   T *q, *k, *v, *gate;
   real<T>*positions_q = nullptr, *positions_k = nullptr, *slope = nullptr;
 };
+
+template <int bytes>
+bool aligned_to(const void* p) {
+  return reinterpret_cast<uintptr_t>(p) % bytes == 0;
+}
 
 // Tiles of at most so many rows.
 template <class Operation>
@@ -76,11 +83,13 @@ template <class T, class S>
 struct NsaForwardPass {
   NsaForward<T, S> attend;
   NsaVisitForward<T, S> visits;
+  bool* redo = nullptr;  // in 16 bits: rows [rows] whose values are not finite
 
   NsaForwardPass(const NsaForward<T, S>& operation, const VisitorLists& lists, S* values,
                  Workspace& workspace)
       : attend(operation), visits{attend.problem, lists, attend.known_lse, {}} {
     if (!keys_first(attend.problem.pattern)) {
+      if (fits_fragments(attend.problem)) redo = workspace.take<bool>(attend.problem.pattern.rows());
       fit_query_tiles(attend);
       return;
     }
@@ -93,6 +102,8 @@ struct NsaForwardPass {
   void run(cudaStream_t stream) const {
     const auto& p = attend.problem;
     if (!keys_first(p.pattern)) {
+      if constexpr (sizeof(T) == 2 && !ScalarTraits<S>::dual)
+        if (redo && p.wide && aligned_to<4>(attend.out)) return forward_on_fragments(attend, redo, stream);
       launch_operation(attend, p.n_tiles(), stream);
       return;
     }
@@ -110,6 +121,7 @@ struct NsaGradientPass {
   NsaGradients<T> grad;
   S* positions_k = nullptr;  // gradients by head [keys, heads, d]
   FoldSpace<S> slopes;
+  NsaFragmentSpace<T> fragments;
 
   // `values` has room for the records of visits; gates are summed over a row's heads, rows first
   NsaGradientPass(const NsaProblem<T, S>& problem, const T* g, const RowStatistics<const S>& known,
@@ -123,6 +135,8 @@ struct NsaGradientPass {
     fit_tiles(keys, INT64_MAX);
     queries.grad_gate = workspace.take<S>(queries.problem.head_parts() * problem.n_gates());
     keys.sums = workspace.take<S>(keys.lists.n_chunks * p.block * keys.width());
+    if (p.selected && fits_fragments(problem) && gradient_fits(problem.d_k, problem.d_v))
+      fragments.take(p, problem.d_k, workspace);
     const int d = problem.bias.d;
     if (d) {
       queries.of_bias = workspace.take<S>(p.rows() * (d + 1));
@@ -135,6 +149,12 @@ struct NsaGradientPass {
   }
 
   void run(cudaStream_t stream) const {
+    if constexpr (sizeof(T) == 2 && !ScalarTraits<S>::dual)
+      if (const auto& p = keys.problem; fragments && p.wide && !p.gate && aligned_to<16>(grad.q)) {
+        gradients_on_fragments(keys, fragments, grad.q, stream);
+        if (grad.k || grad.v) join_keys(stream);
+        return;
+      }
     if (grad.gate || (grad.q && !keys.grad_q) || queries.of_bias) pull_queries(stream);
     if (grad.k || grad.v || keys.grad_q || grad.positions_k) pull_keys(stream);
   }
@@ -156,17 +176,21 @@ struct NsaGradientPass {
   void pull_keys(cudaStream_t stream) const {
     const auto& p = keys.problem;
     launch_operation(keys, keys.lists.n_chunks * keys.parts(), stream);
+    join_keys(stream);
     const int64_t tokens = p.pattern.keys.n_tokens, heads = p.pattern.heads;
     const int d = p.bias.d;
-    launch_threads(tokens * heads * keys.width(), stream, nsa_join_chunks<T, S>, p.pattern,
-                   keys.lists, p.d_k, p.d_v, d, keys.sums, grad.k, grad.v,
-                   grad.positions_k ? positions_k : nullptr);
     if (grad.positions_k)
       launch_threads(tokens * d, stream, nsa_join_positions<real<T>, S>, tokens, int(heads), d, d,
                      positions_k, grad.positions_k);
     if (keys.grad_q)
       launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_query_gradients<T, S>, p,
                      VisitRecords<S>{nullptr, keys.grad_q, keys.parts()}, grad.q);
+  }
+  void join_keys(cudaStream_t stream) const {
+    const auto& p = keys.problem;
+    launch_threads(p.pattern.keys.n_tokens * p.pattern.heads * keys.width(), stream,
+                   nsa_join_chunks<T, S>, p.pattern, keys.lists, p.d_k, p.d_v, p.bias.d, keys.sums,
+                   grad.k, grad.v, grad.positions_k ? positions_k : nullptr);
   }
 };
 

@@ -539,6 +539,49 @@ Shape tensor_shape() {
   return s;
 }
 
+// What numbers of 16 bits in aligned rows have kernels of their own for: features of every size that
+// they are padded to, blocks smaller and larger than a tile, rows of a selection that are less than
+// a warp's, several warps' and several blocks', ragged ends and sequences side by side.
+std::vector<Shape> fragment_shapes() {
+  std::vector<Shape> shapes;
+  const auto add = [&](Shape s, auto change) {
+    change(s);
+    shapes.push_back(s);
+  };
+  const Shape gqa{selected, {9, 1, 0, 14}, {75, 3, 4, 140}, 16, 1, 32, 24};
+  const auto selection = [](Shape& s) { s.block_size = 64, s.causal = true, s.q_offset = 60; };
+  add(gqa, selection);
+  add(gqa, [](Shape& s) { s.block_size = 16, s.n_slots = 40, s.d_k = 40, s.d_v = 64; });
+  add(gqa, [](Shape& s) { s.block_size = 100, s.repeat = true, s.popular = true; });
+  add(gqa, [](Shape& s) { s.block_size = 40, s.gated = true, s.query_block = 3; });
+  // no heads share a key: one row an entry, and units of less and more than a warp's rows
+  add({selected, {70}, {150}, 2, 2, 32, 32}, [](Shape& s) { s.block_size = 64; });
+  add({selected, {70}, {150}, 2, 2, 32, 32}, [](Shape& s) {
+    s.block_size = 50, s.query_block = 8, s.causal = true, s.q_offset = 80;
+  });
+  add({selected, {70}, {150}, 2, 2, 16, 32}, [](Shape& s) {
+    s.block_size = 50, s.query_block = 40, s.one_sequence = true;
+  });
+  add({selected, {5}, {140}, 40, 2, 128, 128}, [](Shape& s) { s.block_size = 64; });
+  add({selected, {5}, {140}, 5, 1, 192, 128}, [](Shape& s) { s.block_size = 128; });
+  add({selected, {5}, {70}, 16, 1, 80, 96}, [](Shape& s) { s.block_size = 64; });
+  add({selected, {3}, {70}, 16, 1, 136, 192}, [](Shape& s) { s.block_size = 64; });
+  add({selected, {3}, {70}, 16, 1, 256, 200}, [](Shape& s) { s.block_size = 64; });
+  // many visitors of one block: several chunks
+  add({selected, {130}, {64}, 16, 1, 8, 8}, [](Shape& s) {
+    s.block_size = 64, s.popular = true, s.n_slots = 1;
+  });
+  // positions decide
+  add(gqa, [](Shape& s) { s.branch = window, s.window = 70, s.causal = true, s.q_offset = 61; });
+  add(gqa, [](Shape& s) { s.branch = window, s.n_heads = 16, s.window = 7; });
+  add(gqa, [](Shape& s) { s.branch = window, s.n_heads = 16, s.causal = true, s.q_offset = 9; });
+  add(gqa, [](Shape& s) {
+    s.branch = compressed, s.block = 4, s.stride = 2, s.causal = true, s.q_offset = 60;
+  });
+  add({compressed, {6}, {80}, 72, 1, 16, 16}, [](Shape& s) { s.block = 4, s.stride = 2; });
+  return shapes;
+}
+
 template <class T>
 void test_type(size_t each) {
   const auto shapes = small_shapes();
@@ -663,6 +706,11 @@ int main() {
   Case<double>(large_shapes()[4]).test();
   Case<__half>(tensor_shape()).test();
   Case<__nv_bfloat16>(tensor_shape()).test();
+  const auto shapes = fragment_shapes();
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (i % 4 == 0) Case<__half>(shapes[i]).test();
+    else Case<__nv_bfloat16>(shapes[i]).test();
+  }
   test_determinism();
   test_faults();
   test_ascend(false);
