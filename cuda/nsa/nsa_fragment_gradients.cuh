@@ -45,7 +45,7 @@ struct NsaFragmentGradient {
 
   // What a tile knows of its rows.
   struct Rows {
-    int64_t at[n_rows];      // among all rows; -1: there is none, or it sees nothing
+    int at[n_rows];          // among all rows; -1: there is none, or it sees nothing
     int64_t record[n_rows];  // where its numbers go, -1: nowhere
     float lse[n_rows], delta[n_rows];  // lse in powers of 2
     KeyRange seen[n_rows];
@@ -182,38 +182,20 @@ struct NsaFragmentGradient {
             if (!all && !sees(row, key + 8 * r)) weight = ds = 0;
           }
         }
+      // 0 * NaN is NaN: where there may be one, products leave out what the mask has made zero
       const bool careful = !(k_finite && of.finite);
-      if (!careful) {
-#pragma unroll
-        for (int l = 0; l < n_rows / 8; l += 2) {
-          unsigned a[4];
-          as_left<T>(a, x[l], x[l + 1]);
-#pragma unroll
-          for (int j = 0; j < d_v / 8; j += 2) {
-            unsigned b[4];
-            g.right(b, l * 8, j * 8, lane);
-            multiply_pair<T>(grad_v[j], grad_v[j + 1], a, b);
-          }
-          as_left<T>(a, y[l], y[l + 1]);
-#pragma unroll
-          for (int j = 0; j < d_k / 8; j += 2) {
-            unsigned b[4];
-            q.right(b, l * 8, j * 8, lane);
-            multiply_pair<T>(grad_k[j], grad_k[j + 1], a, b);
-          }
-        }
+      const auto weight = [&](int r, int row) { return float(*w.at(key + 8 * r, row)); };
+      const auto seen = [&](int r, int row) { return sees(row, key + 8 * r); };
+      if (careful) {
+        put(w, x, key, lane);
+        add_seen(grad_v, weight, g, 0, n_rows, seen, lane);
       } else {
-        const auto seen = [&](int r, int row) { return sees(row, key + 8 * r); };
-        add_seen(grad_v, x, g, n_rows, seen, lane);
-        add_seen(grad_k, y, q, n_rows, seen, lane);
+        add_product(grad_v, x, g, lane);
       }
+      put(w, y, key, lane);
+      if (careful) add_seen(grad_k, weight, q, 0, n_rows, seen, lane);
+      else add_product(grad_k, y, q, lane);
       if (!slice.records) continue;
-#pragma unroll
-      for (int j = 0; j < n_rows / 8; ++j)
-#pragma unroll
-        for (int r = 0; r < 2; ++r)
-          *reinterpret_cast<unsigned*>(w.at(key + 8 * r, j * 8 + lane % 4 * 2)) =
-              pack<T>(y[j][2 * r], y[j][2 * r + 1]);
       __syncthreads();
       write_records(k, w, of, careful, n_keys, of_tile.first, warp, lane);
     }
@@ -233,6 +215,33 @@ struct NsaFragmentGradient {
       for (int j = 0; j < d_v / 8; ++j)
         add_sums(row + p.d_k, j * 8 + lane % 4 * 2, p.d_v, grad_v[j][2 * r],
                  grad_v[j][2 * r + 1]);
+    }
+  }
+
+  // Rows of a warp, to be read by it.
+  __device__ void put(const W& w, const float (&x)[n_rows / 8][4], int key, int lane) const {
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < n_rows / 8; ++j)
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        *reinterpret_cast<unsigned*>(w.at(key + 8 * r, j * 8 + lane % 4 * 2)) =
+            pack<T>(x[j][2 * r], x[j][2 * r + 1]);
+    __syncwarp();
+  }
+  template <int d>
+  __device__ void add_product(float (&sum)[d / 8][4], const float (&x)[n_rows / 8][4],
+                              const HalfMatrix<T, d>& right, int lane) const {
+#pragma unroll
+    for (int l = 0; l < n_rows / 8; l += 2) {
+      unsigned a[4];
+      as_left<T>(a, x[l], x[l + 1]);
+#pragma unroll
+      for (int j = 0; j < d / 8; j += 2) {
+        unsigned b[4];
+        right.right(b, l * 8, j * 8, lane);
+        multiply_pair<T>(sum[j], sum[j + 1], a, b);
+      }
     }
   }
 
@@ -305,13 +314,12 @@ struct NsaFragmentGradient {
   template <int d>
   __device__ void copy_rows(const HalfMatrix<T, d>& to, const T* __restrict__ from, int size,
                             const Rows& rows) const {
-    constexpr int steps = d / 8;
+    const int column = int(threadIdx.x) % to.steps * 8;
+    if (d / 8 < to.steps && column >= d) return;
 #pragma unroll
-    for (int s = 0; s < n_rows * steps / block_threads; ++s) {
-      const int i = s * block_threads + int(threadIdx.x), row = i / steps, column = i % steps * 8;
+    for (int row = int(threadIdx.x) / to.steps; row < n_rows; row += to.rows_at_once) {
       const int64_t at = rows.at[row];
-      const bool there = at >= 0 && column < size;
-      copy_async(to.at(row, column), there ? from + at * size + column : from, there);
+      copy_async(to.at(row, column), from + at * size + column, at >= 0 && column < size);
     }
   }
 
@@ -334,21 +342,14 @@ struct NsaFragmentGradient {
         }
       }
     } else {
-#pragma unroll 1
-      for (int key = 0; key < n_keys; ++key)
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int row = m + lane / 4 + 8 * r;
-          const KeyRange seen = rows.seen[row];
-          if (first_key + key < seen.first || first_key + key >= seen.end) continue;
-          const float weight = float(*w.at(key, row));
-#pragma unroll
-          for (int j = 0; j < half / 8; ++j) {
-            const T* const at = k.at(key, from + j * 8 + lane % 4 * 2);
-            sum[j][2 * r] += weight * float(at[0]);
-            sum[j][2 * r + 1] += weight * float(at[1]);
-          }
-        }
+      const int row = m + lane / 4;
+      add_seen(
+          sum, [&](int r, int key) { return float(*w.at(key, row + 8 * r)); }, k, from, n_keys,
+          [&](int r, int key) {
+            const KeyRange seen = rows.seen[row + 8 * r];
+            return seen.first <= first_key + key && first_key + key < seen.end;
+          },
+          lane);
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {

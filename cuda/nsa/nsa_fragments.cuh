@@ -22,17 +22,24 @@ struct HalfMatrix {
 
   __device__ T* at(int row, int column) const { return x + row * pitch + column; }
 
+  // Rows that the threads of a block copy at a time, 16 bytes each, neighbours side by side.
+  static constexpr int steps = d <= 32 ? 4 : d <= 64 ? 8 : d <= 128 ? 16 : 32;
+  static constexpr int rows_at_once = block_threads / steps;
   // Starts to copy rows 0..n of an array, `apart` numbers from each other and `size` long; zeros
-  // behind. Threads take 16 bytes each, neighbours side by side.
+  // behind.
   template <int rows>
   __device__ void copy(const T* __restrict__ from, int64_t apart, int size, int n) const {
-    constexpr int steps = d / 8;
-    static_assert(rows * steps % block_threads == 0);
-#pragma unroll
-    for (int s = 0; s < rows * steps / block_threads; ++s) {
-      const int i = s * block_threads + int(threadIdx.x), row = i / steps, column = i % steps * 8;
-      const bool there = row < n && column < size;
-      copy_async(at(row, column), there ? from + row * apart + column : from, there);
+    const int column = int(threadIdx.x) % steps * 8;
+    if (d / 8 < steps && column >= d) return;
+    int row = int(threadIdx.x) / steps;
+    from += row * apart + column;
+    T* to = at(row, column);
+#pragma unroll 4
+    for (int s = 0; s < rows / rows_at_once; ++s) {
+      copy_async(to, from, row < n && column < size);
+      row += rows_at_once;
+      from += rows_at_once * apart;
+      to += rows_at_once * pitch;
     }
   }
 
@@ -63,30 +70,22 @@ __device__ void multiply_pair(float (&left)[4], float (&right)[4], const unsigne
   mma_m16n8k16(T(), right, a, second);
 }
 
-// sum += weights right, for the rows and `depth` of those of `right` for which seen(r, l) is true:
-// r tells which of a lane's two rows. What is not seen stays out, be it a NaN.
-template <class T, int n, int parts, int d, class Seen>
-__device__ void add_seen(float (&sum)[n][4], const float (&weights)[parts][4],
-                         const HalfMatrix<T, d>& right, int depth, Seen seen, int lane) {
-  static_assert(n * 8 == d);
+// sum += weight(r, l) right(l, column) for the `depth` rows l for which seen(r, l) is true; r tells
+// which of a lane's two rows. What is not seen stays out, be it a NaN.
+template <class T, int n, int d, class Weight, class Seen>
+__device__ void add_seen(float (&sum)[n][4], Weight weight, const HalfMatrix<T, d>& right,
+                         int from, int depth, Seen seen, int lane) {
 #pragma unroll 1
   for (int l = 0; l < depth; ++l) {
-    float weight[2] = {};
-#pragma unroll
-    for (int j = 0; j < parts; ++j)
-      if (j == l / 8) {
-        weight[0] = l % 2 ? weights[j][1] : weights[j][0];
-        weight[1] = l % 2 ? weights[j][3] : weights[j][2];
-      }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      weight[r] = __shfl_sync(~0u, weight[r], (lane & ~3) | (l % 8 / 2));
       if (!seen(r, l)) continue;
+      const float x = weight(r, l);
 #pragma unroll
       for (int j = 0; j < n; ++j) {
-        const T* const at = right.at(l, j * 8 + lane % 4 * 2);
-        sum[j][2 * r] += weight[r] * float(at[0]);
-        sum[j][2 * r + 1] += weight[r] * float(at[1]);
+        const T* const at = right.at(l, from + j * 8 + lane % 4 * 2);
+        sum[j][2 * r] += x * float(at[0]);
+        sum[j][2 * r + 1] += x * float(at[1]);
       }
     }
   }
