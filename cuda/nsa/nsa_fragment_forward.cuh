@@ -16,8 +16,8 @@ namespace gnograd {
 // made the 0.
 template <class T, int d_k, int d_v>
 struct NsaFragmentForward {
-  static constexpr int keys = d_k + d_v > 320 ? 32 : 64;
-  static constexpr int blocks_at_once = d_k + d_v <= 128 ? 4 : d_k + d_v <= 256 ? 3 : 2;
+  static constexpr int keys = d_k + d_v > 320 ? 16 : 64;
+  static constexpr int blocks_at_once = d_k + d_v <= 128 ? 3 : 2;
   static constexpr int warps = block_threads / warp_lanes, parts_n = keys / 8;
   using K = HalfMatrix<T, d_k>;
   using V = HalfMatrix<T, d_v>;

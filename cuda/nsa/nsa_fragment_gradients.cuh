@@ -52,6 +52,14 @@ struct NsaFragmentGradient {
     int all, finite;  // whether all see all keys; whether all numbers of all rows are finite
   };
 
+  // What a block works on, in shared memory as registers are short.
+  struct Chunk {
+    int64_t first;  // entry
+    unsigned n;     // rows
+    int head, k_finite;
+    KeyRange keys;
+  };
+
   NsaProblem<T, float> problem;
   VisitorLists lists;
   const T* cotangent;
@@ -63,39 +71,24 @@ struct NsaFragmentGradient {
   static constexpr int stage = K::size(n_rows) + V::size(n_rows);
   size_t shared_memory() const {
     return shared_bytes<T>(K::size(keys) + V::size(keys) + 2 * stage + W::size(keys)) +
-           shared_bytes<Rows>(described);
+           shared_bytes<Rows>(described) + shared_bytes<Chunk>(1);
   }
 
   __device__ void operator()() const {
     const auto& p = problem;
-    const Pattern& pattern = p.pattern;
     SharedMemory shared;
     T* const tiles = shared.take<T>(K::size(keys) + V::size(keys) + 2 * stage + W::size(keys));
     Rows* const rows = shared.take<Rows>(described);
+    Chunk* const chunk = shared.take<Chunk>(1);
     const K k{tiles};
     const V v{tiles + K::size(keys)};
     T* const stages = tiles + K::size(keys) + V::size(keys);
     const W w{stages + 2 * stage};
     const int warp = int(threadIdx.x) / warp_lanes, lane = int(threadIdx.x) % warp_lanes;
-    const int64_t number = blockIdx.x / unsigned(parts());
-    const int part = int(blockIdx.x % unsigned(parts()));
-    VisitorChunk chunk = chunk_of(pattern, lists, number);
-    const int64_t first_key = chunk.keys.first + part * keys;
-    const int n_keys = int(min(chunk.keys.end - first_key, int64_t(keys)));
-    if (n_keys <= 0 || chunk.n <= 0) return;
-    cut(chunk);
-    const unsigned n = unsigned(chunk.n * lists.rows_per_entry);
-    if (n == 0 && slice.first > 0) return;
-
-    const int64_t apart_k = int64_t(pattern.heads) * p.d_k, apart_v = int64_t(pattern.heads) * p.d_v;
-    k.template copy<keys>(p.k.v + first_key * apart_k + chunk.head * p.d_k, apart_k, p.d_k, n_keys);
-    v.template copy<keys>(p.v.v + first_key * apart_v + chunk.head * p.d_v, apart_v, p.d_v, n_keys);
-    commit_copies();
-    const KeyRange of_tile{int(first_key), int(first_key) + n_keys};
+    if (!start(chunk, k, v)) return;
     const auto describe_tile = [&](unsigned tile) {
       if (warp == int(tile % (block_threads / warp_lanes)))
-        describe(rows[tile % described], chunk, part, tile * n_rows + unsigned(lane), n, of_tile,
-                 lane);
+        describe(rows[tile % described], *chunk, tile * n_rows + unsigned(lane), lane);
     };
     const auto copy_tile = [&](unsigned tile) {
       T* const at = stages + tile % 2 * stage;
@@ -107,15 +100,8 @@ struct NsaFragmentGradient {
     describe_tile(1);
     await_copies();
     __syncthreads();
-    bool finite = true;
-    for (int i = int(threadIdx.x); i < keys * d_k / 2; i += block_threads) {
-      float x[2];
-      unsigned bits;
-      memcpy(&bits, k.at(i / (d_k / 2), i % (d_k / 2) * 2), sizeof bits);
-      unpack<T>(x, bits);
-      finite = finite && is_finite(x[0]) && is_finite(x[1]);
-    }
-    const bool k_finite = __syncthreads_and(finite);
+    const bool finite = all_finite(k);
+    if (threadIdx.x == 0) chunk->k_finite = finite;
     copy_tile(0);
 
     float grad_k[d_k / 8][4] = {}, grad_v[d_v / 8][4] = {};
@@ -125,7 +111,7 @@ struct NsaFragmentGradient {
       for (int l = 0; l < d_v / 16; ++l) v.left(kept[l], warp * 16, l * 16, lane);
     }
     const float scale = p.scale * log2_e;
-    const unsigned n_tiles = (n + n_rows - 1) / n_rows;
+    const unsigned n_tiles = (chunk->n + n_rows - 1) / n_rows;
 #pragma unroll 1
     for (unsigned tile = 0; tile < n_tiles; ++tile) {
       await_copies();
@@ -164,8 +150,8 @@ struct NsaFragmentGradient {
       const int key = warp * 16 + lane / 4;
       const bool all = of.all;
       const auto sees = [&](int row, int i) {
-        return i < n_keys && of.seen[row].first <= of_tile.first + i &&
-               of_tile.first + i < of.seen[row].end;
+        const int at = chunk->keys.first + i;
+        return at < chunk->keys.end && of.seen[row].first <= at && at < of.seen[row].end;
       };
 #pragma unroll
       for (int j = 0; j < n_rows / 8; ++j)
@@ -183,7 +169,7 @@ struct NsaFragmentGradient {
           }
         }
       // 0 * NaN is NaN: where there may be one, products leave out what the mask has made zero
-      const bool careful = !(k_finite && of.finite);
+      const bool careful = !(chunk->k_finite && of.finite);
       const auto weight = [&](int r, int row) { return float(*w.at(key + 8 * r, row)); };
       const auto seen = [&](int r, int row) { return sees(row, key + 8 * r); };
       if (careful) {
@@ -197,11 +183,13 @@ struct NsaFragmentGradient {
       else add_product(grad_k, y, q, lane);
       if (!slice.records) continue;
       __syncthreads();
-      write_records(k, w, of, careful, n_keys, of_tile.first, warp, lane);
+      write_records(k, w, of, careful, chunk->keys, warp, lane);
     }
 
     const int64_t width = p.d_k + p.d_v;
-    float* const to = sums + (number * pattern.block + int64_t(part) * keys) * width;
+    const int64_t number = blockIdx.x / unsigned(parts());
+    const int part = int(blockIdx.x % unsigned(parts())), n_keys = chunk->keys.end - chunk->keys.first;
+    float* const to = sums + (number * p.pattern.block + int64_t(part) * keys) * width;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int key = warp * 16 + lane / 4 + 8 * r;
@@ -216,6 +204,38 @@ struct NsaFragmentGradient {
         add_sums(row + p.d_k, j * 8 + lane % 4 * 2, p.d_v, grad_v[j][2 * r],
                  grad_v[j][2 * r + 1]);
     }
+  }
+
+  // Starts to copy keys and values; false where there is nothing to do.
+  __device__ bool start(Chunk* chunk, const K& k, const V& v) const {
+    const auto& p = problem;
+    VisitorChunk of = chunk_of(p.pattern, lists, blockIdx.x / unsigned(parts()));
+    const int64_t first = of.keys.first + int(blockIdx.x % unsigned(parts())) * keys;
+    const int n = int(min(of.keys.end - first, int64_t(keys)));
+    if (n <= 0 || of.n <= 0) return false;
+    cut(of);
+    if (of.n == 0 && slice.first > 0) return false;
+    const int64_t heads = p.pattern.heads;
+    k.template copy<keys>(p.k.v + (first * heads + of.head) * p.d_k, heads * p.d_k, p.d_k, n);
+    v.template copy<keys>(p.v.v + (first * heads + of.head) * p.d_v, heads * p.d_v, p.d_v, n);
+    commit_copies();
+    if (threadIdx.x == 0)
+      *chunk = {of.first, unsigned(of.n * lists.rows_per_entry), of.head, 1,
+                {int(first), int(first) + n}};
+    __syncthreads();
+    return true;
+  }
+  __device__ bool all_finite(const K& k) const {
+    bool finite = true;
+#pragma unroll 4
+    for (int i = int(threadIdx.x); i < keys * d_k / 2; i += block_threads) {
+      float x[2];
+      unsigned bits;
+      memcpy(&bits, k.at(i / (d_k / 2), i % (d_k / 2) * 2), sizeof bits);
+      unpack<T>(x, bits);
+      finite = finite && is_finite(x[0]) && is_finite(x[1]);
+    }
+    return __syncthreads_and(finite);
   }
 
   // Rows of a warp, to be read by it.
@@ -276,16 +296,16 @@ struct NsaFragmentGradient {
     chunk.n = end - first;
   }
 
-  // Row i of a chunk's n, by the lanes of a warp.
-  __device__ void describe(Rows& rows, const VisitorChunk& chunk, int part, unsigned i, unsigned n,
-                           const KeyRange& keys_of_tile, int lane) const {
+  // Row i of a chunk, by the lanes of a warp.
+  __device__ void describe(Rows& rows, const Chunk& chunk, unsigned i, int lane) const {
     const Pattern& p = problem.pattern;
+    const unsigned part = blockIdx.x % unsigned(parts());
     const unsigned per_entry = unsigned(lists.rows_per_entry), n_slots = unsigned(p.n_slots);
     FragmentRow row;
     int64_t record = -1;
     float lse = INFINITY, delta = 0;
     bool finite = true;
-    if (i < n) {
+    if (i < chunk.n) {
       const unsigned visitor = unsigned(lists.entries[chunk.first + i / per_entry]);
       row = row_of_unit(p, p.unit_of(visitor / n_slots), chunk.head, i % per_entry);
       if (row.at >= 0) {
@@ -305,8 +325,8 @@ struct NsaFragmentGradient {
     rows.lse[lane] = lse;
     rows.delta[lane] = delta;
     rows.seen[lane] = row.keys;
-    const int all = __all_sync(~0u, row.at >= 0 && row.sees_all(keys_of_tile.first, keys) &&
-                                        keys_of_tile.end - keys_of_tile.first == keys);
+    const int all = __all_sync(~0u, row.at >= 0 && row.sees_all(chunk.keys.first, keys) &&
+                                        chunk.keys.end - chunk.keys.first == keys);
     finite = __all_sync(~0u, finite);
     if (lane == 0) rows.all = all, rows.finite = finite;
   }
@@ -324,8 +344,8 @@ struct NsaFragmentGradient {
   }
 
   // scale dS K: a warp has 16 rows and half of the features.
-  __device__ void write_records(const K& k, const W& w, const Rows& rows, bool careful, int n_keys,
-                                int first_key, int warp, int lane) const {
+  __device__ void write_records(const K& k, const W& w, const Rows& rows, bool careful,
+                                const KeyRange& of_tile, int warp, int lane) const {
     constexpr int half = d_k / 2;
     const int m = warp % 2 * 16, from = warp / 2 * half;
     float sum[half / 8][4] = {};
@@ -344,10 +364,11 @@ struct NsaFragmentGradient {
     } else {
       const int row = m + lane / 4;
       add_seen(
-          sum, [&](int r, int key) { return float(*w.at(key, row + 8 * r)); }, k, from, n_keys,
+          sum, [&](int r, int key) { return float(*w.at(key, row + 8 * r)); }, k, from,
+          of_tile.end - of_tile.first,
           [&](int r, int key) {
             const KeyRange seen = rows.seen[row + 8 * r];
-            return seen.first <= first_key + key && first_key + key < seen.end;
+            return seen.first <= of_tile.first + key && of_tile.first + key < seen.end;
           },
           lane);
     }
