@@ -71,7 +71,7 @@ struct NsaForward {
   real<T>* lse;                  // [rows], or null
   RowStatistics<S> saved;        // each or null
   SplitLse<real<T>> softmax;     // both or none
-  const bool* only = nullptr;    // rows that are to be done, with others of their tiles; null: all
+  const int* only = nullptr;     // rows that are to be done, with others of their tiles; null: all
 
   __host__ __device__ bool values_wanted() const { return out || saved.delta; }
   size_t shared_memory() const {
@@ -92,15 +92,18 @@ struct NsaForward {
     const QueryTile tile = query_tile(p);
     if (tile.n == 0) return;
 
-    describe_rows(p, tile, rows);
-    __syncthreads();
     if (only) {
       bool none = true;
-      for (int i = int(threadIdx.x); i < tile.n; i += block_threads)
-        none = none && !only[rows[i].at];
+      for (int i = int(threadIdx.x); i < tile.n; i += block_threads) {
+        const int64_t query = tile.queries.first + i / tile.heads;
+        none = none && !only[query * p.pattern.query_heads() + tile.head * p.pattern.group +
+                             tile.first_head + i % tile.heads];
+      }
       if (__syncthreads_and(none)) return;
     }
+    describe_rows(p, tile, rows);
     fill(result, tile.n, p.d_v, S(0));
+    __syncthreads();
     for (int i = int(threadIdx.x); i < tile.n; i += block_threads) {
       sums[i] = {0, -INFINITY, 1};
       if constexpr (ScalarTraits<S>::dual) rows[i].lse = known_lse[rows[i].at];

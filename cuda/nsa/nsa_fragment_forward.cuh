@@ -17,16 +17,16 @@ namespace gnograd {
 template <class T, int d_k, int d_v>
 struct NsaFragmentForward {
   static constexpr int keys = d_k + d_v > 320 ? 16 : 64;
-  static constexpr int blocks_at_once = d_k + d_v <= 128 ? 3 : 2;
+  static constexpr int blocks_at_once = d_k + d_v <= 64 ? 3 : 2;
   static constexpr int warps = block_threads / warp_lanes, parts_n = keys / 8;
   using K = HalfMatrix<T, d_k>;
   using V = HalfMatrix<T, d_v>;
 
   NsaForward<T, float> attend;
-  bool* redo;  // rows where a sum is not finite [rows], or null
+  int* redo;  // rows where a sum is not finite [rows], or null
   int pieces;  // of a unit and head, of 16 rows
 
-  NsaFragmentForward(const NsaForward<T, float>& attend, bool* redo)
+  NsaFragmentForward(const NsaForward<T, float>& attend, int* redo)
       : attend(attend), redo(attend.values_wanted() ? redo : nullptr) {
     Pattern& p = this->attend.problem.pattern;
     const int64_t rows = warps * fragment_rows;
@@ -84,7 +84,7 @@ struct NsaFragmentForward {
     State x;
     const unsigned within = number % unsigned(pieces) * fragment_rows + unsigned(lane) / 4;
     for (int r = 0; r < 2; ++r) x.rows[r] = row_of_unit(pattern, unit, head, within + 8 * r);
-    load_q(x, lane);
+    load_rows_as_left(x.q, p.q.v, p.d_k, x.rows, lane);
     const int parts = (pattern.block + keys - 1) / keys;
     const int64_t apart_k = int64_t(pattern.heads) * p.d_k, apart_v = int64_t(pattern.heads) * p.d_v;
     const auto visit = [&](int i) {
@@ -174,45 +174,17 @@ struct NsaFragmentForward {
     __syncthreads();
   }
 
-  // ln gate, in powers of 2
-  __device__ float gate_of(const FragmentRow& row, int head, int slot) const {
-    const auto& p = attend.problem;
-    if (!p.gate || row.at < 0) return 0;
-    const float gate = p.gate[(int64_t(row.query) * p.pattern.heads + head) * p.pattern.n_slots + slot];
-    return gate <= 0 ? -INFINITY : logarithm(gate) * log2_e;
-  }
-
-  __device__ void load_q(State& x, int lane) const {
-    const auto& p = attend.problem;
-#pragma unroll
-    for (int k = 0; k < d_k / 16; ++k)
-#pragma unroll
-      for (int r = 0; r < 4; ++r) {
-        const int column = k * 16 + r / 2 * 8 + lane % 4 * 2;
-        const int64_t at = x.rows[r % 2].at;
-        x.q[k][r] = at >= 0 && column < p.d_k
-                        ? __ldg(reinterpret_cast<const unsigned*>(p.q.v + at * p.d_k + column))
-                        : 0;
-      }
-  }
-
   // Keys first..first+n, which a tile has, for a slot.
   __device__ void take_keys(State& x, const K& k, const V& v, int first, int n, int slot, int head,
                             int lane) const {
     const auto& p = attend.problem;
     const float scale = p.scale * log2_e;
     float y[parts_n][4] = {};
-#pragma unroll
-    for (int l = 0; l < d_k / 16; ++l)
-#pragma unroll
-      for (int j = 0; j < parts_n; j += 2) {
-        unsigned b[4];
-        k.right_transposed(b, l * 16, j * 8, lane);
-        multiply_pair<T>(y[j], y[j + 1], x.q[l], b);
-      }
+    add_inner_products(y, x.q, k, lane);
     const bool all = __all_sync(
         ~0u, n == keys && x.rows[0].sees_all(first, n) && x.rows[1].sees_all(first, n));
-    const float gate[2] = {gate_of(x.rows[0], head, slot), gate_of(x.rows[1], head, slot)};
+    const float gate[2] = {gate_of(p, x.rows[0], head, slot),
+                           gate_of(p, x.rows[1], head, slot)};
     float top[2] = {x.top[0], x.top[1]};
 #pragma unroll
     for (int j = 0; j < parts_n; ++j)
@@ -249,17 +221,7 @@ struct NsaFragmentForward {
 #pragma unroll
         for (int c = 0; c < 4; ++c) part[c] *= factor[c / 2];
     }
-#pragma unroll
-    for (int l = 0; l < parts_n; l += 2) {
-      unsigned a[4];
-      as_left<T>(a, y[l], y[l + 1]);
-#pragma unroll
-      for (int j = 0; j < d_v / 8; j += 2) {
-        unsigned b[4];
-        v.right(b, l * 8, j * 8, lane);
-        multiply_pair<T>(x.sum[j], x.sum[j + 1], a, b);
-      }
-    }
+    add_product(x.sum, y, v, lane);
   }
 
   // As NsaForward::finish. Lanes have of a row eight bytes in a row, and their totals apart.
@@ -310,13 +272,11 @@ struct NsaFragmentForward {
 };
 
 template <class T>
-void forward_on_fragments(NsaForward<T, float> attend, bool* redo, cudaStream_t stream) {
+void forward_on_fragments(const NsaForward<T, float>& attend, int* redo, cudaStream_t stream) {
   with_features(attend.problem.d_k, attend.problem.d_v, [&](auto d_k, auto d_v) {
     const NsaFragmentForward<T, d_k.value, d_v.value> operation(attend, redo);
     launch_fragments(operation, operation.n_blocks(), stream);
   });
-  attend.only = redo;
-  if (attend.values_wanted()) launch_operation(attend, attend.problem.n_tiles(), stream);
 }
 
 }  // namespace gnograd

@@ -8,7 +8,7 @@
 // heads of 128 and 16 slots). So queries are handled in slices whose records take no more than
 // record_bytes, 2 GiB; gradients of keys are added up in float32 from slice to slice.
 #pragma once
-#include "nsa_fragments.cuh"
+#include "nsa_fragment_visits.cuh"
 #include "nsa_gradients.cuh"
 
 namespace gnograd {
@@ -249,22 +249,6 @@ struct NsaFragmentGradient {
             pack<T>(x[j][2 * r], x[j][2 * r + 1]);
     __syncwarp();
   }
-  template <int d>
-  __device__ void add_product(float (&sum)[d / 8][4], const float (&x)[n_rows / 8][4],
-                              const HalfMatrix<T, d>& right, int lane) const {
-#pragma unroll
-    for (int l = 0; l < n_rows / 8; l += 2) {
-      unsigned a[4];
-      as_left<T>(a, x[l], x[l + 1]);
-#pragma unroll
-      for (int j = 0; j < d / 8; j += 2) {
-        unsigned b[4];
-        right.right(b, l * 8, j * 8, lane);
-        multiply_pair<T>(sum[j], sum[j + 1], a, b);
-      }
-    }
-  }
-
   // Two sums, added to those of the slices before.
   __device__ void add_sums(float* row, int column, int size, float x, float y) const {
     if (column >= size) return;
@@ -386,24 +370,6 @@ struct NsaFragmentGradient {
     }
   }
 };
-
-// Which slots of a unit and head bring a visit: a bit each. Warp: a unit and head; reads 4 n_slots
-// bytes and writes 16; bound by latency.
-static __global__ void __launch_bounds__(block_threads)
-    nsa_mark_visits(Pattern p, int64_t n, uint4* __restrict__ marks) {
-  const int64_t i = thread_number() / warp_lanes;
-  const int lane = int(threadIdx.x) % warp_lanes;
-  if (i >= n) return;
-  const TokenPiece unit = p.unit_of(i / p.heads);
-  const int32_t* slots = p.slots(unit, int(i % p.heads));
-  unsigned all[most_slots / warp_lanes];
-  for (int w = 0; w < int(most_slots) / warp_lanes; ++w) {
-    const int64_t slot = w * warp_lanes + lane;
-    all[w] = __ballot_sync(~0u, unit.size() > 0 && slot < p.n_slots &&
-                                    p.counts(slots, slot, unit.sequence, unit.end - 1));
-  }
-  if (lane == 0) marks[i] = uint4{all[0], all[1], all[2], all[3]};
-}
 
 // grad q of a slice from its records. Thread: eight features of a row. Reads 2 Dk bytes a visit,
 // writes 2 Dk; bound by memory.

@@ -160,6 +160,65 @@ __device__ inline FragmentRow row_of_unit(const Pattern& p, const TokenPiece& un
   return row;
 }
 
+// sum += x right, for a result x that becomes a left operand.
+template <class T, int n, int parts, int d>
+__device__ void add_product(float (&sum)[n][4], const float (&x)[parts][4],
+                            const HalfMatrix<T, d>& right, int lane) {
+  static_assert(n * 8 == d);
+#pragma unroll
+  for (int l = 0; l < parts; l += 2) {
+    unsigned a[4];
+    as_left<T>(a, x[l], x[l + 1]);
+#pragma unroll
+    for (int j = 0; j < n; j += 2) {
+      unsigned b[4];
+      right.right(b, l * 8, j * 8, lane);
+      multiply_pair<T>(sum[j], sum[j + 1], a, b);
+    }
+  }
+}
+
+// x += a right^T, for left operands a.
+template <class T, int n, int parts, int d>
+__device__ void add_inner_products(float (&x)[parts][4], const unsigned (&a)[n][4],
+                                   const HalfMatrix<T, d>& right, int lane) {
+  static_assert(n * 16 == d);
+#pragma unroll
+  for (int l = 0; l < n; ++l)
+#pragma unroll
+    for (int j = 0; j < parts; j += 2) {
+      unsigned b[4];
+      right.right_transposed(b, l * 16, j * 8, lane);
+      multiply_pair<T>(x[j], x[j + 1], a[l], b);
+    }
+}
+
+// The rows of a lane of an array [rows, size], as left operands.
+template <class T, int n>
+__device__ void load_rows_as_left(unsigned (&a)[n][4], const T* __restrict__ x, int size,
+                                  const FragmentRow (&rows)[2], int lane) {
+#pragma unroll
+  for (int k = 0; k < n; ++k)
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      const int column = k * 16 + r / 2 * 8 + lane % 4 * 2;
+      const int64_t at = rows[r % 2].at;
+      a[k][r] = at >= 0 && column < size
+                    ? __ldg(reinterpret_cast<const unsigned*>(x + at * size + column))
+                    : 0;
+    }
+}
+
+// ln of a row's gate, in powers of 2; 0 where there are none.
+template <class T>
+__device__ float gate_of(const NsaProblem<T, float>& p, const FragmentRow& row, int head,
+                         int slot) {
+  if (!p.gate || row.at < 0) return 0;
+  const int64_t at = (int64_t(row.query) * p.pattern.heads + head) * p.pattern.n_slots + slot;
+  const float gate = p.gate[at];
+  return gate <= 0 ? -INFINITY : logarithm(gate) * log2_e;
+}
+
 // Whether by its sizes the problem is one for this form: numbers of 16 bits in rows of whole 16
 // bytes, without a bias, and few enough for 32-bit numbers. Rows must be aligned too, which is not
 // known when a workspace is counted.

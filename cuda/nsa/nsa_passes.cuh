@@ -4,6 +4,7 @@
 #include "device/call.cuh"
 #include "nsa_fragment_forward.cuh"
 #include "nsa_fragment_gradients.cuh"
+#include "nsa_fragment_visits.cuh"
 #include "nsa_gradients.cuh"
 #include "nsa_visits.cuh"
 
@@ -83,33 +84,59 @@ template <class T, class S>
 struct NsaForwardPass {
   NsaForward<T, S> attend;
   NsaVisitForward<T, S> visits;
-  bool* redo = nullptr;  // in 16 bits: rows [rows] whose values are not finite
+  // of forms for 16 bits: rows [rows] whose values are not finite, and which slots bring a visit
+  int* redo = nullptr;
+  uint4* marks = nullptr;
 
   NsaForwardPass(const NsaForward<T, S>& operation, const VisitorLists& lists, S* values,
                  Workspace& workspace)
       : attend(operation), visits{attend.problem, lists, attend.known_lse, {}} {
-    if (!keys_first(attend.problem.pattern)) {
-      if (fits_fragments(attend.problem)) redo = workspace.take<bool>(attend.problem.pattern.rows());
-      fit_query_tiles(attend);
-      return;
+    const Pattern& p = operation.problem.pattern;
+    if (fits_fragments(operation.problem)) {
+      redo = workspace.take<int>(p.rows());
+      if (keys_first(p)) marks = workspace.take<uint4>(p.n_units() * p.heads);
     }
+    fit_query_tiles(attend);
+    if (!keys_first(p)) return;
     fit_tiles(visits);
-    attend.problem = visits.problem;
     auto& records = visits.records;
-    records.sums = workspace.take<SoftmaxSum<S>>(attend.problem.n_visits() * records.parts);
+    records.sums = workspace.take<SoftmaxSum<S>>(visits.problem.n_visits() * records.parts);
     if (attend.values_wanted()) records.values = values;
   }
   void run(cudaStream_t stream) const {
+    if constexpr (sizeof(T) == 2 && !ScalarTraits<S>::dual)
+      if (redo && attend.problem.wide && run_on_fragments(stream)) return;
     const auto& p = attend.problem;
     if (!keys_first(p.pattern)) {
-      if constexpr (sizeof(T) == 2 && !ScalarTraits<S>::dual)
-        if (redo && p.wide && aligned_to<4>(attend.out)) return forward_on_fragments(attend, redo, stream);
       launch_operation(attend, p.n_tiles(), stream);
       return;
     }
     launch_operation(visits, visits.lists.n_chunks * visits.records.parts, stream);
-    launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_visits<T, S>, attend,
+    NsaForward<T, S> join = attend;
+    join.problem = visits.problem;
+    launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_visits<T, S>, join,
                    visits.records);
+  }
+  // Whether it could be done in the forms for 16 bits.
+  bool run_on_fragments(cudaStream_t stream) const {
+    const auto& p = attend.problem;
+    if (!keys_first(p.pattern)) {
+      if (!aligned_to<4>(attend.out)) return false;
+      forward_on_fragments(attend, redo, stream);
+    } else {
+      // their records fit where those in float32 would
+      const auto& records = visits.records;
+      if (!attend.out || attend.saved.delta || !aligned_to<16>(attend.out) ||
+          std::max(p.d_k, p.d_v) > 128)
+        return false;
+      forward_on_visits(attend, visits.lists, marks, reinterpret_cast<VisitSum*>(records.sums),
+                        reinterpret_cast<T*>(records.values), redo, stream);
+    }
+    if (!attend.values_wanted()) return true;
+    NsaForward<T, S> again = attend;
+    again.only = redo;
+    launch_operation(again, p.n_tiles(), stream);
+    return true;
   }
 };
 
