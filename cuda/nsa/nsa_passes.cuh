@@ -215,9 +215,14 @@ struct NsaGradientPass {
   }
   void join_keys(cudaStream_t stream) const {
     const auto& p = keys.problem;
-    launch_threads(p.pattern.keys.n_tokens * p.pattern.heads * keys.width(), stream,
-                   nsa_join_chunks<T, S>, p.pattern, keys.lists, p.d_k, p.d_v, p.bias.d, keys.sums,
-                   grad.k, grad.v, grad.positions_k ? positions_k : nullptr);
+    const int64_t n = p.pattern.keys.n_tokens * p.pattern.heads * keys.width();
+    S* const positions = grad.positions_k ? positions_k : nullptr;
+    if (!p.bias && p.d_k % 4 == 0 && p.d_v % 4 == 0)
+      launch_threads(n / 4, stream, nsa_join_chunks<4, T, S>, p.pattern, keys.lists, p.d_k, p.d_v,
+                     0, keys.sums, grad.k, grad.v, positions);
+    else
+      launch_threads(n, stream, nsa_join_chunks<1, T, S>, p.pattern, keys.lists, p.d_k, p.d_v,
+                     p.bias.d, keys.sums, grad.k, grad.v, positions);
   }
 };
 
@@ -324,8 +329,8 @@ struct SparseAttention {
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     gnograd::make_lists(p.pattern, lists, stream);
     if (saved)
-      launch_threads(n_rows() * warp_lanes, stream, nsa_delta_of_out<T>, n_rows(), p.d_v, g, g_lse,
-                     out, known.delta);
+      launch_threads(n_rows() * delta_lanes, stream, nsa_delta_of_out<T>, n_rows(), p.d_v,
+                     aligned<T>(sizes.d_v, g, out), g, g_lse, out, known.delta);
     else attend.run(stream);
     pull.run(stream);
     return cudaGetLastError();
