@@ -23,7 +23,7 @@ struct NsaFragmentForward {
   using V = HalfMatrix<T, d_v>;
 
   NsaForward<T, float> attend;
-  int* redo;  // rows where a sum is not finite [rows], or null
+  int* redo;   // rows where a sum is not finite [rows], or null
   int pieces;  // of a unit and head, of 16 rows
 
   NsaFragmentForward(const NsaForward<T, float>& attend, int* redo)
@@ -86,7 +86,8 @@ struct NsaFragmentForward {
     for (int r = 0; r < 2; ++r) x.rows[r] = row_of_unit(pattern, unit, head, within + 8 * r);
     load_rows_as_left(x.q, p.q.v, p.d_k, x.rows, lane);
     const int parts = (pattern.block + keys - 1) / keys;
-    const int64_t apart_k = int64_t(pattern.heads) * p.d_k, apart_v = int64_t(pattern.heads) * p.d_v;
+    const int64_t apart_k = int64_t(pattern.heads) * p.d_k,
+                  apart_v = int64_t(pattern.heads) * p.d_v;
     const auto visit = [&](int i) {
       if (pattern.selected) return visits[i];
       const int first = first_key + i * pattern.block;
@@ -181,10 +182,9 @@ struct NsaFragmentForward {
     const float scale = p.scale * log2_e;
     float y[parts_n][4] = {};
     add_inner_products(y, x.q, k, lane);
-    const bool all = __all_sync(
-        ~0u, n == keys && x.rows[0].sees_all(first, n) && x.rows[1].sees_all(first, n));
-    const float gate[2] = {gate_of(p, x.rows[0], head, slot),
-                           gate_of(p, x.rows[1], head, slot)};
+    const bool all =
+        __all_sync(~0u, n == keys && x.rows[0].sees_all(first, n) && x.rows[1].sees_all(first, n));
+    const float gate[2] = {gate_of(p, x.rows[0], head, slot), gate_of(p, x.rows[1], head, slot)};
     float top[2] = {x.top[0], x.top[1]};
 #pragma unroll
     for (int j = 0; j < parts_n; ++j)

@@ -14,8 +14,8 @@
 namespace gnograd {
 
 // Little on the host, so that small problems have several slices.
-constexpr int64_t record_bytes =
-    slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16 : int64_t(slice_bytes) / 4;
+constexpr int64_t record_bytes = slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16
+                                                         : int64_t(slice_bytes) / 4;
 
 // Keys of a tile.
 constexpr int gradient_keys = 64;
@@ -37,7 +37,7 @@ template <class T, int d_k, int d_v>
 struct NsaFragmentGradient {
   static constexpr int keys = gradient_keys, n_rows = 32;
   static constexpr int blocks_at_once = d_k + d_v <= 128 ? 3 : 2;
-  static constexpr int described = 3;  // tiles of rows: used, copied, being described
+  static constexpr int described = 3;                // tiles of rows: used, copied, being described
   static constexpr bool keeps_v = d_k + d_v <= 256;  // as operands in registers
   using K = HalfMatrix<T, d_k>;
   using V = HalfMatrix<T, d_v>;
@@ -45,8 +45,8 @@ struct NsaFragmentGradient {
 
   // What a tile knows of its rows.
   struct Rows {
-    int at[n_rows];          // among all rows; -1: there is none, or it sees nothing
-    int64_t record[n_rows];  // where its numbers go, -1: nowhere
+    int at[n_rows];                    // among all rows; -1: there is none, or it sees nothing
+    int64_t record[n_rows];            // where its numbers go, -1: nowhere
     float lse[n_rows], delta[n_rows];  // lse in powers of 2
     KeyRange seen[n_rows];
     int all, finite;  // whether all see all keys; whether all numbers of all rows are finite
@@ -188,7 +188,8 @@ struct NsaFragmentGradient {
 
     const int64_t width = p.d_k + p.d_v;
     const int64_t number = blockIdx.x / unsigned(parts());
-    const int part = int(blockIdx.x % unsigned(parts())), n_keys = chunk->keys.end - chunk->keys.first;
+    const int part = int(blockIdx.x % unsigned(parts())),
+              n_keys = chunk->keys.end - chunk->keys.first;
     float* const to = sums + (number * p.pattern.block + int64_t(part) * keys) * width;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -201,8 +202,7 @@ struct NsaFragmentGradient {
                  p.scale * grad_k[j][2 * r + 1]);
 #pragma unroll
       for (int j = 0; j < d_v / 8; ++j)
-        add_sums(row + p.d_k, j * 8 + lane % 4 * 2, p.d_v, grad_v[j][2 * r],
-                 grad_v[j][2 * r + 1]);
+        add_sums(row + p.d_k, j * 8 + lane % 4 * 2, p.d_v, grad_v[j][2 * r], grad_v[j][2 * r + 1]);
     }
   }
 
@@ -220,7 +220,10 @@ struct NsaFragmentGradient {
     v.template copy<keys>(p.v.v + (first * heads + of.head) * p.d_v, heads * p.d_v, p.d_v, n);
     commit_copies();
     if (threadIdx.x == 0)
-      *chunk = {of.first, unsigned(of.n * lists.rows_per_entry), of.head, 1,
+      *chunk = {of.first,
+                unsigned(of.n * lists.rows_per_entry),
+                of.head,
+                1,
                 {int(first), int(first) + n}};
     __syncthreads();
     return true;
@@ -436,7 +439,8 @@ void gradients_on_fragments(const NsaKeyGradient<T, float>& keys, const NsaFragm
   const auto& p = keys.problem;
   const Pattern& pattern = p.pattern;
   const int64_t tokens = pattern.queries.n_tokens, units = pattern.n_units() * pattern.heads;
-  if (grad_q) launch_threads(units * warp_lanes, stream, nsa_mark_visits, pattern, units, space.marks);
+  if (grad_q)
+    launch_threads(units * warp_lanes, stream, nsa_mark_visits, pattern, units, space.marks);
   const int64_t each = grad_q ? space.queries : std::max<int64_t>(1, tokens);
   for (int64_t first = 0; first < std::max<int64_t>(1, tokens); first += each) {
     const QuerySlice<T> slice{first, std::min(first + each, tokens),

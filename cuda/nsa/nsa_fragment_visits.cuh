@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sparse attention forward with the keys first (nsa_visits.cuh), with operands in 16 bits and sums in
-// registers, for selections that few rows share. Records are rounded to 16 bits, as results are.
+// Sparse attention forward with the keys first (nsa_visits.cuh), with operands in 16 bits and sums
+// in registers, for selections that few rows share. Records are rounded to 16 bits, as results are.
 #pragma once
 #include "nsa_fragments.cuh"
 #include "nsa_visits.cuh"
@@ -138,7 +138,8 @@ struct NsaFragmentVisits {
   }
 };
 
-// What NsaForward gives, from the records of its visits. Thread: eight features of a row. Reads 2 Dv
+// What NsaForward gives, from the records of its visits. Thread: eight features of a row. Reads 2
+// Dv
 // + 8 bytes a visit, writes 2 Dv; bound by memory.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
@@ -158,7 +159,8 @@ __global__ void __launch_bounds__(block_threads)
   const uint4 marked = __ldg(marks + (unit + s) * pattern.heads + head);
   const unsigned words[] = {marked.x, marked.y, marked.z, marked.w};
   const int64_t from = int64_t(row) * pattern.n_slots * parts;
-  const int32_t* const slots = pattern.block_index + (unit * pattern.heads + head) * pattern.n_slots;
+  const int32_t* const slots =
+      pattern.block_index + (unit * pattern.heads + head) * pattern.n_slots;
   const auto for_visits = [&](auto body) {
 #pragma unroll
     for (int w = 0; w < int(most_slots) / warp_lanes; ++w)
@@ -221,8 +223,8 @@ void forward_on_visits(const NsaForward<T, float>& attend, const VisitorLists& l
   set_zero(redo, pattern.rows(), stream);
   launch_threads(units * warp_lanes, stream, nsa_mark_visits, pattern, units, marks);
   with_features(p.d_k, p.d_v, [&](auto d_k, auto d_v) {
-    launch_visits<T, decltype(d_k)::value, decltype(d_v)::value>(attend.problem, lists, sums, values,
-                                                                 blocks, stream);
+    launch_visits<T, decltype(d_k)::value, decltype(d_v)::value>(attend.problem, lists, sums,
+                                                                 values, blocks, stream);
   });
   launch_threads(pattern.rows() * (p.d_v / 8), stream, nsa_join_fragment_visits<T>, attend, parts,
                  marks, sums, values, redo);

@@ -73,8 +73,8 @@ __device__ void multiply_pair(float (&left)[4], float (&right)[4], const unsigne
 // sum += weight(r, l) right(l, column) for the `depth` rows l for which seen(r, l) is true; r tells
 // which of a lane's two rows. What is not seen stays out, be it a NaN.
 template <class T, int n, int d, class Weight, class Seen>
-__device__ void add_seen(float (&sum)[n][4], Weight weight, const HalfMatrix<T, d>& right,
-                         int from, int depth, Seen seen, int lane) {
+__device__ void add_seen(float (&sum)[n][4], Weight weight, const HalfMatrix<T, d>& right, int from,
+                         int depth, Seen seen, int lane) {
 #pragma unroll 1
   for (int l = 0; l < depth; ++l) {
 #pragma unroll
@@ -228,13 +228,14 @@ bool fits_fragments(const NsaProblem<T, S>& p) {
   constexpr int64_t most = int64_t(1) << 30;
   if constexpr (sizeof(T) != 2 || ScalarTraits<S>::dual) return false;
   const Pattern& pattern = p.pattern;
-  return p.d_k % 8 == 0 && p.d_v % 8 == 0 && !p.bias && pattern.unit * pattern.group < most && pattern.rows() < most &&
-         pattern.keys.n_tokens + pattern.block < most && pattern.n_slots <= most_slots &&
+  return p.d_k % 8 == 0 && p.d_v % 8 == 0 && !p.bias && pattern.unit * pattern.group < most &&
+         pattern.rows() < most / 8 && pattern.keys.n_tokens + pattern.block < most &&
+         pattern.n_slots <= most_slots &&
          pattern.queries.n_tokens * std::max<int64_t>(pattern.n_slots, 1) < most;
 }
 
-// As run_on_tiles, for operations that say how many of their blocks a multiprocessor should have room
-// for in its registers.
+// As run_on_tiles, for operations that say how many of their blocks a multiprocessor should have
+// room for in its registers.
 template <class Operation>
 __global__ void __launch_bounds__(block_threads, Operation::blocks_at_once)
     run_on_fragments(Operation operation) {

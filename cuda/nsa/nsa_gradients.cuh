@@ -200,10 +200,9 @@ struct NsaKeyGradient {
           n, n_keys, p.d_k, [&](int i, int l) { return q(i, l); },
           [&](int l, int j) { return k(j, l); },
           [&](int i, int j, S sum) {
-            w(i, j) =
-                sees(i, j)
-                    ? rows[i].gate * exponential_below(logit(p, sum, w(i, j)), rows[i].lse)
-                    : S(0);
+            w(i, j) = sees(i, j)
+                          ? rows[i].gate * exponential_below(logit(p, sum, w(i, j)), rows[i].lse)
+                          : S(0);
           });
       __syncthreads();
       tile_product<T, S>(
@@ -251,8 +250,8 @@ struct NsaKeyGradient {
   }
 };
 
-// The chunks of every list, in order. Thread: `each` features of a key and head, all of k, of v or of
-// the position; reads as many numbers for every chunk of its block's list, two chunks of a mean
+// The chunks of every list, in order. Thread: `each` features of a key and head, all of k, of v or
+// of the position; reads as many numbers for every chunk of its block's list, two chunks of a mean
 // list, and writes them; bound by memory and by finding the list, with divisions in 64 bits.
 template <int each, class T, class S>
 __global__ void __launch_bounds__(block_threads)

@@ -135,6 +135,14 @@ def nsa(case):
           {"block_index": block_index, "block_size": 64, "causal": True})  # fmt: skip
 
 
+def nsa_points(case):
+    tokens = 1024
+    block_index = np.sort(np.argpartition(rng.random((tokens, 1, 16), np.float32), 15), axis=2)
+    inputs = tuple(normal(tokens, 1, 32, dtype="bfloat16") for _ in range(3))
+    faces(case, gg.selected_attention, inputs,
+          {"block_index": block_index.astype(np.int32), "block_size": 64})  # fmt: skip
+
+
 def edge_to_edge(case):
     sys.path.insert(0, os.environ.get("GNOGRAD_BENCHMARKS", "benchmarks"))
     import dimenet
@@ -174,7 +182,7 @@ def neighbors(case):
 
 CASES = {f.__name__: f for f in (
     agg_sum_128, agg_sum_128_bf16, agg_sum_64_mesh, agg_max_128, gat, gno_64, gno_128, nsa,
-    edge_to_edge, radial, laplacian, neighbors)}  # fmt: skip
+    nsa_points, edge_to_edge, radial, laplacian, neighbors)}  # fmt: skip
 
 
 def full() -> dict[str, dict]:
@@ -211,6 +219,9 @@ def full() -> dict[str, dict]:
          512 * pairs, 1280 * pairs, type="bf16")  # fmt: skip
     for face in ("forward", "vjp"):
         cases[f"nsa/{face}"]["arrays_scale"] = 4 * tokens / 1024
+    pairs = 8 * 65536 * 16 * 64
+    case("nsa_points", 8 * 64, "64k points, 8 heads of 32, 16 blocks of 64 each", 128 * pairs,
+         320 * pairs, type="bf16")  # fmt: skip
     e = 200_000
     case("edge_to_edge", e / 1488, f"{e} edges", f32 * e * (3 + 42 + 128), f32 * e * (90 + 192))
     case("radial", 25, "1,000,000 edges", f32 * 10**6 * 49, f32 * 10**6 * 50)
