@@ -71,6 +71,7 @@ struct NsaForward {
   real<T>* lse;                  // [rows], or null
   RowStatistics<S> saved;        // each or null
   SplitLse<real<T>> softmax;     // both or none
+  const int* only = nullptr;     // rows that are to be done, with others of their tiles; null: all
 
   __host__ __device__ bool values_wanted() const { return out || saved.delta; }
   size_t shared_memory() const {
@@ -91,6 +92,15 @@ struct NsaForward {
     const QueryTile tile = query_tile(p);
     if (tile.n == 0) return;
 
+    if (only) {
+      bool none = true;
+      for (int i = int(threadIdx.x); i < tile.n; i += block_threads) {
+        const int64_t query = tile.queries.first + i / tile.heads;
+        none = none && !only[query * p.pattern.query_heads() + tile.head * p.pattern.group +
+                             tile.first_head + i % tile.heads];
+      }
+      if (__syncthreads_and(none)) return;
+    }
     describe_rows(p, tile, rows);
     fill(result, tile.n, p.d_v, S(0));
     __syncthreads();
@@ -160,19 +170,22 @@ struct NsaForward {
   }
 };
 
-// D of rows whose out is known. Warp: a row; reads 2 Dv numbers, writes one; bound by memory.
+// D of rows whose out is known. Eight lanes: a row, 16 bytes each at a time. Reads 2 Dv numbers,
+// writes one; bound by memory.
+constexpr int delta_lanes = 8;
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-    nsa_delta_of_out(int64_t n_rows, int d_v, const T* __restrict__ cotangent,
+    nsa_delta_of_out(int64_t n_rows, int d_v, bool wide, const T* __restrict__ cotangent,
                      const real<T>* lse_cotangent, const T* __restrict__ out, real<T>* delta) {
-  const int64_t row = thread_number() / warp_lanes;
-  const int lane = int(threadIdx.x) % warp_lanes;
+  const Group group = this_group(delta_lanes);
+  const int64_t row = group.number, at = row * d_v;
   if (row >= n_rows) return;
   real<T> sum = 0;
-  for (int c = lane; c < d_v; c += warp_lanes)
-    sum += real<T>(cotangent[row * d_v + c]) * real<T>(out[row * d_v + c]);
-  sum = warp_sum(sum);
-  if (lane == 0) delta[row] = lse_cotangent ? sum - lse_cotangent[row] : sum;
+  for (int c = group.lane * width<T>; c < d_v; c += delta_lanes * width<T>)
+    sum += inner<real<T>>(load_vector(cotangent + at + c, d_v - c, wide),
+                          load_vector(out + at + c, d_v - c, wide));
+  sum = group_sum(sum, group);
+  if (group.lane == 0) delta[row] = lse_cotangent ? sum - lse_cotangent[row] : sum;
 }
 
 // lse of its two parts. Thread: a row; bound by memory, an eighth of whose lines is used.

@@ -200,10 +200,9 @@ struct NsaKeyGradient {
           n, n_keys, p.d_k, [&](int i, int l) { return q(i, l); },
           [&](int l, int j) { return k(j, l); },
           [&](int i, int j, S sum) {
-            w(i, j) =
-                sees(i, j)
-                    ? rows[i].gate * exponential_below(logit(p, sum, w(i, j)), rows[i].lse)
-                    : S(0);
+            w(i, j) = sees(i, j)
+                          ? rows[i].gate * exponential_below(logit(p, sum, w(i, j)), rows[i].lse)
+                          : S(0);
           });
       __syncthreads();
       tile_product<T, S>(
@@ -251,17 +250,17 @@ struct NsaKeyGradient {
   }
 };
 
-// The chunks of every list, in order. Thread: a feature of a key and head; reads a number for every
-// chunk of its block's list, two chunks of a mean list, and writes one; bound by memory and by
-// finding the list, with divisions in 64 bits.
-template <class T, class S>
+// The chunks of every list, in order. Thread: `each` features of a key and head, all of k, of v or
+// of the position; reads as many numbers for every chunk of its block's list, two chunks of a mean
+// list, and writes them; bound by memory and by finding the list, with divisions in 64 bits.
+template <int each, class T, class S>
 __global__ void __launch_bounds__(block_threads)
     nsa_join_chunks(Pattern p, VisitorLists lists, int d_k, int d_v, int d_position,
                     const S* __restrict__ sums, T* __restrict__ grad_k, T* __restrict__ grad_v,
                     S* __restrict__ of_bias) {
-  const int d = d_k + d_v + d_position;
-  const int64_t row = thread_number() / d;  // key times heads plus head
-  const int c = int(thread_number() % d);
+  const int d = d_k + d_v + d_position, threads = d / each;
+  const int64_t row = thread_number() / threads;  // key times heads plus head
+  const int c = int(thread_number() % threads) * each;
   const bool of_k = c < d_k, of_v = !of_k && c < d_k + d_v;
   if (row >= p.keys.n_tokens * p.heads) return;
   if ((of_k && !grad_k) || (of_v && !grad_v) || (!of_k && !of_v && !of_bias)) return;
@@ -270,12 +269,18 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t list =
       row % p.heads * lists.n_blocks + p.keys.number(s, p.block) + position / p.block;
   const int64_t first = lists.first_chunk(list), n = n_chunks_of(p, lists, list);
-  S sum = 0;
-  for (int64_t i = first; i < first + n; ++i)
-    sum += sums[(i * p.block + position % p.block) * d + c];
-  if (of_k) grad_k[row * d_k + c] = T(result(sum));
-  else if (of_v) grad_v[row * d_v + c - d_k] = T(result(sum));
-  else of_bias[row * d_position + c - d_k - d_v] = sum;
+  Vector<S, each> sum;
+  for (int64_t i = first; i < first + n; ++i) {
+    const S* const from = sums + (i * p.block + position % p.block) * d + c;
+#pragma unroll
+    for (int e = 0; e < each; ++e) sum[e] += from[e];
+  }
+#pragma unroll
+  for (int e = 0; e < each; ++e) {
+    if (of_k) grad_k[row * d_k + c + e] = T(result(sum[e]));
+    else if (of_v) grad_v[row * d_v + c + e - d_k] = T(result(sum[e]));
+    else of_bias[row * d_position + c + e - d_k - d_v] = sum[e];
+  }
 }
 
 // grad[i] = sum over the parts of the heads. Thread: a gate; reads `parts` numbers; bound by

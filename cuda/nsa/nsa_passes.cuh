@@ -2,6 +2,9 @@
 // The passes of sparse attention on the host's side, and its four faces for any pattern.
 #pragma once
 #include "device/call.cuh"
+#include "nsa_fragment_forward.cuh"
+#include "nsa_fragment_gradients.cuh"
+#include "nsa_fragment_visits.cuh"
 #include "nsa_gradients.cuh"
 #include "nsa_visits.cuh"
 
@@ -18,6 +21,11 @@ struct NsaGradients {
   T *q, *k, *v, *gate;
   real<T>*positions_q = nullptr, *positions_k = nullptr, *slope = nullptr;
 };
+
+template <int bytes>
+bool aligned_to(const void* p) {
+  return reinterpret_cast<uintptr_t>(p) % bytes == 0;
+}
 
 // Tiles of at most so many rows.
 template <class Operation>
@@ -76,29 +84,59 @@ template <class T, class S>
 struct NsaForwardPass {
   NsaForward<T, S> attend;
   NsaVisitForward<T, S> visits;
+  // of forms for 16 bits: rows [rows] whose values are not finite, and which slots bring a visit
+  int* redo = nullptr;
+  uint4* marks = nullptr;
 
   NsaForwardPass(const NsaForward<T, S>& operation, const VisitorLists& lists, S* values,
                  Workspace& workspace)
       : attend(operation), visits{attend.problem, lists, attend.known_lse, {}} {
-    if (!keys_first(attend.problem.pattern)) {
-      fit_query_tiles(attend);
-      return;
+    const Pattern& p = operation.problem.pattern;
+    if (fits_fragments(operation.problem)) {
+      redo = workspace.take<int>(p.rows());
+      if (keys_first(p)) marks = workspace.take<uint4>(p.n_units() * p.heads);
     }
+    fit_query_tiles(attend);
+    if (!keys_first(p)) return;
     fit_tiles(visits);
-    attend.problem = visits.problem;
     auto& records = visits.records;
-    records.sums = workspace.take<SoftmaxSum<S>>(attend.problem.n_visits() * records.parts);
+    records.sums = workspace.take<SoftmaxSum<S>>(visits.problem.n_visits() * records.parts);
     if (attend.values_wanted()) records.values = values;
   }
   void run(cudaStream_t stream) const {
+    if constexpr (sizeof(T) == 2 && !ScalarTraits<S>::dual)
+      if (redo && attend.problem.wide && run_on_fragments(stream)) return;
     const auto& p = attend.problem;
     if (!keys_first(p.pattern)) {
       launch_operation(attend, p.n_tiles(), stream);
       return;
     }
     launch_operation(visits, visits.lists.n_chunks * visits.records.parts, stream);
-    launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_visits<T, S>, attend,
+    NsaForward<T, S> join = attend;
+    join.problem = visits.problem;
+    launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_visits<T, S>, join,
                    visits.records);
+  }
+  // Whether it could be done in the forms for 16 bits.
+  bool run_on_fragments(cudaStream_t stream) const {
+    const auto& p = attend.problem;
+    if (!keys_first(p.pattern)) {
+      if (!aligned_to<4>(attend.out)) return false;
+      forward_on_fragments(attend, redo, stream);
+    } else {
+      // their records fit where those in float32 would
+      const auto& records = visits.records;
+      if (!attend.out || attend.saved.delta || !aligned_to<16>(attend.out) ||
+          std::max(p.d_k, p.d_v) > 128)
+        return false;
+      forward_on_visits(attend, visits.lists, marks, reinterpret_cast<VisitSum*>(records.sums),
+                        reinterpret_cast<T*>(records.values), redo, stream);
+    }
+    if (!attend.values_wanted()) return true;
+    NsaForward<T, S> again = attend;
+    again.only = redo;
+    launch_operation(again, p.n_tiles(), stream);
+    return true;
   }
 };
 
@@ -110,6 +148,7 @@ struct NsaGradientPass {
   NsaGradients<T> grad;
   S* positions_k = nullptr;  // gradients by head [keys, heads, d]
   FoldSpace<S> slopes;
+  NsaFragmentSpace<T> fragments;
 
   // `values` has room for the records of visits; gates are summed over a row's heads, rows first
   NsaGradientPass(const NsaProblem<T, S>& problem, const T* g, const RowStatistics<const S>& known,
@@ -123,6 +162,8 @@ struct NsaGradientPass {
     fit_tiles(keys, INT64_MAX);
     queries.grad_gate = workspace.take<S>(queries.problem.head_parts() * problem.n_gates());
     keys.sums = workspace.take<S>(keys.lists.n_chunks * p.block * keys.width());
+    if (p.selected && fits_fragments(problem) && gradient_fits(problem.d_k, problem.d_v))
+      fragments.take(p, problem.d_k, workspace);
     const int d = problem.bias.d;
     if (d) {
       queries.of_bias = workspace.take<S>(p.rows() * (d + 1));
@@ -135,6 +176,12 @@ struct NsaGradientPass {
   }
 
   void run(cudaStream_t stream) const {
+    if constexpr (sizeof(T) == 2 && !ScalarTraits<S>::dual)
+      if (const auto& p = keys.problem; fragments && p.wide && !p.gate && aligned_to<16>(grad.q)) {
+        gradients_on_fragments(keys, fragments, grad.q, stream);
+        if (grad.k || grad.v) join_keys(stream);
+        return;
+      }
     if (grad.gate || (grad.q && !keys.grad_q) || queries.of_bias) pull_queries(stream);
     if (grad.k || grad.v || keys.grad_q || grad.positions_k) pull_keys(stream);
   }
@@ -156,17 +203,26 @@ struct NsaGradientPass {
   void pull_keys(cudaStream_t stream) const {
     const auto& p = keys.problem;
     launch_operation(keys, keys.lists.n_chunks * keys.parts(), stream);
+    join_keys(stream);
     const int64_t tokens = p.pattern.keys.n_tokens, heads = p.pattern.heads;
     const int d = p.bias.d;
-    launch_threads(tokens * heads * keys.width(), stream, nsa_join_chunks<T, S>, p.pattern,
-                   keys.lists, p.d_k, p.d_v, d, keys.sums, grad.k, grad.v,
-                   grad.positions_k ? positions_k : nullptr);
     if (grad.positions_k)
       launch_threads(tokens * d, stream, nsa_join_positions<real<T>, S>, tokens, int(heads), d, d,
                      positions_k, grad.positions_k);
     if (keys.grad_q)
       launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_query_gradients<T, S>, p,
                      VisitRecords<S>{nullptr, keys.grad_q, keys.parts()}, grad.q);
+  }
+  void join_keys(cudaStream_t stream) const {
+    const auto& p = keys.problem;
+    const int64_t n = p.pattern.keys.n_tokens * p.pattern.heads * keys.width();
+    S* const positions = grad.positions_k ? positions_k : nullptr;
+    if (!p.bias && p.d_k % 4 == 0 && p.d_v % 4 == 0)
+      launch_threads(n / 4, stream, nsa_join_chunks<4, T, S>, p.pattern, keys.lists, p.d_k, p.d_v,
+                     0, keys.sums, grad.k, grad.v, positions);
+    else
+      launch_threads(n, stream, nsa_join_chunks<1, T, S>, p.pattern, keys.lists, p.d_k, p.d_v,
+                     p.bias.d, keys.sums, grad.k, grad.v, positions);
   }
 };
 
@@ -273,8 +329,8 @@ struct SparseAttention {
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     gnograd::make_lists(p.pattern, lists, stream);
     if (saved)
-      launch_threads(n_rows() * warp_lanes, stream, nsa_delta_of_out<T>, n_rows(), p.d_v, g, g_lse,
-                     out, known.delta);
+      launch_threads(n_rows() * delta_lanes, stream, nsa_delta_of_out<T>, n_rows(), p.d_v,
+                     aligned<T>(sizes.d_v, g, out), g, g_lse, out, known.delta);
     else attend.run(stream);
     pull.run(stream);
     return cudaGetLastError();

@@ -539,10 +539,127 @@ Shape tensor_shape() {
   return s;
 }
 
+// What numbers of 16 bits in aligned rows have kernels of their own for: features of every size that
+// they are padded to, blocks smaller and larger than a tile, rows of a selection that are less than
+// a warp's, several warps' and several blocks', ragged ends and sequences side by side.
+std::vector<Shape> fragment_shapes() {
+  std::vector<Shape> shapes;
+  const auto add = [&](Shape s, auto change) {
+    change(s);
+    shapes.push_back(s);
+  };
+  const Shape gqa{selected, {9, 1, 0, 14}, {75, 3, 4, 140}, 16, 1, 32, 24};
+  const auto selection = [](Shape& s) { s.block_size = 64, s.causal = true, s.q_offset = 60; };
+  add(gqa, selection);
+  add(gqa, [](Shape& s) { s.block_size = 16, s.n_slots = 40, s.d_k = 40, s.d_v = 64; });
+  add(gqa, [](Shape& s) { s.block_size = 100, s.repeat = true, s.popular = true; });
+  add(gqa, [](Shape& s) { s.block_size = 40, s.gated = true, s.query_block = 3; });
+  // no heads share a key: one row an entry, and units of less and more than a warp's rows
+  add({selected, {70}, {150}, 2, 2, 32, 32}, [](Shape& s) { s.block_size = 64; });
+  add({selected, {70}, {150}, 2, 2, 32, 32}, [](Shape& s) {
+    s.block_size = 50, s.query_block = 8, s.causal = true, s.q_offset = 80;
+  });
+  add({selected, {70}, {150}, 2, 2, 16, 32}, [](Shape& s) {
+    s.block_size = 50, s.query_block = 40, s.one_sequence = true;
+  });
+  add({selected, {5}, {140}, 40, 2, 128, 128}, [](Shape& s) { s.block_size = 64; });
+  add({selected, {5}, {140}, 5, 1, 192, 128}, [](Shape& s) { s.block_size = 128; });
+  add({selected, {5}, {70}, 16, 1, 80, 96}, [](Shape& s) { s.block_size = 64; });
+  add({selected, {3}, {70}, 16, 1, 136, 192}, [](Shape& s) { s.block_size = 64; });
+  add({selected, {3}, {70}, 16, 1, 256, 200}, [](Shape& s) { s.block_size = 64; });
+  // many visitors of one block: several chunks
+  add({selected, {130}, {64}, 16, 1, 8, 8}, [](Shape& s) {
+    s.block_size = 64, s.popular = true, s.n_slots = 1;
+  });
+  // positions decide
+  add(gqa, [](Shape& s) { s.branch = window, s.window = 70, s.causal = true, s.q_offset = 61; });
+  add(gqa, [](Shape& s) { s.branch = window, s.n_heads = 16, s.window = 7; });
+  add(gqa, [](Shape& s) { s.branch = window, s.n_heads = 16, s.causal = true, s.q_offset = 9; });
+  add(gqa, [](Shape& s) {
+    s.branch = compressed, s.block = 4, s.stride = 2, s.causal = true, s.q_offset = 60;
+  });
+  add({compressed, {6}, {80}, 72, 1, 16, 16}, [](Shape& s) { s.block = 4, s.stride = 2; });
+  return shapes;
+}
+
 template <class T>
 void test_type(size_t each) {
   const auto shapes = small_shapes();
   for (size_t i = 0; i < shapes.size(); i += each) Case<T>(shapes[i]).test();
+}
+
+// A key and a value that are not numbers reach the rows that see them, and no row that shares a tile
+// with these.
+template <class T>
+void test_not_a_number(const Shape& s) {
+  Case<T> c(s);
+  const Oracle<double> truth{s, c.blocks};
+  const auto run_all = [&] {
+    auto x = c.upload(c.in), grad = c.room();
+    Device<T> out(s.rows() * s.d_v), g(c.g);
+    Device<Real<T>> lse(s.rows());
+    typename Case<T>::Pointers p;
+    c.point(p.x, x);
+    c.point(p.grad, grad);
+    p.out = out.get();
+    p.lse = lse.get();
+    p.g = g.get();
+    c.template run<forward>(p);
+    c.template run<vjp>(p);
+    return std::array{out.host(), grad[0].host(), grad[1].host(), grad[2].host()};
+  };
+  const auto before = run_all();
+  const int64_t bad_key = s.n_keys() - 2, bad_value = s.n_keys() - 9;
+  for (int64_t d = 0; d < s.d_k; ++d) c.in[1][bad_key * s.n_heads * s.d_k + d] = T(NAN);
+  for (int64_t d = 0; d < s.d_v; ++d) c.in[2][bad_value * s.n_heads * s.d_v + d] = T(NAN);
+  const auto after = run_all();
+  // by head 0's keys and rows: which are not numbers
+  std::vector<bool> of_row(s.rows()), of_k(s.n_keys() * s.n_heads), of_v(of_k);
+  for (int64_t row = 0; row < s.rows(); ++row) {
+    const int64_t hk = row % s.n_query_heads / s.group();
+    const auto seen = truth.visible(row / s.n_query_heads, hk);
+    bool lse = false;
+    for (const auto& one : seen) {
+      lse = lse || (hk == 0 && one.key == bad_key);
+      of_row[row] = of_row[row] || (hk == 0 && (one.key == bad_key || one.key == bad_value));
+    }
+    for (const auto& one : seen) {
+      const int64_t at = one.key * s.n_heads + hk;
+      of_k[at] = of_k[at] || of_row[row];
+      of_v[at] = of_v[at] || lse;
+    }
+  }
+  const auto expect = [&](const char* name, const std::vector<T>& x, const std::vector<T>& y,
+                          const std::vector<bool>& bad, int64_t d) {
+    bool same = true;
+    double size = 0;
+    for (const T& v : x) size = std::max(size, std::fabs(to_double(v)));
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double a = to_double(x[i]), b = to_double(y[i]);
+      same = same && (bad[i / d] ? std::isnan(b) : std::fabs(a - b) <= size / 64);
+    }
+    check(same, s.name() + " NaN in " + name);
+    check(std::count(bad.begin(), bad.end(), true) > 0 &&
+              std::count(bad.begin(), bad.end(), false) > 0, s.name() + " NaN in some");
+  };
+  expect("out", before[0], after[0], of_row, s.d_v);
+  expect("grad q", before[1], after[1], of_row, s.d_k);
+  expect("grad k", before[2], after[2], of_k, s.d_k);
+  expect("grad v", before[3], after[3], of_v, s.d_v);
+}
+
+void test_not_a_number() {
+  Shape s{selected, {70}, {75}, 16, 1, 32, 24};
+  s.block_size = 64;
+  s.causal = true;
+  s.q_offset = 6;
+  s.popular = true;
+  test_not_a_number<__nv_bfloat16>(s);
+  s.n_query_heads = 2;
+  test_not_a_number<__half>(s);
+  s.branch = window;
+  s.window = 20;
+  test_not_a_number<__half>(s);
 }
 
 void test_determinism() {
@@ -663,6 +780,12 @@ int main() {
   Case<double>(large_shapes()[4]).test();
   Case<__half>(tensor_shape()).test();
   Case<__nv_bfloat16>(tensor_shape()).test();
+  const auto shapes = fragment_shapes();
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (i % 4 == 0) Case<__half>(shapes[i]).test();
+    else Case<__nv_bfloat16>(shapes[i]).test();
+  }
+  test_not_a_number();
   test_determinism();
   test_faults();
   test_ascend(false);

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: MIT
+// Gradients of selected attention without gates, with operands in 16 bits and sums in registers.
+//
+// One pass gives all three, with the keys first: a block of threads keeps the keys and values of a
+// block, and the rows that see it pass by. What a visit gives to grad q is a record of Dk numbers,
+// rounded to 16 bits as results are; a second kernel adds the records of a row in the order of its
+// slots. Records of all visits would be n_slots times the memory of q (17 GB at 65536 tokens, 64
+// heads of 128 and 16 slots). So queries are handled in slices whose records take no more than
+// record_bytes, 2 GiB; gradients of keys are added up in float32 from slice to slice.
+#pragma once
+#include "nsa_fragment_visits.cuh"
+#include "nsa_gradients.cuh"
+
+namespace gnograd {
+
+// Little on the host, so that small problems have several slices.
+constexpr int64_t record_bytes = slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16
+                                                         : int64_t(slice_bytes) / 4;
+
+// Keys of a tile.
+constexpr int gradient_keys = 64;
+
+// Queries whose records are in memory at a time, and the records.
+template <class T>
+struct QuerySlice {
+  int64_t first, end;
+  T* records;  // [rows, n_slots, parts, d_k], or null: grad q is not wanted
+};
+
+// Sums of keys and visitors, of one chunk. Block: a part of a chunk of a block's visitors, 64 keys
+// with their values in shared memory, a quarter of them a warp. It goes over the rows of the slice
+// in tiles of 32, q and g of the next being copied meanwhile. Warp: S^T and dP^T of its keys and
+// all rows, from which grad k and grad v come in registers, and a quarter of what the tile gives to
+// grad q, for which dS goes through shared memory. 4 Dk + 2 (Dk + Dv) + 4 Dv operations a row and
+// key; reads 2 (Dk + Dv) bytes a visit of a row from L2 and writes 2 Dk. Bound by shared memory.
+template <class T, int d_k, int d_v>
+struct NsaFragmentGradient {
+  static constexpr int keys = gradient_keys, n_rows = 32;
+  static constexpr int blocks_at_once = d_k + d_v <= 128 ? 3 : 2;
+  static constexpr int described = 3;                // tiles of rows: used, copied, being described
+  static constexpr bool keeps_v = d_k + d_v <= 256;  // as operands in registers
+  using K = HalfMatrix<T, d_k>;
+  using V = HalfMatrix<T, d_v>;
+  using W = HalfMatrix<T, n_rows>;
+
+  // What a tile knows of its rows.
+  struct Rows {
+    int at[n_rows];                    // among all rows; -1: there is none, or it sees nothing
+    int64_t record[n_rows];            // where its numbers go, -1: nowhere
+    float lse[n_rows], delta[n_rows];  // lse in powers of 2
+    KeyRange seen[n_rows];
+    int all, finite;  // whether all see all keys; whether all numbers of all rows are finite
+  };
+
+  // What a block works on, in shared memory as registers are short.
+  struct Chunk {
+    int64_t first;  // entry
+    unsigned n;     // rows
+    int head, k_finite;
+    KeyRange keys;
+  };
+
+  NsaProblem<T, float> problem;
+  VisitorLists lists;
+  const T* cotangent;
+  RowStatistics<const float> known;
+  float* sums;  // [chunks, block, d_k + d_v]
+  QuerySlice<T> slice;
+
+  __host__ __device__ int parts() const { return (problem.pattern.block + keys - 1) / keys; }
+  static constexpr int stage = K::size(n_rows) + V::size(n_rows);
+  size_t shared_memory() const {
+    return shared_bytes<T>(K::size(keys) + V::size(keys) + 2 * stage + W::size(keys)) +
+           shared_bytes<Rows>(described) + shared_bytes<Chunk>(1);
+  }
+
+  __device__ void operator()() const {
+    const auto& p = problem;
+    SharedMemory shared;
+    T* const tiles = shared.take<T>(K::size(keys) + V::size(keys) + 2 * stage + W::size(keys));
+    Rows* const rows = shared.take<Rows>(described);
+    Chunk* const chunk = shared.take<Chunk>(1);
+    const K k{tiles};
+    const V v{tiles + K::size(keys)};
+    T* const stages = tiles + K::size(keys) + V::size(keys);
+    const W w{stages + 2 * stage};
+    const int warp = int(threadIdx.x) / warp_lanes, lane = int(threadIdx.x) % warp_lanes;
+    if (!start(chunk, k, v)) return;
+    const auto describe_tile = [&](unsigned tile) {
+      if (warp == int(tile % (block_threads / warp_lanes)))
+        describe(rows[tile % described], *chunk, tile * n_rows + unsigned(lane), lane);
+    };
+    const auto copy_tile = [&](unsigned tile) {
+      T* const at = stages + tile % 2 * stage;
+      copy_rows(K{at}, p.q.v, p.d_k, rows[tile % described]);
+      copy_rows(V{at + K::size(n_rows)}, cotangent, p.d_v, rows[tile % described]);
+      commit_copies();
+    };
+    describe_tile(0);
+    describe_tile(1);
+    await_copies();
+    __syncthreads();
+    const bool finite = all_finite(k);
+    if (threadIdx.x == 0) chunk->k_finite = finite;
+    copy_tile(0);
+
+    float grad_k[d_k / 8][4] = {}, grad_v[d_v / 8][4] = {};
+    unsigned kept[keeps_v ? d_v / 16 : 1][4];
+    if constexpr (keeps_v) {
+#pragma unroll
+      for (int l = 0; l < d_v / 16; ++l) v.left(kept[l], warp * 16, l * 16, lane);
+    }
+    const float scale = p.scale * log2_e;
+    const unsigned n_tiles = (chunk->n + n_rows - 1) / n_rows;
+#pragma unroll 1
+    for (unsigned tile = 0; tile < n_tiles; ++tile) {
+      await_copies();
+      __syncthreads();
+      const Rows& of = rows[tile % described];
+      if (tile + 1 < n_tiles) copy_tile(tile + 1);
+      if (tile + 2 < n_tiles) describe_tile(tile + 2);
+      const K q{stages + tile % 2 * stage};
+      const V g{stages + tile % 2 * stage + K::size(n_rows)};
+
+      float x[n_rows / 8][4] = {}, y[n_rows / 8][4] = {};
+#pragma unroll
+      for (int l = 0; l < d_k / 16; ++l) {
+        unsigned a[4];
+        k.left(a, warp * 16, l * 16, lane);
+#pragma unroll
+        for (int j = 0; j < n_rows / 8; j += 2) {
+          unsigned b[4];
+          q.right_transposed(b, l * 16, j * 8, lane);
+          multiply_pair<T>(x[j], x[j + 1], a, b);
+        }
+      }
+#pragma unroll
+      for (int l = 0; l < d_v / 16; ++l) {
+        unsigned a[4];
+        if constexpr (!keeps_v) v.left(a, warp * 16, l * 16, lane);
+#pragma unroll
+        for (int j = 0; j < n_rows / 8; j += 2) {
+          unsigned b[4];
+          g.right_transposed(b, l * 16, j * 8, lane);
+          if constexpr (keeps_v) multiply_pair<T>(y[j], y[j + 1], kept[l], b);
+          else multiply_pair<T>(y[j], y[j + 1], a, b);
+        }
+      }
+      // x becomes P^T, y dS^T
+      const int key = warp * 16 + lane / 4;
+      const bool all = of.all;
+      const auto sees = [&](int row, int i) {
+        const int at = chunk->keys.first + i;
+        return at < chunk->keys.end && of.seen[row].first <= at && at < of.seen[row].end;
+      };
+#pragma unroll
+      for (int j = 0; j < n_rows / 8; ++j)
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          const int row = j * 8 + lane % 4 * 2 + c;
+          const float lse = of.lse[row], delta = of.delta[row];
+#pragma unroll
+          for (int r = 0; r < 2; ++r) {
+            float& weight = x[j][2 * r + c];
+            float& ds = y[j][2 * r + c];
+            weight = exp2f(scale * weight - lse);
+            ds = weight * (ds - delta);
+            if (!all && !sees(row, key + 8 * r)) weight = ds = 0;
+          }
+        }
+      // 0 * NaN is NaN: where there may be one, products leave out what the mask has made zero
+      const bool careful = !(chunk->k_finite && of.finite);
+      const auto weight = [&](int r, int row) { return float(*w.at(key + 8 * r, row)); };
+      const auto seen = [&](int r, int row) { return sees(row, key + 8 * r); };
+      if (careful) {
+        put(w, x, key, lane);
+        add_seen(grad_v, weight, g, 0, n_rows, seen, lane);
+      } else {
+        add_product(grad_v, x, g, lane);
+      }
+      put(w, y, key, lane);
+      if (careful) add_seen(grad_k, weight, q, 0, n_rows, seen, lane);
+      else add_product(grad_k, y, q, lane);
+      if (!slice.records) continue;
+      __syncthreads();
+      write_records(k, w, of, careful, chunk->keys, warp, lane);
+    }
+
+    const int64_t width = p.d_k + p.d_v;
+    const int64_t number = blockIdx.x / unsigned(parts());
+    const int part = int(blockIdx.x % unsigned(parts())),
+              n_keys = chunk->keys.end - chunk->keys.first;
+    float* const to = sums + (number * p.pattern.block + int64_t(part) * keys) * width;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int key = warp * 16 + lane / 4 + 8 * r;
+      if (key >= n_keys) continue;
+      float* const row = to + key * width;
+#pragma unroll
+      for (int j = 0; j < d_k / 8; ++j)
+        add_sums(row, j * 8 + lane % 4 * 2, p.d_k, p.scale * grad_k[j][2 * r],
+                 p.scale * grad_k[j][2 * r + 1]);
+#pragma unroll
+      for (int j = 0; j < d_v / 8; ++j)
+        add_sums(row + p.d_k, j * 8 + lane % 4 * 2, p.d_v, grad_v[j][2 * r], grad_v[j][2 * r + 1]);
+    }
+  }
+
+  // Starts to copy keys and values; false where there is nothing to do.
+  __device__ bool start(Chunk* chunk, const K& k, const V& v) const {
+    const auto& p = problem;
+    VisitorChunk of = chunk_of(p.pattern, lists, blockIdx.x / unsigned(parts()));
+    const int64_t first = of.keys.first + int(blockIdx.x % unsigned(parts())) * keys;
+    const int n = int(min(of.keys.end - first, int64_t(keys)));
+    if (n <= 0 || of.n <= 0) return false;
+    cut(of);
+    if (of.n == 0 && slice.first > 0) return false;
+    const int64_t heads = p.pattern.heads;
+    k.template copy<keys>(p.k.v + (first * heads + of.head) * p.d_k, heads * p.d_k, p.d_k, n);
+    v.template copy<keys>(p.v.v + (first * heads + of.head) * p.d_v, heads * p.d_v, p.d_v, n);
+    commit_copies();
+    if (threadIdx.x == 0)
+      *chunk = {of.first,
+                unsigned(of.n * lists.rows_per_entry),
+                of.head,
+                1,
+                {int(first), int(first) + n}};
+    __syncthreads();
+    return true;
+  }
+  __device__ bool all_finite(const K& k) const {
+    bool finite = true;
+#pragma unroll 4
+    for (int i = int(threadIdx.x); i < keys * d_k / 2; i += block_threads) {
+      float x[2];
+      unsigned bits;
+      memcpy(&bits, k.at(i / (d_k / 2), i % (d_k / 2) * 2), sizeof bits);
+      unpack<T>(x, bits);
+      finite = finite && is_finite(x[0]) && is_finite(x[1]);
+    }
+    return __syncthreads_and(finite);
+  }
+
+  // Rows of a warp, to be read by it.
+  __device__ void put(const W& w, const float (&x)[n_rows / 8][4], int key, int lane) const {
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < n_rows / 8; ++j)
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        *reinterpret_cast<unsigned*>(w.at(key + 8 * r, j * 8 + lane % 4 * 2)) =
+            pack<T>(x[j][2 * r], x[j][2 * r + 1]);
+    __syncwarp();
+  }
+  // Two sums, added to those of the slices before.
+  __device__ void add_sums(float* row, int column, int size, float x, float y) const {
+    if (column >= size) return;
+    float2* const to = reinterpret_cast<float2*>(row + column);
+    if (slice.first > 0) {
+      const float2 before = *to;
+      x += before.x;
+      y += before.y;
+    }
+    *to = float2{x, y};
+  }
+
+  // Of a chunk, the entries whose queries are in the slice; they are in the order of queries.
+  __device__ void cut(VisitorChunk& chunk) const {
+    const Pattern& p = problem.pattern;
+    const auto from = [&](int64_t query) {
+      int64_t low = chunk.first, high = chunk.first + chunk.n;
+      if (query <= 0) return low;
+      if (query >= p.queries.n_tokens) return high;
+      while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (p.unit_of(lists.entries[middle] / p.n_slots).first < query) low = middle + 1;
+        else high = middle;
+      }
+      return low;
+    };
+    const int64_t first = from(slice.first), end = from(slice.end);
+    chunk.first = first;
+    chunk.n = end - first;
+  }
+
+  // Row i of a chunk, by the lanes of a warp.
+  __device__ void describe(Rows& rows, const Chunk& chunk, unsigned i, int lane) const {
+    const Pattern& p = problem.pattern;
+    const unsigned part = blockIdx.x % unsigned(parts());
+    const unsigned per_entry = unsigned(lists.rows_per_entry), n_slots = unsigned(p.n_slots);
+    FragmentRow row;
+    int64_t record = -1;
+    float lse = INFINITY, delta = 0;
+    bool finite = true;
+    if (i < chunk.n) {
+      const unsigned visitor = unsigned(lists.entries[chunk.first + i / per_entry]);
+      row = row_of_unit(p, p.unit_of(visitor / n_slots), chunk.head, i % per_entry);
+      if (row.at >= 0) {
+        const int64_t from = slice.first * p.query_heads();
+        record = (((row.at - from) * p.n_slots + visitor % n_slots) * parts() + part) * problem.d_k;
+        if (row.keys.first >= row.keys.end) row.at = -1;
+      }
+    }
+    if (row.at >= 0) {
+      lse = __ldg(known.lse + row.at);
+      delta = __ldg(known.delta + row.at);
+      finite = is_finite(lse) && is_finite(delta);
+      lse = lse == -INFINITY ? INFINITY : lse * log2_e;
+    }
+    rows.at[lane] = row.at;
+    rows.record[lane] = record;
+    rows.lse[lane] = lse;
+    rows.delta[lane] = delta;
+    rows.seen[lane] = row.keys;
+    const int all = __all_sync(~0u, row.at >= 0 && row.sees_all(chunk.keys.first, keys) &&
+                                        chunk.keys.end - chunk.keys.first == keys);
+    finite = __all_sync(~0u, finite);
+    if (lane == 0) rows.all = all, rows.finite = finite;
+  }
+
+  template <int d>
+  __device__ void copy_rows(const HalfMatrix<T, d>& to, const T* __restrict__ from, int size,
+                            const Rows& rows) const {
+    const int column = int(threadIdx.x) % to.steps * 8;
+    if (d / 8 < to.steps && column >= d) return;
+#pragma unroll
+    for (int row = int(threadIdx.x) / to.steps; row < n_rows; row += to.rows_at_once) {
+      const int64_t at = rows.at[row];
+      copy_async(to.at(row, column), from + at * size + column, at >= 0 && column < size);
+    }
+  }
+
+  // scale dS K: a warp has 16 rows and half of the features.
+  __device__ void write_records(const K& k, const W& w, const Rows& rows, bool careful,
+                                const KeyRange& of_tile, int warp, int lane) const {
+    constexpr int half = d_k / 2;
+    const int m = warp % 2 * 16, from = warp / 2 * half;
+    float sum[half / 8][4] = {};
+    if (!careful) {
+#pragma unroll
+      for (int l = 0; l < keys / 16; ++l) {
+        unsigned a[4];
+        w.left_transposed(a, m, l * 16, lane);
+#pragma unroll
+        for (int j = 0; j < half / 8; j += 2) {
+          unsigned b[4];
+          k.right(b, l * 16, from + j * 8, lane);
+          multiply_pair<T>(sum[j], sum[j + 1], a, b);
+        }
+      }
+    } else {
+      const int row = m + lane / 4;
+      add_seen(
+          sum, [&](int r, int key) { return float(*w.at(key, row + 8 * r)); }, k, from,
+          of_tile.end - of_tile.first,
+          [&](int r, int key) {
+            const KeyRange seen = rows.seen[row + 8 * r];
+            return seen.first <= of_tile.first + key && of_tile.first + key < seen.end;
+          },
+          lane);
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int64_t record = rows.record[m + lane / 4 + 8 * r];
+      if (record < 0) continue;
+#pragma unroll
+      for (int j = 0; j < half / 8; ++j) {
+        const int column = from + j * 8 + lane % 4 * 2;
+        if (column < problem.d_k)
+          *reinterpret_cast<unsigned*>(slice.records + record + column) =
+              pack<T>(problem.scale * sum[j][2 * r], problem.scale * sum[j][2 * r + 1]);
+      }
+    }
+  }
+};
+
+// grad q of a slice from its records. Thread: eight features of a row. Reads 2 Dk bytes a visit,
+// writes 2 Dk; bound by memory.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    nsa_add_records(Pattern p, int d_k, int parts, QuerySlice<T> slice,
+                    const uint4* __restrict__ marks, T* __restrict__ grad_q) {
+  const unsigned steps = unsigned(d_k) / 8;
+  const unsigned number = blockIdx.x * unsigned(block_threads) + threadIdx.x;
+  const unsigned row = number / steps, heads = unsigned(p.query_heads());
+  const int column = int(number % steps) * 8;
+  const int64_t query = slice.first + row / heads;
+  if (query >= slice.end) return;
+  const int64_t s = p.queries.of_token(query);
+  const int head = int(row % heads / unsigned(p.group));
+  const int64_t unit = unsigned(query) / unsigned(p.unit);
+  const uint4 marked = __ldg(marks + (unit + s) * p.heads + head);
+  const unsigned words[] = {marked.x, marked.y, marked.z, marked.w};
+  const T* const from = slice.records + int64_t(row) * p.n_slots * parts * d_k + column;
+  Vector<float, 8> sum;
+  const auto add = [&](int64_t record) { sum.add(load_vector(from + record * d_k, 8, true)); };
+#pragma unroll
+  for (int w = 0; w < int(most_slots) / warp_lanes; ++w)
+#pragma unroll 4
+    for (unsigned bits = words[w]; bits; bits &= bits - 1) {
+      const int64_t slot = w * warp_lanes + __ffs(bits) - 1;
+      if (parts == 1) {
+        add(slot);
+      } else {
+        const int64_t b = p.block_index[(unit * p.heads + head) * p.n_slots + slot];
+        const int64_t n = min(p.keys.size(s) - b * p.block, int64_t(p.block));
+        for (int part = 0; part * gradient_keys < n; ++part) add(slot * parts + part);
+      }
+    }
+  store_vector(grad_q + (slice.first * heads + row) * d_k + column, sum, 8, true);
+}
+
+// Whether registers and shared memory suffice for the features.
+inline bool gradient_fits(int d_k, int d_v) { return d_k <= 192 && d_v <= 128; }
+
+// What the gradient to q needs of the workspace, whether it is wanted or not.
+template <class T>
+struct NsaFragmentSpace {
+  uint4* marks = nullptr;
+  T* records = nullptr;
+  int64_t queries = 0;  // of a slice
+  int parts = 0;
+
+  explicit operator bool() const { return queries; }
+  void take(const Pattern& p, int d_k, Workspace& workspace) {
+    parts = int(ceil_div(p.block, gradient_keys));
+    const int64_t numbers = p.query_heads() * p.n_slots * parts * d_k;
+    const int64_t most = record_bytes / std::max<int64_t>(1, numbers * int64_t(sizeof(T)));
+    queries = std::max<int64_t>(1, most / p.unit) * p.unit;
+    marks = workspace.take<uint4>(p.n_units() * p.heads);
+    records = workspace.take<T>(std::min(queries, p.queries.n_tokens) * numbers);
+  }
+};
+
+// The gradient to q, and the sums of keys that nsa_join_chunks adds up.
+template <class T>
+void gradients_on_fragments(const NsaKeyGradient<T, float>& keys, const NsaFragmentSpace<T>& space,
+                            T* grad_q, cudaStream_t stream) {
+  const auto& p = keys.problem;
+  const Pattern& pattern = p.pattern;
+  const int64_t tokens = pattern.queries.n_tokens, units = pattern.n_units() * pattern.heads;
+  if (grad_q)
+    launch_threads(units * warp_lanes, stream, nsa_mark_visits, pattern, units, space.marks);
+  const int64_t each = grad_q ? space.queries : std::max<int64_t>(1, tokens);
+  for (int64_t first = 0; first < std::max<int64_t>(1, tokens); first += each) {
+    const QuerySlice<T> slice{first, std::min(first + each, tokens),
+                              grad_q ? space.records : nullptr};
+    with_features(p.d_k, p.d_v, [&](auto d_k, auto d_v) {
+      if constexpr (d_k.value + d_v.value <= 320) {
+        using Gradient = NsaFragmentGradient<T, d_k.value, d_v.value>;
+        launch_fragments(Gradient{p, keys.lists, keys.cotangent, keys.known, keys.sums, slice},
+                         keys.lists.n_chunks * space.parts, stream);
+      }
+    });
+    if (grad_q)
+      launch_threads((slice.end - first) * pattern.query_heads() * (p.d_k / 8), stream,
+                     nsa_add_records<T>, pattern, p.d_k, space.parts, slice, space.marks, grad_q);
+  }
+}
+
+}  // namespace gnograd

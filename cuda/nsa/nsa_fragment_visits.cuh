@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+// Sparse attention forward with the keys first (nsa_visits.cuh), with operands in 16 bits and sums
+// in registers, for selections that few rows share. Records are rounded to 16 bits, as results are.
+#pragma once
+#include "nsa_fragments.cuh"
+#include "nsa_visits.cuh"
+
+namespace gnograd {
+
+// Which slots of a unit and head bring a visit: a bit each. Warp: a unit and head; reads 4 n_slots
+// bytes and writes 16; bound by latency.
+static __global__ void __launch_bounds__(block_threads)
+    nsa_mark_visits(Pattern p, int64_t n, uint4* __restrict__ marks) {
+  const int64_t i = thread_number() / warp_lanes;
+  const int lane = int(threadIdx.x) % warp_lanes;
+  if (i >= n) return;
+  const TokenPiece unit = p.unit_of(i / p.heads);
+  const int32_t* slots = p.slots(unit, int(i % p.heads));
+  unsigned all[most_slots / warp_lanes];
+  for (int w = 0; w < int(most_slots) / warp_lanes; ++w) {
+    const int64_t slot = w * warp_lanes + lane;
+    all[w] = __ballot_sync(~0u, unit.size() > 0 && slot < p.n_slots &&
+                                    p.counts(slots, slot, unit.sequence, unit.end - 1));
+  }
+  if (lane == 0) marks[i] = uint4{all[0], all[1], all[2], all[3]};
+}
+
+// What a visit leaves, but for its values: their weights are exp2(x - top), of sum `total`.
+struct VisitSum {
+  float top, total;
+};
+
+// Block: a part of a chunk of a block's visitors, 64 keys and values in shared memory. Warp: 16 of
+// its rows at a time, from q to the record of their visit, all in registers; nothing is shared but
+// the keys. Reads 2 Dk bytes a visit from L2, writes 2 Dv + 8; 2 (Dk + Dv) operations a row and
+// key. Bound by L2 or by issue.
+template <class T, int d_k, int d_v>
+struct NsaFragmentVisits {
+  static constexpr int keys = 64, blocks_at_once = d_k + d_v <= 128 ? 3 : 2;
+  using K = HalfMatrix<T, d_k>;
+  using V = HalfMatrix<T, d_v>;
+
+  NsaProblem<T, float> problem;
+  VisitorLists lists;
+  VisitSum* sums;  // [rows, n_slots, parts]
+  T* values;       // [rows, n_slots, parts, d_v], divided by the totals
+
+  __host__ __device__ int parts() const { return (problem.pattern.block + keys - 1) / keys; }
+  size_t shared_memory() const { return shared_bytes<T>(K::size(keys) + V::size(keys)); }
+
+  __device__ void operator()() const {
+    const auto& p = problem;
+    const Pattern& pattern = p.pattern;
+    SharedMemory shared;
+    const K k{shared.take<T>(K::size(keys) + V::size(keys))};
+    const V v{k.x + K::size(keys)};
+    const int warp = int(threadIdx.x) / warp_lanes, lane = int(threadIdx.x) % warp_lanes;
+    const VisitorChunk chunk = chunk_of(pattern, lists, blockIdx.x / unsigned(parts()));
+    const int part = int(blockIdx.x % unsigned(parts()));
+    const int first = int(chunk.keys.first) + part * keys;
+    const int n = min(int(chunk.keys.end) - first, keys), head = chunk.head;
+    if (n <= 0 || chunk.n <= 0) return;
+    const int64_t heads = pattern.heads;
+    k.template copy<keys>(p.k.v + (first * heads + head) * p.d_k, heads * p.d_k, p.d_k, n);
+    v.template copy<keys>(p.v.v + (first * heads + head) * p.d_v, heads * p.d_v, p.d_v, n);
+    commit_copies();
+    await_copies();
+    __syncthreads();
+
+    const float scale = p.scale * log2_e;
+    const unsigned n_rows = unsigned(chunk.n * lists.rows_per_entry);
+#pragma unroll 1
+    for (unsigned from = warp * fragment_rows; from < n_rows;
+         from += block_threads / warp_lanes * fragment_rows) {
+      FragmentRow rows[2];
+      int64_t record[2];
+      float gate[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const unsigned i = from + unsigned(lane) / 4 + 8 * r;
+        const unsigned per_entry = unsigned(lists.rows_per_entry);
+        const unsigned n_slots = unsigned(pattern.n_slots);
+        record[r] = gate[r] = 0;
+        if (i >= n_rows) continue;
+        const unsigned visitor = unsigned(lists.entries[chunk.first + i / per_entry]);
+        rows[r] = row_of_unit(pattern, pattern.unit_of(visitor / n_slots), head, i % per_entry);
+        const unsigned slot = visitor % n_slots;
+        gate[r] = gate_of(p, rows[r], head, int(slot));
+        record[r] = (int64_t(rows[r].at) * n_slots + slot) * parts() + part;
+      }
+      unsigned q[d_k / 16][4];
+      load_rows_as_left(q, p.q.v, p.d_k, rows, lane);
+      float x[keys / 8][4] = {}, top[2] = {-INFINITY, -INFINITY}, total[2] = {}, zero[2];
+      add_inner_products(x, q, k, lane);
+      const bool all =
+          __all_sync(~0u, n == keys && rows[0].sees_all(first, n) && rows[1].sees_all(first, n));
+#pragma unroll
+      for (int j = 0; j < keys / 8; ++j)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          float& y = x[j][c];
+          y = scale * y + gate[c / 2];
+          if (!all) {
+            const int key = j * 8 + lane % 4 * 2 + c % 2;
+            if (key >= n || !rows[c / 2].sees(first + key)) y = -INFINITY;
+          }
+          top[c / 2] = max(top[c / 2], y);
+        }
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        top[r] = max_of_row(top[r]);
+        zero[r] = top[r] == -INFINITY ? 0.f : top[r];
+      }
+#pragma unroll
+      for (int j = 0; j < keys / 8; ++j)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          x[j][c] = exp2f(x[j][c] - zero[c / 2]);
+          total[c / 2] += x[j][c];
+        }
+      float sum[d_v / 8][4] = {};
+      add_product(sum, x, v, lane);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        total[r] = sum_of_row(total[r]);
+        if (rows[r].at < 0) continue;
+        if (lane % 4 == 0) sums[record[r]] = {top[r], total[r]};
+        const float factor = total[r] == 0 ? 1.f : 1 / total[r];
+#pragma unroll
+        for (int j = 0; j < d_v / 8; ++j) {
+          const int column = j * 8 + lane % 4 * 2;
+          if (column < p.d_v)
+            *reinterpret_cast<unsigned*>(values + record[r] * p.d_v + column) =
+                pack<T>(factor * sum[j][2 * r], factor * sum[j][2 * r + 1]);
+        }
+      }
+    }
+  }
+};
+
+// What NsaForward gives, from the records of its visits. Thread: eight features of a row. Reads 2
+// Dv
+// + 8 bytes a visit, writes 2 Dv; bound by memory.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    nsa_join_fragment_visits(NsaForward<T, float> attend, int parts,
+                             const uint4* __restrict__ marks, const VisitSum* __restrict__ sums,
+                             const T* __restrict__ values, int* __restrict__ redo) {
+  const auto& p = attend.problem;
+  const Pattern& pattern = p.pattern;
+  const unsigned steps = unsigned(p.d_v) / 8, heads = unsigned(pattern.query_heads());
+  const unsigned number = blockIdx.x * unsigned(block_threads) + threadIdx.x, row = number / steps;
+  const int column = int(number % steps) * 8;
+  const int64_t query = row / heads;
+  if (query >= pattern.queries.n_tokens) return;
+  const int64_t s = pattern.queries.of_token(query);
+  const int head = int(row % heads / unsigned(pattern.group));
+  const int64_t unit = unsigned(query) / unsigned(pattern.unit);
+  const uint4 marked = __ldg(marks + (unit + s) * pattern.heads + head);
+  const unsigned words[] = {marked.x, marked.y, marked.z, marked.w};
+  const int64_t from = int64_t(row) * pattern.n_slots * parts;
+  const int32_t* const slots =
+      pattern.block_index + (unit * pattern.heads + head) * pattern.n_slots;
+  const auto for_visits = [&](auto body) {
+#pragma unroll
+    for (int w = 0; w < int(most_slots) / warp_lanes; ++w)
+#pragma unroll 4
+      for (unsigned bits = words[w]; bits; bits &= bits - 1) {
+        const int64_t slot = w * warp_lanes + __ffs(bits) - 1;
+        if (parts == 1) {
+          body(from + slot);
+        } else {
+          const int64_t n = pattern.keys.size(s) - int64_t(slots[slot]) * pattern.block;
+          for (int part = 0; part < parts && part * 64 < n; ++part)
+            body(from + slot * parts + part);
+        }
+      }
+  };
+  float top = -INFINITY, total = 0;
+  for_visits([&](int64_t i) { top = max(top, sums[i].top); });
+  Vector<float, 8> sum;
+  for_visits([&](int64_t i) {
+    const VisitSum of = sums[i];
+    if (of.total == 0) return;
+    const float weight = of.top == -INFINITY ? of.total : exp2f(of.top - top) * of.total;
+    total += weight;
+    sum.add(weight, load_vector(values + i * p.d_v + column, 8, true));
+  });
+  const bool any = total != 0;
+  bool finite = true;
+  for (int c = 0; c < 8; ++c) {
+    sum[c] = any ? sum[c] / total : 0.f;
+    finite = finite && is_finite(sum[c]);
+  }
+  store_vector(attend.out + int64_t(row) * p.d_v + column, sum, 8, true);
+  if (!finite) redo[row] = true;
+  if (column > 0) return;
+  top *= ln_2;
+  if (attend.softmax.max)
+    for (int c = 0; c < softmax_copies; ++c) {
+      attend.softmax.max[int64_t(row) * softmax_copies + c] = any ? top : -INFINITY;
+      attend.softmax.sum[int64_t(row) * softmax_copies + c] = any ? total : 0.f;
+    }
+  if (attend.lse) attend.lse[row] = any ? top + logarithm(total) : -INFINITY;
+}
+
+template <class T, int d_k, int d_v>
+void launch_visits(const NsaProblem<T, float>& p, const VisitorLists& lists, VisitSum* sums,
+                   T* values, int64_t blocks, cudaStream_t stream) {
+  if constexpr (d_k <= 128)
+    launch_fragments(NsaFragmentVisits<T, d_k, d_v>{p, lists, sums, values}, blocks, stream);
+}
+
+// Out and lse; rows whose values are not finite are left to NsaForward.
+template <class T>
+void forward_on_visits(const NsaForward<T, float>& attend, const VisitorLists& lists, uint4* marks,
+                       VisitSum* sums, T* values, int* redo, cudaStream_t stream) {
+  const auto& p = attend.problem;
+  const Pattern& pattern = p.pattern;
+  const int64_t units = pattern.n_units() * pattern.heads;
+  const int parts = int(ceil_div(pattern.block, 64));
+  const int64_t blocks = lists.n_chunks * parts;
+  set_zero(redo, pattern.rows(), stream);
+  launch_threads(units * warp_lanes, stream, nsa_mark_visits, pattern, units, marks);
+  with_features(p.d_k, p.d_v, [&](auto d_k, auto d_v) {
+    launch_visits<T, decltype(d_k)::value, decltype(d_v)::value>(attend.problem, lists, sums,
+                                                                 values, blocks, stream);
+  });
+  launch_threads(pattern.rows() * (p.d_v / 8), stream, nsa_join_fragment_visits<T>, attend, parts,
+                 marks, sums, values, redo);
+}
+
+}  // namespace gnograd
