@@ -3,6 +3,7 @@
 // matrices are products of real ones.
 #pragma once
 #include "gemm.cuh"
+#include "numbers.cuh"
 
 namespace gnograd {
 
