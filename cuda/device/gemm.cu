@@ -12,15 +12,16 @@ struct StoreRows {
   int64_t n;
   bool accumulate, paired;
 
-  __device__ void operator()(int64_t y, int64_t x, const R* s, int count) const {
+  __device__ void operator()(int64_t y, int64_t x, R sum, R next, int count) const {
     R* const to = c + y * n + x;
     if (paired && count == 2) {
-      float2 pair{float(s[0]), float(s[1])};
       float2* const both = reinterpret_cast<float2*>(to);
+      float2 pair{float(sum), float(next)};
       if (accumulate) pair.x += both->x, pair.y += both->y;
       *both = pair;
     } else {
-      for (int j = 0; j < count; ++j) to[j] = s[j] + (accumulate ? to[j] : R(0));
+      to[0] = sum + (accumulate ? to[0] : R(0));
+      if (count == 2) to[1] = next + (accumulate ? to[1] : R(0));
     }
   }
 };
@@ -33,7 +34,7 @@ struct StoreRows {
 // Bound by the tensor cores (float64: FMAs), with 8 columns by reading A. Rows that are not in use
 // are not written.
 template <class R, bool rounded, int columns, class Layout>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 3)
     gemm_tiles(GemmShape shape, int64_t depth, Operand<R> a, bool a_wide, Operand<R> b, bool b_wide,
                R* __restrict__ c, bool accumulate, bool paired) {
   const int64_t m = shape.used_m ? *shape.used_m : shape.m;

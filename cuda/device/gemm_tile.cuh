@@ -84,7 +84,7 @@ class TileStep {
 };
 
 // What a thread accumulates of a tile: `add` takes in a step of both factors, each(f) calls
-// f(row, column, sums) for its entries, `run` of them side by side in a row.
+// f(row, column, sum, next) for its entries; `next` is the one behind it in the row, where `run` is 2.
 template <class R, bool rounded, int columns>
 class GemmAccumulator {
   static_assert(!rounded);
@@ -115,7 +115,7 @@ class GemmAccumulator {
     for (int i = 0; i < cell_rows; ++i)
 #pragma unroll
       for (int j = 0; j < cell_columns; ++j)
-        f(row() + i * down, column() + j * across, &sum[i][j]);
+        f(row() + i * down, column() + j * across, sum[i][j], R(0));
   }
 };
 
@@ -198,12 +198,13 @@ class GemmAccumulator<float, rounded, columns> {
       for (int j = 0; j < across; ++j)
 #pragma unroll
         for (int k = 0; k < 4; k += 2)
-          f(row() + 16 * i + k / 2 * 8, column() + 8 * j + lane() % 4 * 2, &sum[i][j][k]);
+          f(row() + 16 * i + k / 2 * 8, column() + 8 * j + lane() % 4 * 2, sum[i][j][k],
+            sum[i][j][k + 1]);
   }
   // Whether all sums of the warp are finite.
   __device__ bool finite() const {
     float zero = 0;
-    each([&](int, int, const float* s) { zero += 0 * s[0] + 0 * s[1]; });
+    each([&](int, int, float x, float next) { zero += 0 * x + 0 * next; });
     return !__any_sync(~0u, zero != 0);
   }
 };
@@ -222,8 +223,8 @@ struct TileSteps {
   static_assert(bytes >= tile_rows<columns> * columns * sizeof(float) && bytes <= plain_shared);
 };
 
-// store(row, column, sums, count) for the entries of C in the tile of this block's threads, one or
-// two side by side, from the columns `begin` to `end` of A alone. a_wide, b_wide: whether factors
+// store(row, column, sum, next, count) for the entries of C in the tile of this block's threads, one
+// or two side by side, from the columns `begin` to `end` of A alone. a_wide, b_wide: whether factors
 // can be copied 16 bytes at a time (wide_copies). Between two tiles of a block is a barrier.
 template <bool rounded, int columns, class Layout, class R, class Store>
 __device__ void gemm_tile(const Operand<R>& a, bool a_wide, int64_t first_row, int64_t m,
@@ -265,15 +266,15 @@ __device__ void gemm_tile(const Operand<R>& a, bool a_wide, int64_t first_row, i
   await_copies();
   __syncthreads();
 
-  const auto put = [&](int row, int column, const R* s, int count) {
+  const auto put = [&](int row, int column, R sum, R next, int count) {
     const int64_t y = first_row + row, x = first_column + column;
-    if (y < m && x < n) store(y, x, s, int(min(n - x, int64_t(count))));
+    if (y < m && x < n) store(y, x, sum, next, x + 1 < n ? count : 1);
   };
   if constexpr (Accumulator::run == 2) {
     if (!sums.finite()) {
       // the warp's own entries, by way of shared memory
-      sums.each([&](int row, int column, const R* s) {
-        for (int j = 0; j < 2; ++j) tiles[row * columns + column + j] = s[j];
+      sums.each([&](int row, int column, R sum, R next) {
+        tiles[row * columns + column] = sum, tiles[row * columns + column + 1] = next;
       });
       __syncwarp();
       constexpr int width = columns < 32 ? columns : 32, warps_across = columns / width;
@@ -289,12 +290,13 @@ __device__ void gemm_tile(const Operand<R>& a, bool a_wide, int64_t first_row, i
           for (int64_t k = begin; k < end; ++k)
             sum += a_first[row * a.row + k * a.column] * b_first[column * b.column + k * b.row];
         }
-        put(row, column, &sum, 1);
+        put(row, column, sum, R(0), 1);
       }
       return;
     }
   }
-  sums.each([&](int row, int column, const R* s) { put(row, column, s, Accumulator::run); });
+  sums.each(
+      [&](int row, int column, R sum, R next) { put(row, column, sum, next, Accumulator::run); });
 }
 
 }  // namespace gnograd

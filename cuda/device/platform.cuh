@@ -92,6 +92,16 @@ inline void allow_shared(const void* kernel) {
     allowed.insert({kernel, device});
 }
 
+// Of the current device's L2 cache.
+inline int64_t cache_bytes() {
+  int device, bytes;
+  if (cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device) == cudaSuccess && bytes > 0)
+    return bytes;
+  (void)cudaGetLastError();
+  return int64_t(40) << 20;
+}
+
 // The last error of this thread is the status of a face (call.cuh). After a failure nothing
 // more is started, as it would work on what the failed kernel has left out.
 template <class... P, class... A>

@@ -37,12 +37,11 @@ __global__ void __launch_bounds__(block_threads)
         b, b_wide, int64_t(blockIdx.z) * tile_rows<columns>, n, a, a_wide,
         int64_t(blockIdx.y) * columns, m, int64_t(segments.begin[s]) * segments.each,
         int64_t(segments.begin[s + 1]) * segments.each,
-        [&](int64_t y, int64_t x, const R* sums, int n_sums) {
+        [&](int64_t y, int64_t x, R sum, R next, int n_sums) {
           const int part = int(y) / int(chunk), at = int(y) % int(chunk);
-          for (int j = 0; j < n_sums; ++j) {
-            R& sum = to[(part * m + x + j) * chunk + at];
-            sum = sums[j] + (accumulate ? sum : R(0));
-          }
+          R* const first = to + (part * m + x) * chunk + at;
+          *first = sum + (accumulate ? *first : R(0));
+          if (n_sums == 2) first[chunk] = next + (accumulate ? first[chunk] : R(0));
         });
   }
 }
@@ -65,8 +64,9 @@ __global__ void __launch_bounds__(block_threads)
       gemm_tile<rounded, columns, GemmLayout<true, false>>(
           a, a_wide, row, end, Operand<R>{b + s * m * n, nullptr, n, 1}, b_wide,
           int64_t(blockIdx.y) * columns, n, 0, m,
-          [&](int64_t y, int64_t x, const R* sums, int n_sums) {
-            for (int j = 0; j < n_sums; ++j) c[y * n + x + j] = sums[j];
+          [&](int64_t y, int64_t x, R sum, R next, int n_sums) {
+            c[y * n + x] = sum;
+            if (n_sums == 2) c[y * n + x + 1] = next;
           });
     }
   }
