@@ -15,10 +15,16 @@ struct StoreRows {
   __device__ void operator()(int64_t y, int64_t x, R sum, R next, int count) const {
     R* const to = c + y * n + x;
     if (paired && count == 2) {
-      float2* const both = reinterpret_cast<float2*>(to);
-      float2 pair{float(sum), float(next)};
-      if (accumulate) pair.x += both->x, pair.y += both->y;
-      *both = pair;
+      uint64_t* const both = reinterpret_cast<uint64_t*>(to);
+      float before[2] = {}, pair[2];
+      if (accumulate) {
+        const uint64_t bits = *both;
+        memcpy(before, &bits, sizeof bits);
+      }
+      pair[0] = float(sum) + before[0], pair[1] = float(next) + before[1];
+      uint64_t bits;
+      memcpy(&bits, pair, sizeof bits);
+      *both = bits;
     } else {
       to[0] = sum + (accumulate ? to[0] : R(0));
       if (count == 2) to[1] = next + (accumulate ? to[1] : R(0));

@@ -27,7 +27,7 @@ void with_precision(F f) {
 }
 
 // Columns of a tile in a product with n: as many as leave least of it empty. Rows of such a tile.
-inline int tile_columns(int64_t n) { return n <= 8 ? 8 : ceil_div(n, 32) % 2 ? 32 : 64; }
+inline int tile_columns(int64_t n) { return n <= 8 ? 8 : n <= 32 || (n > 64 && n <= 96) ? 32 : 64; }
 constexpr int rows_of_tile(int columns) { return columns == 64 ? 64 : 128; }
 template <int columns>
 constexpr int tile_rows = rows_of_tile(columns);

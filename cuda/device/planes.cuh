@@ -27,6 +27,12 @@ struct Planes {
     v[i] = value(x);
     if constexpr (ScalarTraits<S>::dual) d[i] = x.d;
   }
+  __host__ __device__ Planes operator+(int64_t n) const {
+    Planes moved;
+    moved.v = v + n;
+    if constexpr (ScalarTraits<S>::dual) moved.d = d + n;
+    return moved;
+  }
   // As a matrix with rows of n.
   Operand<R> rows(int64_t n) const { return {v, d, n, 1}; }
 };

@@ -129,4 +129,7 @@ __device__ inline int64_t thread_number() {
   return int64_t(blockIdx.x) * block_threads + threadIdx.x;
 }
 
+// The same where there are less than 2^31 threads.
+__device__ inline int thread_index() { return int(blockIdx.x * block_threads + threadIdx.x); }
+
 }  // namespace gnograd

@@ -7,11 +7,18 @@
 
 namespace gnograd {
 
+// Those of a slice of places.
 struct Segments {
-  const int32_t* begin;  // [count + 1]
-  const int64_t* count;
-  int64_t most;  // of them
-  int each;      // rows of the matrix, where `begin` counts groups of so many
+  const int64_t* begin;  // places where the segments of all slices begin, and their end
+  const int64_t* count;  // of segments
+  const int64_t* start;  // the first of them
+  int64_t first;         // place of the slice
+  int64_t most;          // of segments
+  int each;              // rows of the matrix to a place
+
+  // Where segment s begins among the places of the slice, and among the rows
+  __device__ int64_t place(int64_t s) const { return begin[*start + s] - first; }
+  __device__ int64_t row(int64_t s) const { return place(s) * each; }
 };
 
 // Blocks along x, which go through the segments in turn: enough to fill any GPU, however few
@@ -35,8 +42,7 @@ __global__ void __launch_bounds__(block_threads)
     R* const to = c + s * m * n;
     gemm_tile<rounded, columns, GemmLayout<false, false>>(
         b, b_wide, int64_t(blockIdx.z) * tile_rows<columns>, n, a, a_wide,
-        int64_t(blockIdx.y) * columns, m, int64_t(segments.begin[s]) * segments.each,
-        int64_t(segments.begin[s + 1]) * segments.each,
+        int64_t(blockIdx.y) * columns, m, segments.row(s), segments.row(s + 1),
         [&](int64_t y, int64_t x, R sum, R next, int n_sums) {
           const int part = int(y) / int(chunk), at = int(y) % int(chunk);
           R* const first = to + (part * m + x) * chunk + at;
@@ -57,9 +63,8 @@ __global__ void __launch_bounds__(block_threads)
   constexpr int columns = 64;
   const int64_t count = *segments.count;
   for (int64_t s = blockIdx.x; s < count; s += gridDim.x) {
-    const int64_t begin = int64_t(segments.begin[s]) * segments.each;
-    const int64_t end = int64_t(segments.begin[s + 1]) * segments.each;
-    for (int64_t row = begin; row < end; row += tile_rows<columns>) {
+    const int64_t end = segments.row(s + 1);
+    for (int64_t row = segments.row(s); row < end; row += tile_rows<columns>) {
       __syncthreads();
       gemm_tile<rounded, columns, GemmLayout<true, false>>(
           a, a_wide, row, end, Operand<R>{b + s * m * n, nullptr, n, 1}, b_wide,

@@ -70,8 +70,8 @@ constexpr size_t outer_sum_bytes = shared_bytes<S>(edges_together * panel_featur
 // operations an edge go to the sums, for every 16 of which 5 loads from shared memory are made.
 // Writes F K numbers a row; bound by these writes, and with many edges a row by activations.
 template <class R, class S>
-__global__ void __launch_bounds__(block_threads)
-    gno_outer_sums(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, RowTile tile, int64_t n_features,
+__global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
+    gno_outer_sums(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, RowTile tile, int n_features,
                    Planes<S> panels) {
   SharedMemory memory;
   S* const x = memory.template take<S>(edges_together * panel_features);
@@ -81,18 +81,19 @@ __global__ void __launch_bounds__(block_threads)
   const int lane = int(threadIdx.x) % warp_lanes, warp = int(threadIdx.x) / warp_lanes;
   constexpr int warps = block_threads / warp_lanes;
   const int k0 = int(blockIdx.y) * panel_hidden, n_hidden = network.n_hidden;
-  const int64_t c = int64_t(blockIdx.z) * panel_features + lane;
+  const int c = int(blockIdx.z) * panel_features + lane, width = int(walk.width);
   const int my_hidden = k0 + int(threadIdx.x) % panel_hidden;
+  const HiddenFeature<R, S> feature(network, my_hidden);
 
   S sum[thread_hidden] = {}, alone = R(0);
   for (int64_t p = piece.begin; p < piece.end; p += edges_together) {
     const int n = int(min(piece.end - p, int64_t(edges_together)));
     for (int b = warp; b < n; b += warps)
       x[b * panel_features + lane] =
-          c < walk.width ? walk.coefficient(piece.row, p + b) * walk.feature(p + b, c) : S(R(0));
+          c < width ? walk.coefficient(piece.row, p + b) * walk.feature(p + b, c) : S(R(0));
     for (int b = int(threadIdx.x) / panel_hidden; b < n; b += block_threads / panel_hidden)
       hidden[b * panel_hidden + int(threadIdx.x) % panel_hidden] =
-          my_hidden < n_hidden ? network.feature(walk.graph.edge_of(p + b), my_hidden) : S(R(0));
+          my_hidden < n_hidden ? feature(walk.graph.edge_of(p + b)) : S(R(0));
     __syncthreads();
     for (int b = 0; b < n; ++b) {
       const S x_b = x[b * panel_features + lane];
@@ -106,14 +107,17 @@ __global__ void __launch_bounds__(block_threads)
     }
     __syncthreads();
   }
-  if (c >= walk.width) return;
-  const int64_t item = int64_t(blockIdx.x) * (walk.width / n_features) + c / n_features;
-  int64_t at = (item * network.size() + k0 + warp * thread_hidden) * n_features + c % n_features;
+  if (c >= width) return;
+  int64_t item = blockIdx.x;
+  int f = c;
+  if (n_features != width) item = item * (width / n_features) + c / n_features, f = c % n_features;
+  const Planes<S> to = panels + item * network.size() * n_features + f;
+  Planes<S> mine = to + int64_t(k0 + warp * thread_hidden) * n_features;
+  const int there = n_hidden - k0 - warp * thread_hidden;
 #pragma unroll
-  for (int i = 0; i < thread_hidden; ++i, at += n_features)
-    if (k0 + warp * thread_hidden + i < n_hidden) panels.set(at, sum[i]);
-  if (warp == 0 && k0 == 0)
-    panels.set((item * network.size() + n_hidden) * n_features + c % n_features, alone);
+  for (int i = 0; i < thread_hidden; ++i, mine = mine + n_features)
+    if (i < there) mine.set(0, sum[i]);
+  if (warp == 0 && k0 == 0) to.set(int64_t(n_hidden) * n_features, alone);
 }
 
 // Panels of rows += those of their further pieces, in order. Block (piece, y): every gridDim.y-th
@@ -144,7 +148,7 @@ inline __host__ __device__ int n_edge_groups(int threads) { return block_threads
 template <class R, class S>
 constexpr size_t edge_gradient_bytes(int64_t d) {
   constexpr int most = 2 * group_edges;  // edges, in two groups with a pitch of 72 each
-  return shared_bytes<R>(most * cotangents_together) + 2 * shared_bytes<S>(most * 72) +
+  return shared_bytes<R>((most + 4) * cotangents_together) + 2 * shared_bytes<S>(most * 72) +
          shared_bytes<S>(most * (d + 1));
 }
 
@@ -157,16 +161,16 @@ constexpr size_t edge_gradient_bytes(int64_t d) {
 // K operations an edge, for 8 of which 3 loads are made, and a slope for every hidden feature;
 // bound by issuing these, with few edges a row by reading Q.
 template <class R, class S>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
     gno_edge_gradients(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, RowTile tile, Planes<S> q,
                        R* __restrict__ grad_weight, R* __restrict__ grad_coords,
                        R* __restrict__ grad_hid, S* __restrict__ layer) {
   const int n_hidden = network.n_hidden, d = network.d, n_sums = d + 1;
   const int threads = group_threads(n_hidden), groups = n_edge_groups(threads);
   const int together = groups * group_edges, slices = threads / group_edges;
-  const int pitch = threads + slices;
+  const int pitch = threads + slices, g_pitch = together + 4;
   SharedMemory memory;
-  R* const g = memory.template take<R>(2 * group_edges * cotangents_together);
+  R* const g = memory.template take<R>((2 * group_edges + 4) * cotangents_together);
   S* const before = memory.template take<S>(2 * group_edges * 72);
   S* const weighted = memory.template take<S>(2 * group_edges * 72);
   S* const sums = memory.template take<S>(2 * group_edges * n_sums);  // of coords, and the weight
@@ -186,6 +190,7 @@ __global__ void __launch_bounds__(block_threads)
     for (int k0 = 0; k0 < n_hidden; k0 += threads) {
       const int k = k0 + mine;
       const bool there = k < n_hidden;
+      const HiddenFeature<R, S> feature(network, k);
       S grad[group_edges] = {}, of_bias = R(0);
       for (int64_t f0 = 0; f0 < width; f0 += cotangents_together) {
         const int n_f = int(min(width - f0, int64_t(cotangents_together)));
@@ -194,16 +199,16 @@ __global__ void __launch_bounds__(block_threads)
         for (int b = int(threadIdx.x) / cotangents_together; b < together;
              b += block_threads / cotangents_together) {
           const int f = int(threadIdx.x) % cotangents_together;
-          g[f * together + b] =
+          g[f * g_pitch + b] =
               b < n && f < n_f ? walk.x.v[walk.graph.indices[p + b] * width + f0 + f] : R(0);
         }
         __syncthreads();
         if (there && n_mine > 0) {
-          int64_t at = at_row + f0 * size + k;
+          Planes<S> q_f = q + (at_row + f0 * size + k);
           const R* g_f = g + group * group_edges;
 #pragma unroll 4
-          for (int f = 0; f < n_f; ++f, at += size, g_f += together) {
-            const S q_k = q[at];
+          for (int f = 0; f < n_f; ++f, q_f = q_f + size, g_f += g_pitch) {
+            const S q_k = q_f[0];
 #pragma unroll
             for (int b = 0; b < group_edges; b += 4) {
               const auto four = four_at(g_f + b);
@@ -213,7 +218,7 @@ __global__ void __launch_bounds__(block_threads)
         }
         if (grad_weight && k0 == 0 && edge_of_slice < n)
           for (int f = slice; f < n_f; f += slices)
-            of_bias += g[f * together + edge_of_slice] * q[at_row + (f0 + f) * size + n_hidden];
+            of_bias += g[f * g_pitch + edge_of_slice] * q[at_row + (f0 + f) * size + n_hidden];
       }
 #pragma unroll
       for (int b = 0; b < group_edges; ++b) {
@@ -221,8 +226,8 @@ __global__ void __launch_bounds__(block_threads)
         if (there && b < n_mine) {
           const int64_t place = p + group * group_edges + b, e = walk.graph.edge_of(place);
           const S to_hidden = walk.coefficient(row, place) * grad[b];
-          if (grad_weight) to_weight = walk.scale(row, place) * (network.feature(e, k) * grad[b]);
-          if (first_layer) to_before = to_hidden * slope(network.activation, network.before(e, k));
+          if (grad_weight) to_weight = walk.scale(row, place) * (feature(e) * grad[b]);
+          if (first_layer) to_before = to_hidden * slope(network.activation, feature.before(e));
           else if (grad_hid) grad_hid[e * n_hidden + k] = result(to_hidden);
         }
         before[(group * group_edges + b) * pitch + mine] = to_before;
@@ -303,7 +308,7 @@ struct GnoFullSum {
     const int64_t parts = ceil_div(int64_t(problem.network.n_hidden), panel_hidden);
     launch(gno_outer_sums<R, S>,
            grid_of(tile.places(), parts, ceil_div(walk.width, panel_features)), dim3(block_threads),
-           outer_sum_bytes<S>, stream, walk, problem.network, tile, walk.width / problem.n_batch,
+           outer_sum_bytes<S>, stream, walk, problem.network, tile, int(walk.width / problem.n_batch),
            panels);
     const int64_t size = walk.width * hidden();
     if (tile.n_pieces)

@@ -30,11 +30,40 @@ struct EdgeNetwork {
     for (int a = 0; a < d; ++a) sum += coords[e * d + a] * u[a * n_hidden + k];
     return sum;
   }
-  __device__ S feature(int64_t e, int64_t k) const {
+  __device__ S operator()(int64_t e, int64_t k) const {
+    if (k == n_hidden) return S(R(1));
     return from_table ? hid[e * n_hidden + k] : activate(activation, before(e, k));
   }
-  __device__ S operator()(int64_t e, int64_t k) const {
-    return k == n_hidden ? S(R(1)) : feature(e, k);
+};
+
+// A hidden feature of many edges, with the first of its weights at hand.
+template <class R, class S>
+class HiddenFeature {
+  static constexpr int kept = 3;
+  const EdgeNetwork<R, S>& network;
+  int k;
+  S bias = R(0), u[kept];
+
+ public:
+  // k may be beyond the last, where there is none
+  __device__ HiddenFeature(const EdgeNetwork<R, S>& network, int k) : network(network), k(k) {
+    if (network.from_table || k >= network.n_hidden) return;
+    bias = network.b_u[k];
+#pragma unroll
+    for (int a = 0; a < kept; ++a) u[a] = a < network.d ? network.u[a * network.n_hidden + k] : S(R(0));
+  }
+  __device__ S before(int64_t e) const {
+    const int64_t c = e * network.d;
+    S sum = bias;
+#pragma unroll
+    for (int a = 0; a < kept; ++a)
+      if (a < network.d) sum += network.coords[c + a] * u[a];
+    for (int a = kept; a < network.d; ++a) sum += network.coords[c + a] * network.u[a * network.n_hidden + k];
+    return sum;
+  }
+  __device__ S operator()(int64_t e) const {
+    return network.from_table ? network.hid[e * network.n_hidden + k]
+                              : activate(network.activation, before(e));
   }
 };
 

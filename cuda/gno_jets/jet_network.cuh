@@ -71,7 +71,7 @@ struct JetsProblem {
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_activate(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre, Planes<S> hid) {
-  const int64_t q = thread_number() / width, k = thread_number() % width;
+  const int i = thread_index(), q = i / int(width), k = i % int(width);
   if (q >= n) return;
   const JetIn<S> y(jet, hid, width, q, k);
   if (k < width - 1) {
@@ -88,7 +88,7 @@ template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_activate_reverse(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre,
                           int64_t pitch, Planes<S> grad) {
-  const int64_t q = thread_number() / width, k = thread_number() % width;
+  const int i = thread_index(), q = i / int(width), k = i % int(width);
   if (q < n)
     jet_activate_reverse(jet, activation, JetIn<S>(jet, pre, width, q, k),
                          JetIn<S>(jet, grad, pitch, q, k));

@@ -41,11 +41,12 @@ struct Jet {
 template <class S>
 class JetIn {
   Planes<S> x;
-  int64_t first, step;
+  int first, step;
 
  public:
+  // An array of a slice, which has less than 2^31 numbers
   __device__ JetIn(const Jet& jet, const Planes<S>& x, int64_t width, int64_t edge, int64_t feature)
-      : x(x), first(edge * jet.channels() * width + feature), step(width) {}
+      : x(x), first(int(edge) * jet.channels() * int(width) + int(feature)), step(int(width)) {}
   __device__ S operator[](int c) const { return x[first + c * step]; }
   __device__ void set(int c, S y) const { x.set(first + c * step, y); }
   __device__ void add(int c, S y) const { set(c, (*this)[c] + y); }
