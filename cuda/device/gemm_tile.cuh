@@ -219,7 +219,8 @@ template <class R, int columns, class Layout>
 struct TileSteps {
   using A = TileStep<R, tile_rows<columns>, Layout::a>;
   using B = TileStep<R, columns, Layout::b>;
-  static constexpr size_t bytes = tile_stages<R> * sizeof(R) * (A::numbers + B::numbers);
+  static constexpr int numbers = tile_stages<R> * (A::numbers + B::numbers);
+  static constexpr size_t bytes = numbers * sizeof(R);
   static_assert(bytes >= tile_rows<columns> * columns * sizeof(float) && bytes <= plain_shared);
 };
 
@@ -237,7 +238,7 @@ __device__ void gemm_tile(const Operand<R>& a, bool a_wide, int64_t first_row, i
   using Accumulator = GemmAccumulator<R, rounded, columns>;
 
   SharedMemory memory;
-  R* const tiles = memory.template take<R>(stages * stage);
+  R* const tiles = memory.template take<R>(Steps::numbers);
   const R* const a_first = a.v + first_row * a.row;
   const R* const b_first = b.v + first_column * b.column;
   A a_step(a_first + begin * a.column, a.row, a.column, m - first_row, a_wide);
