@@ -122,7 +122,7 @@ class GemmAccumulator {
 // A number as the sum of two that tensor cores take; or the first alone.
 template <bool rounded>
 struct SplitFloat {
-  unsigned large, small;
+  unsigned large, small = 0;
   __device__ explicit SplitFloat(float x) {
     if constexpr (rounded) {
       large = to_tf32(x);

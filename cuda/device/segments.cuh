@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(block_threads)
         b, b_wide, int64_t(blockIdx.z) * tile_rows<columns>, n, a, a_wide,
         int64_t(blockIdx.y) * columns, m, segments.row(s), segments.row(s + 1),
         [&](int64_t y, int64_t x, R sum, R next, int n_sums) {
-          const int part = int(y) / int(chunk), at = int(y) % int(chunk);
-          R* const first = to + (part * m + x) * chunk + at;
+          const int part = int(y) / int(chunk), at = int(y) - part * int(chunk);
+          R* const first = to + (part * int(m) + int(x)) * int(chunk) + at;
           *first = sum + (accumulate ? *first : R(0));
           if (n_sums == 2) first[chunk] = next + (accumulate ? first[chunk] : R(0));
         });
