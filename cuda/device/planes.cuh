@@ -3,6 +3,7 @@
 // matrices are products of real ones.
 #pragma once
 #include "gemm.cuh"
+#include "numbers.cuh"
 
 namespace gnograd {
 
@@ -25,6 +26,12 @@ struct Planes {
   __device__ void set(int64_t i, S x) const {
     v[i] = value(x);
     if constexpr (ScalarTraits<S>::dual) d[i] = x.d;
+  }
+  __host__ __device__ Planes operator+(int64_t n) const {
+    Planes moved;
+    moved.v = v + n;
+    if constexpr (ScalarTraits<S>::dual) moved.d = d + n;
+    return moved;
   }
   // As a matrix with rows of n.
   Operand<R> rows(int64_t n) const { return {v, d, n, 1}; }

@@ -92,6 +92,16 @@ inline void allow_shared(const void* kernel) {
     allowed.insert({kernel, device});
 }
 
+// Of the current device's L2 cache.
+inline int64_t cache_bytes() {
+  int device, bytes;
+  if (cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device) == cudaSuccess && bytes > 0)
+    return bytes;
+  (void)cudaGetLastError();
+  return int64_t(40) << 20;
+}
+
 // The last error of this thread is the status of a face (call.cuh). After a failure nothing
 // more is started, as it would work on what the failed kernel has left out.
 template <class... P, class... A>
@@ -131,5 +141,8 @@ __device__ inline Divided<Quotient> divided(int64_t n, int d) {
 __device__ inline int64_t thread_number() {
   return int64_t(blockIdx.x) * block_threads + threadIdx.x;
 }
+
+// The same where there are less than 2^31 threads.
+__device__ inline int thread_index() { return int(blockIdx.x * block_threads + threadIdx.x); }
 
 }  // namespace gnograd

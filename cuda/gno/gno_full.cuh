@@ -7,164 +7,268 @@
 //     d_[V; b_v] = sum_j h_j (x) P_j
 //     Q_j = h_j . [V; b_v],                     d_[hid_e; 1] = s_i w_e g_i . Q_j
 //
-// Rows go in tiles whose panels [F, K] of sums or products stay in a GPU's cache. K = H + 1. Of a
-// batch a row has the panels of all functions, one behind the other.
+// Rows go in tiles whose panels, [K, F] of sums or [F, K] of products with K = H + 1, stay in a
+// GPU's L2 cache. Of a batch a row has the panels of all functions, one behind the other.
+//
+// A row of more than `cut` edges is cut at the multiples of `cut` in the order of edges. Its first
+// piece is its own block's; the others have blocks and panels by these multiples, most of which are
+// within no such row.
 #pragma once
 #include "gno_network.cuh"
 #include "gno_sum.cuh"
 
 namespace gnograd {
 
-constexpr int edges_together = 8;
-constexpr int panel_features = 64, panel_hidden = 32;  // of a block
-constexpr int patch = 4;                               // of a thread, both ways
-static_assert(panel_features / patch * (panel_hidden / patch) == block_threads);
+// Rows of a tile and the pieces behind them, which have a place of their own each.
+struct RowTile {
+  int64_t first, n;  // rows
+  int64_t cut;       // edges of a piece at most
+  int64_t n_pieces;  // that rows may be cut into besides their first, in all tiles
+
+  int64_t places() const { return n + n_pieces; }
+
+  struct Piece {
+    int64_t row, begin, end;  // its edges; none where there is no such piece
+  };
+  __device__ Piece operator()(const Csc& graph, int64_t place) const {
+    if (place < n) {
+      const int64_t row = first + place, begin = graph.offsets[row], end = graph.offsets[row + 1];
+      return {row, begin, end - begin <= cut ? end : (begin / cut + 1) * cut};
+    }
+    const int64_t begin = (place - n + 1) * cut;
+    if (begin <= graph.offsets[first] || begin >= graph.offsets[first + n]) return {0, 0, 0};
+    const int64_t row = row_of(graph, begin), start = graph.offsets[row];
+    const int64_t end = graph.offsets[row + 1];
+    if (start == begin || end - start <= cut) return {0, 0, 0};
+    return {row, begin, min(end, begin + cut)};
+  }
+};
+
+// Four numbers that lie together in shared memory.
+template <class S>
+struct alignas(sizeof(S) < 4 ? 4 : 16) Four {
+  S v[4];
+};
+template <class S>
+__device__ Four<S> four_at(const S* p) {
+  return *reinterpret_cast<const Four<S>*>(p);
+}
+
+constexpr int edges_together = 16;                 // of sums
+constexpr int panel_hidden = 64, thread_hidden = 16;  // of a block, of a warp
+constexpr int panel_features = warp_lanes;
+static_assert(panel_hidden == block_threads / warp_lanes * thread_hidden);
 
 template <class S>
 constexpr size_t outer_sum_bytes = shared_bytes<S>(edges_together * panel_features) +
                                    shared_bytes<S>(edges_together * panel_hidden);
 
-// Panels of the rows from `first` on. Block (row, part of K, part of F): 64 features by 32 hidden
-// features, a thread 4 x 4 of them, over the row's edges, 8 at a time in shared memory (3 KB in
-// float32). 2 F K operations an edge; writes F K numbers a row, which bound it below some 40 edges
-// a row. Hidden features are found again for every part of F. A row with many edges is one block's.
+// Panels [K, F] of a tile's pieces. Block (place, part of H, part of F): 64 hidden features by 32
+// features over the edges of a piece, 16 at a time in shared memory (6 KB in float32); a lane has a
+// feature, a warp 16 hidden ones of it and the first also the sum of features alone, which goes with
+// b_v. A hidden feature costs 2 d operations and an activation an edge and part of F, 2 F K
+// operations an edge go to the sums, for every 16 of which 5 loads from shared memory are made.
+// Writes F K numbers a row; bound by these writes, and with many edges a row by activations.
 template <class R, class S>
-__global__ void __launch_bounds__(block_threads)
-    gno_outer_sums(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, int64_t first, Planes<S> panels) {
+__global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
+    gno_outer_sums(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, RowTile tile, int n_features,
+                   Planes<S> panels) {
   SharedMemory memory;
-  S* x = memory.template take<S>(edges_together * panel_features);
-  S* hidden = memory.template take<S>(edges_together * panel_hidden);
-  const int64_t row = first + blockIdx.x;
-  const int64_t k0 = int64_t(blockIdx.y) * panel_hidden, f0 = int64_t(blockIdx.z) * panel_features;
-  const int k = int(threadIdx.x) % (panel_hidden / patch) * patch;
-  const int f = int(threadIdx.x) / (panel_hidden / patch) * patch;
+  S* const x = memory.template take<S>(edges_together * panel_features);
+  S* const hidden = memory.template take<S>(edges_together * panel_hidden);
+  const auto piece = tile(walk.graph, blockIdx.x);
+  if (int64_t(blockIdx.x) >= tile.n && piece.begin == piece.end) return;
+  const int lane = int(threadIdx.x) % warp_lanes, warp = int(threadIdx.x) / warp_lanes;
+  constexpr int warps = block_threads / warp_lanes;
+  const int k0 = int(blockIdx.y) * panel_hidden, n_hidden = network.n_hidden;
+  const int c = int(blockIdx.z) * panel_features + lane, width = int(walk.width);
+  const int my_hidden = k0 + int(threadIdx.x) % panel_hidden;
+  const HiddenFeature<R, S> feature(network, my_hidden);
 
-  S sum[patch][patch] = {};
-  const int64_t end = walk.graph.offsets[row + 1];
-  for (int64_t p = walk.graph.offsets[row]; p < end; p += edges_together) {
-    const int n = int(min(end - p, int64_t(edges_together)));
-    for (int i = int(threadIdx.x); i < n * panel_features; i += block_threads) {
-      const int64_t at = p + i / panel_features, c = f0 + i % panel_features;
-      x[i] = c < walk.width ? walk.coefficient(row, at) * walk.feature(at, c) : S(0);
-    }
-    for (int i = int(threadIdx.x); i < n * panel_hidden; i += block_threads) {
-      const int64_t at = p + i / panel_hidden, c = k0 + i % panel_hidden;
-      hidden[i] = c < network.size() ? network(walk.graph.edge_of(at), c) : S(0);
-    }
+  S sum[thread_hidden] = {}, alone = R(0);
+  for (int64_t p = piece.begin; p < piece.end; p += edges_together) {
+    const int n = int(min(piece.end - p, int64_t(edges_together)));
+    for (int b = warp; b < n; b += warps)
+      x[b * panel_features + lane] =
+          c < width ? walk.coefficient(piece.row, p + b) * walk.feature(p + b, c) : S(R(0));
+    for (int b = int(threadIdx.x) / panel_hidden; b < n; b += block_threads / panel_hidden)
+      hidden[b * panel_hidden + int(threadIdx.x) % panel_hidden] =
+          my_hidden < n_hidden ? feature(walk.graph.edge_of(p + b)) : S(R(0));
     __syncthreads();
-    for (int b = 0; b < n; ++b)
-      for (int i = 0; i < patch; ++i)
-        for (int j = 0; j < patch; ++j)
-          sum[i][j] += x[b * panel_features + f + i] * hidden[b * panel_hidden + k + j];
+    for (int b = 0; b < n; ++b) {
+      const S x_b = x[b * panel_features + lane];
+      const S* const h = hidden + b * panel_hidden + warp * thread_hidden;
+      alone += x_b;
+#pragma unroll
+      for (int i = 0; i < thread_hidden; i += 4) {
+        const auto four = four_at(h + i);
+        for (int j = 0; j < 4; ++j) sum[i + j] += x_b * four.v[j];
+      }
+    }
     __syncthreads();
   }
-  for (int i = 0; i < patch; ++i)
-    for (int j = 0; j < patch; ++j)
-      if (f0 + f + i < walk.width && k0 + k + j < network.size())
-        panels.set((int64_t(blockIdx.x) * walk.width + f0 + f + i) * network.size() + k0 + k + j,
-                   sum[i][j]);
+  if (c >= width) return;
+  int64_t item = blockIdx.x;
+  int f = c;
+  if (n_features != width) item = item * (width / n_features) + c / n_features, f = c % n_features;
+  const Planes<S> to = panels + item * network.size() * n_features + f;
+  Planes<S> mine = to + int64_t(k0 + warp * thread_hidden) * n_features;
+  const int there = n_hidden - k0 - warp * thread_hidden;
+#pragma unroll
+  for (int i = 0; i < thread_hidden; ++i, mine = mine + n_features)
+    if (i < there) mine.set(0, sum[i]);
+  if (warp == 0 && k0 == 0) to.set(int64_t(n_hidden) * n_features, alone);
 }
 
-constexpr int cotangents_together = 64;
-template <class R, class S>
-constexpr size_t edge_gradient_bytes(int64_t d) {
-  return shared_bytes<R>(edges_together * cotangents_together) +
-         2 * shared_bytes<S>(edges_together * block_threads) +
-         shared_bytes<S>(edges_together * (d + 1));
-}
-
-// Gradients of what belongs to the edges of row first + blockIdx.x, with Q of the rows. `layer`
-// [tile, d + 1, H] takes in what the row adds to the gradients of [U; b_u].
-//
-// Block: a row, 8 edges at a time; a thread has a hidden feature of all 8, then a warp a sum over
-// them. Shared memory: edge_gradient_bytes, 10 KB in float32. 2 F K operations an edge for reading
-// F K numbers of Q a row for every 8 edges, from caches but for the first; bound by these reads and
-// FMAs. Of K = H + 1, one more than a multiple of 128 is a pass of its own.
+// Panels of rows += those of their further pieces, in order. Block (piece, y): every gridDim.y-th
+// 128 numbers of the panels of a row whose second piece it is, others end at once.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_edge_gradients(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, int64_t first, Planes<S> q,
+    gno_join_pieces(Csc graph, RowTile tile, int64_t size, Planes<S> panels) {
+  const int64_t place = tile.n + blockIdx.x;
+  const auto second = tile(graph, place);
+  if (second.begin == second.end || second.begin - tile.cut > graph.offsets[second.row]) return;
+  const int64_t edges = graph.offsets[second.row + 1] - second.begin;
+  const int64_t pieces = (edges + tile.cut - 1) / tile.cut;
+  for (int64_t i = int64_t(blockIdx.y) * block_threads + threadIdx.x; i < size;
+       i += int64_t(gridDim.y) * block_threads) {
+    S sum = panels[(second.row - tile.first) * size + i];
+    for (int64_t q = 0; q < pieces; ++q) sum += panels[(place + q) * size + i];
+    panels.set((second.row - tile.first) * size + i, sum);
+  }
+}
+
+// ---- gradients of what belongs to the edges ----
+
+constexpr int group_edges = 8, cotangents_together = 32;
+// Threads in two groups with 64 hidden features each, or in one with 128.
+inline __host__ __device__ int group_threads(int n_hidden) { return n_hidden > 64 ? 128 : 64; }
+inline __host__ __device__ int n_edge_groups(int threads) { return block_threads / threads; }
+
+template <class R, class S>
+constexpr size_t edge_gradient_bytes(int64_t d) {
+  constexpr int most = 2 * group_edges;  // edges, in two groups with a pitch of 72 each
+  return shared_bytes<R>((most + 4) * cotangents_together) + 2 * shared_bytes<S>(most * 72) +
+         shared_bytes<S>(most * (d + 1));
+}
+
+// Gradients of what belongs to the edges of a tile's pieces, with the products Q [F, K] of its rows.
+// `layer` [places, groups, d + 1, H] takes in what a piece adds to the gradients of [U; b_u].
+//
+// Block: a piece; a group of 64 (128) threads takes 8 edges at a time, a thread a hidden feature of
+// all 8, then 8 (16) lanes a sum over hidden features of one. Shared memory: edge_gradient_bytes, 12
+// KB in float32. For 8 edges, F K numbers of Q are read, by the second group from the L1 cache: 2 F
+// K operations an edge, for 8 of which 3 loads are made, and a slope for every hidden feature;
+// bound by issuing these, with few edges a row by reading Q.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
+    gno_edge_gradients(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, RowTile tile, Planes<S> q,
                        R* __restrict__ grad_weight, R* __restrict__ grad_coords,
                        R* __restrict__ grad_hid, S* __restrict__ layer) {
+  const int n_hidden = network.n_hidden, d = network.d, n_sums = d + 1;
+  const int threads = group_threads(n_hidden), groups = n_edge_groups(threads);
+  const int together = groups * group_edges, slices = threads / group_edges;
+  const int pitch = threads + slices, g_pitch = together + 4;
   SharedMemory memory;
-  R* g = memory.template take<R>(edges_together * cotangents_together);
-  S* before = memory.template take<S>(edges_together * block_threads);
-  S* weighted = memory.template take<S>(edges_together * block_threads);
-  S* sums = memory.template take<S>(edges_together * (network.d + 1));  // of coords, and the weight
-  const int64_t row = first + blockIdx.x, n_hidden = network.n_hidden, size = network.size();
-  const int me = int(threadIdx.x), n_sums = network.d + 1;
-  const Group warp = this_group(warp_lanes);
-  const int warp_number = me / warp_lanes, n_warps = block_threads / warp_lanes;
-  if (layer) layer += blockIdx.x * network.layer();
+  R* const g = memory.template take<R>((2 * group_edges + 4) * cotangents_together);
+  S* const before = memory.template take<S>(2 * group_edges * 72);
+  S* const weighted = memory.template take<S>(2 * group_edges * 72);
+  S* const sums = memory.template take<S>(2 * group_edges * n_sums);  // of coords, and the weight
+  const auto piece = tile(walk.graph, blockIdx.x);
+  if (piece.begin == piece.end) return;
+  const int64_t row = piece.row, size = network.size(), width = walk.width;
+  const int64_t at_row = (row - tile.first) * width * size;
+  const int group = int(threadIdx.x) / threads, mine = int(threadIdx.x) % threads;
+  const int slice = int(threadIdx.x) % slices, edge_of_slice = int(threadIdx.x) / slices;
+  const Group lanes = this_group(slices);
+  const bool first_layer = !network.from_table;
+  if (layer) layer += (int64_t(blockIdx.x) * groups + group) * network.layer();
 
-  const int64_t end = walk.graph.offsets[row + 1];
-  for (int64_t p = walk.graph.offsets[row]; p < end; p += edges_together) {
-    const int n = int(min(end - p, int64_t(edges_together)));
-    for (int64_t k0 = 0; k0 < size; k0 += block_threads) {
-      const int64_t k = k0 + me;
-      S grad[edges_together] = {};
-      for (int64_t f0 = 0; f0 < walk.width; f0 += cotangents_together) {
-        const int width = int(min(walk.width - f0, int64_t(cotangents_together)));
+  for (int64_t p = piece.begin; p < piece.end; p += together) {
+    const int n = int(min(piece.end - p, int64_t(together)));
+    const int n_mine = min(n - group * group_edges, group_edges);
+    for (int k0 = 0; k0 < n_hidden; k0 += threads) {
+      const int k = k0 + mine;
+      const bool there = k < n_hidden;
+      const HiddenFeature<R, S> feature(network, k);
+      S grad[group_edges] = {}, of_bias = R(0);
+      for (int64_t f0 = 0; f0 < width; f0 += cotangents_together) {
+        const int n_f = int(min(width - f0, int64_t(cotangents_together)));
         __syncthreads();
-        for (int i = me; i < edges_together * width; i += block_threads)
-          g[i] = i / width < n
-                     ? walk.x.v[walk.graph.indices[p + i / width] * walk.width + f0 + i % width]
-                     : R(0);
+        // g [f][edge], zero where there is no edge
+        for (int b = int(threadIdx.x) / cotangents_together; b < together;
+             b += block_threads / cotangents_together) {
+          const int f = int(threadIdx.x) % cotangents_together;
+          g[f * g_pitch + b] =
+              b < n && f < n_f ? walk.x.v[walk.graph.indices[p + b] * width + f0 + f] : R(0);
+        }
         __syncthreads();
-        if (k < size)
-          for (int f = 0; f < width; ++f) {
-            const S q_k = q[(int64_t(blockIdx.x) * walk.width + f0 + f) * size + k];
-            for (int b = 0; b < edges_together; ++b) grad[b] += g[b * width + f] * q_k;
+        if (there && n_mine > 0) {
+          Planes<S> q_f = q + (at_row + f0 * size + k);
+          const R* g_f = g + group * group_edges;
+#pragma unroll 4
+          for (int f = 0; f < n_f; ++f, q_f = q_f + size, g_f += g_pitch) {
+            const S q_k = q_f[0];
+#pragma unroll
+            for (int b = 0; b < group_edges; b += 4) {
+              const auto four = four_at(g_f + b);
+              for (int j = 0; j < 4; ++j) grad[b + j] += four.v[j] * q_k;
+            }
           }
+        }
+        if (grad_weight && k0 == 0 && edge_of_slice < n)
+          for (int f = slice; f < n_f; f += slices)
+            of_bias += g[f * g_pitch + edge_of_slice] * q[at_row + (f0 + f) * size + n_hidden];
       }
 #pragma unroll
-      for (int b = 0; b < edges_together; ++b) {
-        if (b >= n) break;
-        const int64_t e = walk.graph.edge_of(p + b);
-        const S to_hidden = walk.coefficient(row, p + b) * grad[b];
-        S to_before = 0, to_weight = 0;
-        if (k < size) to_weight = walk.scale(row, p + b) * (network(e, k) * grad[b]);
-        if (k < n_hidden) {
-          if (!network.from_table)
-            to_before = to_hidden * slope(network.activation, network.before(e, k));
+      for (int b = 0; b < group_edges; ++b) {
+        S to_before = R(0), to_weight = R(0);
+        if (there && b < n_mine) {
+          const int64_t place = p + group * group_edges + b, e = walk.graph.edge_of(place);
+          const S to_hidden = walk.coefficient(row, place) * grad[b];
+          if (grad_weight) to_weight = walk.scale(row, place) * (feature(e) * grad[b]);
+          if (first_layer) to_before = to_hidden * slope(network.activation, feature.before(e));
           else if (grad_hid) grad_hid[e * n_hidden + k] = result(to_hidden);
         }
-        before[b * block_threads + me] = to_before;
-        weighted[b * block_threads + me] = to_weight;
+        before[(group * group_edges + b) * pitch + mine] = to_before;
+        if (grad_weight) weighted[(group * group_edges + b) * pitch + mine] = to_weight;
       }
-      if (layer && k < n_hidden)
-        for (int a = 0; a <= network.d; ++a) {
+      if (layer && there && n_mine > 0)
+        for (int a = 0; a <= d; ++a) {
           S sum = layer[a * n_hidden + k];
-          for (int b = 0; b < n; ++b) {
-            const S x = before[b * block_threads + me];
-            sum +=
-                a == network.d ? x : x * network.coords[walk.graph.edge_of(p + b) * network.d + a];
+          for (int b = 0; b < n_mine; ++b) {
+            const S x = before[(group * group_edges + b) * pitch + mine];
+            sum += a == d ? x
+                          : x * network.coords[walk.graph.edge_of(p + group * group_edges + b) * d + a];
           }
           layer[a * n_hidden + k] = sum;
         }
+      if (!grad_coords && !grad_weight) continue;
       __syncthreads();
-      // a warp a sum
-      for (int i = warp_number; i < n * n_sums; i += n_warps) {
-        const int b = i / n_sums, a = i % n_sums;
-        S sum = 0;
-        for (int c = warp.lane; c < block_threads && k0 + c < size; c += warp_lanes) {
-          if (a == network.d) sum += weighted[b * block_threads + c];
-          else if (k0 + c < n_hidden)
-            sum += before[b * block_threads + c] * network.u[a * n_hidden + k0 + c];
+      // `slices` lanes a sum; all of a warp go along
+      const S* const of_edge = before + edge_of_slice * pitch + slice;
+      for (int a = 0; a < n_sums; ++a) {
+        if (a < d ? !grad_coords : !grad_weight) continue;
+        S sum = R(0);
+        if (a == d && edge_of_slice < n) sum = walk.scale(row, p + edge_of_slice) * of_bias;
+        for (int l = 0; l < threads; l += slices) {
+          if (k0 + slice + l >= n_hidden) break;
+          if (a == d) sum += weighted[edge_of_slice * pitch + slice + l];
+          else sum += of_edge[l] * network.u[a * n_hidden + k0 + slice + l];
         }
-        sum = group_sum(sum, warp);
-        if (warp.lane == 0) sums[i] = k0 == 0 ? sum : sums[i] + sum;
+        sum = group_sum(sum, lanes);
+        S& to = sums[edge_of_slice * n_sums + a];
+        if (slice == 0) to = k0 == 0 ? sum : to + sum;
       }
     }
+    if (!grad_coords && !grad_weight) continue;
     __syncthreads();
-    for (int i = me; i < n * n_sums; i += block_threads) {
-      const int64_t e = walk.graph.edge_of(p + i / n_sums), a = i % n_sums;
-      if (a == network.d) {
-        if (grad_weight) grad_weight[e] = result(sums[i]);
-      } else if (grad_coords) {
-        grad_coords[e * network.d + a] = result(sums[i]);
-      }
+    for (int i = int(threadIdx.x); i < n * n_sums; i += block_threads) {
+      const int64_t e = walk.graph.edge_of(p + i / n_sums);
+      const int a = i % n_sums;
+      if (a == d && grad_weight) grad_weight[e] = result(sums[i]);
+      if (a < d && grad_coords) grad_coords[e * d + a] = result(sums[i]);
     }
-    __syncthreads();
   }
 }
 
@@ -177,37 +281,55 @@ struct GnoFullSum {
   cudaStream_t stream;
 
   int64_t hidden() const { return problem.network.size(); }
-  // [V; b_v] for sums over neighbours of width F_in, and for those of width F_out
-  LayerOrder forward_order() const { return {problem.f_in, problem.f_out, problem.f_out, 1}; }
-  LayerOrder reverse_order() const { return {problem.f_out, problem.f_in, 1, problem.f_out}; }
+  // [V; b_v] for sums over neighbours of width F_in, and for those of width F_out: with K first, and
+  // with F first for products
+  LayerOrder forward_order() const { return {problem.f_in, problem.f_out, problem.f_out, 1, true}; }
+  LayerOrder reverse_order(bool hidden_first) const {
+    return {problem.f_out, problem.f_in, 1, problem.f_out, hidden_first};
+  }
 
-  // 64 MiB of panels, but enough of them for a product
+  // Rows whose panels take half of the L2 cache, but enough of them for a product
   int64_t tile_length(int64_t n_rows, int64_t width) const {
     const int64_t n_batch = problem.n_batch, least = ceil_div(64, n_batch);
-    const int64_t fit = (int64_t(64) << 20) / int64_t(sizeof(S) * width * hidden()) / n_batch;
+    const int64_t most = std::min(cache_bytes() / 2, int64_t(slice_bytes));
+    const int64_t fit = most / int64_t(sizeof(S) * width * hidden()) / n_batch;
     return std::max<int64_t>(1, std::min(n_rows, std::clamp<int64_t>(fit, least, 16384)));
+  }
+  // The first of the tiles; pieces take no more panels than rows
+  RowTile first_tile(int64_t length) const {
+    const int64_t n_edges = problem.graph.n_edges;
+    const int64_t cut = std::max<int64_t>(256, ceil_div(n_edges, length));
+    return {0, length, cut, n_edges ? (n_edges - 1) / cut : 0};
   }
   void pack(const LayerOrder& order, const Planes<S>& layer) const {
     pack_layer(order, problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
   }
-  void sum(const GnoWalk<R, S>& walk, int64_t first, int64_t n, const Planes<S>& panels) const {
-    const dim3 grid =
-        grid_of(n, ceil_div(hidden(), panel_hidden), ceil_div(walk.width, panel_features));
-    launch(gno_outer_sums<R, S>, grid, dim3(block_threads), outer_sum_bytes<S>, stream, walk,
-           problem.network, first, panels);
+  void sum(const GnoWalk<R, S>& walk, const RowTile& tile, const Planes<S>& panels) const {
+    const int64_t parts = ceil_div(int64_t(problem.network.n_hidden), panel_hidden);
+    launch(gno_outer_sums<R, S>,
+           grid_of(tile.places(), parts, ceil_div(walk.width, panel_features)), dim3(block_threads),
+           outer_sum_bytes<S>, stream, walk, problem.network, tile, int(walk.width / problem.n_batch),
+           panels);
+    const int64_t size = walk.width * hidden();
+    if (tile.n_pieces)
+      launch(gno_join_pieces<R, S>, grid_of(tile.n_pieces, ceil_div(size, 4 * block_threads)),
+             dim3(block_threads), 0, stream, walk.graph, tile, size, panels);
   }
 
   int forward(R* out) const {
     const int64_t n_rows = problem.graph.n_dst, inner = problem.f_in * hidden();
     const int64_t length = tile_length(n_rows, problem.f_in), most = length * problem.n_batch;
-    const Planes<S> layer(inner * problem.f_out, workspace), panels(most * inner, workspace);
+    RowTile tile = first_tile(length);
+    const Planes<S> layer(inner * problem.f_out, workspace);
+    const Planes<S> panels(tile.places() * problem.n_batch * inner, workspace);
     const Gemm<R> to_out({most, problem.f_out, inner}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(forward_order(), layer);
     for (int64_t first = 0; first < n_rows; first += length) {
       const int64_t n = std::min(length, n_rows - first);
-      sum(problem.by_destination(), first, n, panels);
+      tile.first = first, tile.n = n;
+      sum(problem.by_destination(), tile, panels);
       to_out(dual, {n * problem.n_batch, problem.f_out, inner}, panels.rows(inner),
              layer.rows(problem.f_out), out + first * problem.n_batch * problem.f_out, false,
              stream);
@@ -220,9 +342,13 @@ struct GnoFullSum {
     const int64_t n_rows = problem.graph.n_src, f_in = problem.f_in;
     const int64_t inner = problem.f_out * hidden();
     const int64_t length = tile_length(n_rows, problem.f_out), most = length * problem.n_batch;
-    const Planes<S> layer(inner * f_in, workspace), panels(most * inner, workspace);
+    RowTile tile = first_tile(length);
+    const int64_t groups = n_edge_groups(group_threads(problem.network.n_hidden));
+    const int64_t n_sums = tile.places() * groups;  // in the first layer
+    const Planes<S> layer(inner * f_in, workspace), back(inner * f_in, workspace);
+    const Planes<S> panels(tile.places() * problem.n_batch * inner, workspace);
     R* grad_layer = workspace.take<R>(inner * f_in);
-    FirstLayer<R, S> first_layer(problem.network, length, workspace);
+    FirstLayer<R, S> first_layer(problem.network, n_sums, workspace);
     const Gemm<R> to_h({most, f_in, inner}, workspace);
     const Gemm<R> to_layer({inner, f_in, most}, workspace);
     const Gemm<R> to_edges({most, inner, f_in}, workspace);
@@ -231,16 +357,18 @@ struct GnoFullSum {
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     const bool want_edges = want_first || grad.coords || grad.hid || grad.edge_weight;
     grad.clear(problem.graph, problem.network.d, problem.network.n_hidden, stream);
-    if (grad.h || want_edges) pack(reverse_order(), layer);
+    if (grad.h) pack(reverse_order(true), layer);
+    if (want_edges) pack(reverse_order(false), back);
     if (want_last) set_zero(grad_layer, inner * f_in, stream);
-    if (want_first) set_zero(first_layer.sums, length * problem.network.layer(), stream);
+    if (want_first) set_zero(first_layer.sums, n_sums * problem.network.layer(), stream);
     const auto walk = problem.by_source(cotangent);
     for (int64_t first = 0; first < n_rows; first += length) {
       const int64_t n = std::min(length, n_rows - first);
       const int64_t n_panels = n * problem.n_batch, start = first * problem.n_batch * f_in;
       const Operand<R> h = rows(problem.h + start, f_in);
+      tile.first = first, tile.n = n;
       if (grad.h || want_last) {
-        sum(walk, first, n, panels);
+        sum(walk, tile, panels);
         if (grad.h)
           to_h(dual, {n_panels, f_in, inner}, panels.rows(inner), layer.rows(f_in), grad.h + start,
                false, stream);
@@ -250,15 +378,13 @@ struct GnoFullSum {
       }
       if (!want_edges) continue;
       const GemmShape shape{n_panels, inner, f_in};
-      const auto b = layer.rows(f_in).transposed();
-      gemm_planes(to_edges, shape, h, b, panels, stream);
-      launch(gno_edge_gradients<R, S>, grid_of(n), dim3(block_threads),
-             edge_gradient_bytes<R, S>(problem.network.d), stream, walk, problem.network, first,
-             panels, grad.edge_weight, grad.coords, grad.hid,
-             want_first ? first_layer.sums : nullptr);
+      gemm_planes(to_edges, shape, h, back.rows(f_in).transposed(), panels, stream);
+      launch(gno_edge_gradients<R, S>, grid_of(tile.places()), dim3(block_threads),
+             edge_gradient_bytes<R, S>(problem.network.d), stream, walk, problem.network, tile, panels,
+             grad.edge_weight, grad.coords, grad.hid, want_first ? first_layer.sums : nullptr);
     }
     if (want_last)
-      unpack_layer(reverse_order(), problem.network.n_hidden, grad_layer, grad.v, grad.b_v, stream);
+      unpack_layer(reverse_order(true), problem.network.n_hidden, grad_layer, grad.v, grad.b_v, stream);
     if (want_first) first_layer.finish(grad.u, grad.b_u, stream);
     return cudaGetLastError();
   }

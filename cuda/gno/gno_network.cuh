@@ -36,11 +36,51 @@ struct EdgeNetwork {
   }
 };
 
-// [V; b_v] with the index (f, g) of kappa and the hidden feature k in the order (f, k, g). `f_step`
-// and `g_step` are strides of kappa.
+// A hidden feature of many edges, with the first of its weights at hand.
+template <class R, class S>
+class HiddenFeature {
+  static constexpr int kept = 3;
+  const EdgeNetwork<R, S>& network;
+  int k;
+  S bias = R(0), u[kept];
+
+ public:
+  // k may be beyond the last, where there is none
+  __device__ HiddenFeature(const EdgeNetwork<R, S>& network, int k) : network(network), k(k) {
+    if (network.from_table || k >= network.n_hidden) return;
+    bias = network.b_u[k];
+#pragma unroll
+    for (int a = 0; a < kept; ++a) u[a] = a < network.d ? network.u[a * network.n_hidden + k] : S(R(0));
+  }
+  __device__ S before(int64_t e) const {
+    const int64_t c = e * network.d;
+    S sum = bias;
+#pragma unroll
+    for (int a = 0; a < kept; ++a)
+      if (a < network.d) sum += network.coords[c + a] * u[a];
+    for (int a = kept; a < network.d; ++a) sum += network.coords[c + a] * network.u[a * network.n_hidden + k];
+    return sum;
+  }
+  __device__ S operator()(int64_t e) const {
+    return network.from_table ? network.hid[e * network.n_hidden + k]
+                              : activate(network.activation, before(e));
+  }
+};
+
+// [V; b_v] with the index (f, g) of kappa and the hidden feature k in the order (f, k, g), or (k, f,
+// g). `f_step` and `g_step` are strides of kappa.
 struct LayerOrder {
   int64_t f, g, f_step, g_step;
+  bool hidden_first = false;
+
   __host__ __device__ int64_t kappa() const { return f * g; }
+  // k and the place in kappa of entry i, of n k
+  __device__ void find(int64_t i, int64_t n, int64_t& k, int64_t& at) const {
+    const int64_t row = i / g, inner = hidden_first ? f : n;
+    const int64_t outer = row / inner, rest = row % inner;
+    k = hidden_first ? outer : rest;
+    at = (hidden_first ? rest : outer) * f_step + i % g * g_step;
+  }
 };
 
 // Thread: an entry of the packed layer, read and written once; writes are in order, reads f_step or
@@ -49,9 +89,11 @@ template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_pack_layer(LayerOrder order, int64_t n_hidden, Input<R, S> v, Input<R, S> b_v,
                    Planes<S> packed) {
-  const int64_t i = thread_number(), g = i % order.g, k = i / order.g % (n_hidden + 1);
-  const int64_t f = i / order.g / (n_hidden + 1), at = f * order.f_step + g * order.g_step;
-  if (f < order.f) packed.set(i, k < n_hidden ? v[k * order.kappa() + at] : b_v[at]);
+  const int64_t i = thread_number();
+  if (i >= order.kappa() * (n_hidden + 1)) return;
+  int64_t k, at;
+  order.find(i, n_hidden + 1, k, at);
+  packed.set(i, k < n_hidden ? v[k * order.kappa() + at] : b_v[at]);
 }
 
 // Its inverse, for gradients.
@@ -59,9 +101,10 @@ template <class R>
 __global__ void __launch_bounds__(block_threads)
     gno_unpack_layer(LayerOrder order, int64_t n_hidden, const R* __restrict__ packed,
                      R* __restrict__ v, R* __restrict__ b_v) {
-  const int64_t i = thread_number(), g = i % order.g, k = i / order.g % (n_hidden + 1);
-  const int64_t f = i / order.g / (n_hidden + 1), at = f * order.f_step + g * order.g_step;
-  if (f >= order.f) return;
+  const int64_t i = thread_number();
+  if (i >= order.kappa() * (n_hidden + 1)) return;
+  int64_t k, at;
+  order.find(i, n_hidden + 1, k, at);
   if (k < n_hidden) {
     if (v) v[k * order.kappa() + at] = packed[i];
   } else {

@@ -36,12 +36,13 @@ template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_diagonal_messages(Segments segments, int64_t n_batch, int64_t channels, int64_t width,
                            Planes<S> x, Planes<S> kappa, R* __restrict__ out) {
-  const int64_t all = n_batch * width, i = thread_number(), f = i % all, c = i / all % channels;
-  const int64_t s = i / all / channels;
+  const int i = thread_index(), all = int(n_batch * width), f = i % all, k = f % int(width);
+  const int c = i / all % int(channels), s = i / all / int(channels);
   if (s >= *segments.count) return;
+  const int64_t end = segments.place(s + 1);
   S sum = 0;
-  for (int64_t q = segments.begin[s]; q < segments.begin[s + 1]; ++q)
-    sum += x[q * all + f] * kappa[(q * channels + c) * width + f % width];
+  for (int64_t q = segments.place(s); q < end; ++q)
+    sum += x[q * all + f] * kappa[(q * channels + c) * width + k];
   out[i] = result(sum);
 }
 
@@ -52,11 +53,13 @@ __global__ void __launch_bounds__(block_threads)
     jets_diagonal_messages_back(Segments segments, int64_t n_batch, int64_t channels,
                                 int64_t width, const R* __restrict__ g, Planes<S> kappa,
                                 R* __restrict__ out) {
-  const int64_t all = n_batch * width, i = thread_number(), f = i % all, s = i / all;
+  const int i = thread_index(), all = int(n_batch * width), f = i % all, s = i / all;
+  const int k = f % int(width);
   if (s >= *segments.count) return;
+  const int64_t end = segments.place(s + 1) * channels;
   S sum = 0;
-  for (int64_t p = segments.begin[s] * channels; p < segments.begin[s + 1] * channels; ++p)
-    sum += g[p * all + f] * kappa[p * width + f % width];
+  for (int64_t p = segments.place(s) * channels; p < end; ++p)
+    sum += g[p * all + f] * kappa[p * width + k];
   out[i] = result(sum);
 }
 
@@ -66,10 +69,11 @@ template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_diagonal_kappa_gradient(int64_t n, int64_t n_batch, int64_t channels, int64_t width,
                                  const R* __restrict__ g, Planes<S> x, Planes<S> to_kappa) {
-  const int64_t all = n_batch * width, i = thread_number(), p = i / width, q = p / channels;
+  const int i = thread_index(), all = int(n_batch * width), p = i / int(width);
+  const int q = p / int(channels);
   if (q >= n) return;
   S sum = 0;
-  for (int64_t f = i % width; f < all; f += width) sum += g[p * all + f] * x[q * all + f];
+  for (int64_t f = i % int(width); f < all; f += width) sum += g[p * all + f] * x[q * all + f];
   to_kappa.set(i, sum);
 }
 
@@ -88,8 +92,11 @@ struct JetSlices {
   bool reverse;
   cudaStream_t stream;
   int64_t length;
-  int32_t *rows, *begin;
-  int64_t* count;
+  int64_t n_slices;
+  int32_t* rows;             // of all edges
+  int64_t *before, *begin;   // segments before a place; where they begin
+  int64_t* sums;             // of chunks, for `before`
+  SegmentCounts* counts;     // of slices
   Planes<S> layer, panels, x;  // W; sums or kappa; features
   JetNetwork<R, S> network;
 
@@ -121,9 +128,12 @@ struct JetSlices {
         reverse(reverse),
         stream(stream),
         length(longest()),
-        rows(workspace.take<int32_t>(length)),
-        begin(workspace.take<int32_t>(length + 1)),
-        count(workspace.take<int64_t>(3)),
+        n_slices(ceil_div(graph.n_edges, length)),
+        rows(workspace.take<int32_t>(graph.n_edges)),
+        before(workspace.take<int64_t>(graph.n_edges + 1)),
+        begin(workspace.take<int64_t>(graph.n_edges + 1)),
+        sums(workspace.take<int64_t>(ceil_div(graph.n_edges, scan_chunk))),
+        counts(workspace.take<SegmentCounts>(n_slices)),
         layer(order().kappa() * features(), workspace),
         panels(length * panel(), workspace),
         x(length * problem.all_in(), workspace),
@@ -135,18 +145,28 @@ struct JetSlices {
   // f(slice) for each, with its rows and segments found and its jets loaded
   template <class F>
   void each(F f) const {
+    find_segments();
     for (int64_t first = 0; first < graph.n_edges; first += length) {
       const int64_t n = std::min(length, graph.n_edges - first);
-      find_rows(graph, first, n, rows, stream);
-      const EdgeSlice slice{graph, !reverse, first, n, rows};
-      launch(jets_find_segments, dim3(1), dim3(scan_threads), scan_bytes, stream, slice,
-             problem.n_batch, problem.jet.channels(), begin, count);
+      const EdgeSlice slice{graph, !reverse, first, n, rows + first};
       network.load(slice);
       f(slice);
     }
   }
+  // Rows and segments of all slices
+  void find_segments() const {
+    const int64_t n = graph.n_edges;
+    if (n == 0) return;
+    find_rows(graph, 0, n, rows, stream);
+    launch_threads(n, stream, jets_mark_segments, n, length, rows, before);
+    exclusive_scan(before, n, before + n, sums, stream);
+    launch_threads(n + 1, stream, jets_find_segments, n, before, begin);
+    launch_threads(n_slices, stream, jets_count_segments, n, length, problem.n_batch,
+                   problem.jet.channels(), before, counts);
+  }
+  SegmentCounts* of(const EdgeSlice& slice) const { return counts + slice.first / length; }
   Segments segments(const EdgeSlice& slice, int64_t rows_each) const {
-    return {begin, count, slice.n, int(rows_each)};
+    return {begin, &of(slice)->segments, &of(slice)->first, slice.first, slice.n, int(rows_each)};
   }
   template <class Target>
   void add(const EdgeSlice& slice, int64_t width, const R* of_segments, Target target) const {
@@ -177,7 +197,7 @@ class JetsFullForward {
                    all_in, all.x);
     launch_segment_sums(all.segments(slice, 1), x, all_in, jets, channels * features, features,
                         all.panels, all.stream);
-    to_outputs(ScalarTraits<S>::dual, {n, problem.f_out, inner, all.count + 2},
+    to_outputs(ScalarTraits<S>::dual, {n, problem.f_out, inner, &all.of(slice)->times_channels},
                all.panels.rows(inner), all.layer.rows(problem.f_out), of_segments, false,
                all.stream);
   }
@@ -205,7 +225,7 @@ class JetsFullReverse {
     const Planes<S>&panels = all.panels, &x = all.x;
     const Segments by_jet = all.segments(slice, problem.channels());
     const auto w = all.layer.rows(f_in);
-    const int64_t n = slice.n * problem.n_batch, *count = all.count + 1;
+    const int64_t n = slice.n * problem.n_batch, *count = &all.of(slice)->times_functions;
     launch_threads(slice.n * problem.all_in(), all.stream, jets_gather_rows<R, S>, slice,
                    all.segments(slice, 1), problem.h, problem.all_in(), x);
     if (of_segments || grad_layer)

@@ -29,24 +29,40 @@ struct EdgeSlice {
 // A longer row is several segments, so that no block of threads has much more to do than others.
 constexpr int64_t segment_length = 256;
 
-// count = {segments, times functions, times functions and channels}. One block of 1024 threads; shared memory: 8 KB.
-// Reads the rows of a slice twice; bound by latency, as one multiprocessor works alone.
-static __global__ void __launch_bounds__(scan_threads)
-    jets_find_segments(EdgeSlice slice, int64_t n_batch, int channels, int32_t* __restrict__ begin,
-                       int64_t* __restrict__ count) {
-  const auto starts = [&](int64_t q) {
-    return q % segment_length == 0 || slice.rows[q] != slice.rows[q - 1];
-  };
-  scan(slice.n, starts, [&](int64_t q, int64_t before) {
-    if (q == slice.n) {
-      begin[before] = int32_t(q);
-      count[0] = before;
-      count[1] = before * n_batch;
-      count[2] = count[1] * channels;
-    } else if (starts(q)) {
-      begin[before] = int32_t(q);
-    }
-  });
+// starts[k] = 1 where a segment begins, in slices of `length` places of n, else 0. Thread: a place;
+// bound by memory.
+static __global__ void __launch_bounds__(block_threads)
+    jets_mark_segments(int64_t n, int64_t length, const int32_t* __restrict__ rows,
+                       int64_t* __restrict__ starts) {
+  const int64_t k = thread_number();
+  if (k >= n) return;
+  const int64_t q = n <= length ? k : k % length;
+  starts[k] = q % segment_length == 0 || rows[k] != rows[k - 1];
+}
+
+// begin[s] of every segment, from `before` [n + 1], how many segments begin before a place. Thread:
+// a place; bound by memory.
+static __global__ void __launch_bounds__(block_threads)
+    jets_find_segments(int64_t n, const int64_t* __restrict__ before, int64_t* __restrict__ begin) {
+  const int64_t k = thread_number();
+  if (k < n && before[k + 1] != before[k]) begin[before[k]] = k;
+  if (k == n) begin[before[n]] = n;
+}
+
+// What is known of the segments of a slice.
+struct SegmentCounts {
+  int64_t segments, times_functions, times_channels;  // these also for all functions
+  int64_t first;                                      // segment
+};
+
+// Thread: a slice.
+static __global__ void __launch_bounds__(block_threads)
+    jets_count_segments(int64_t n, int64_t length, int64_t n_batch, int channels,
+                        const int64_t* __restrict__ before, SegmentCounts* __restrict__ counts) {
+  const int64_t first = thread_number() * length;
+  if (first >= n) return;
+  const int64_t count = before[min(first + length, n)] - before[first];
+  counts[thread_number()] = {count, count * n_batch, count * n_batch * channels, before[first]};
 }
 
 // target(row, column, sum over the segments of a row of `width` numbers each). Thread: a column of
@@ -55,14 +71,14 @@ template <class R, class Target>
 __global__ void __launch_bounds__(block_threads)
     jets_add_segments(EdgeSlice slice, Segments segments, int64_t width,
                       const R* __restrict__ of_segments, Target target) {
-  const int64_t s = thread_number() / width, column = thread_number() % width;
+  const int i = thread_index(), columns = int(width), s = i / columns, column = i % columns;
   const int64_t count = *segments.count;
   if (s >= count) return;
-  const int32_t row = slice.rows[segments.begin[s]];
+  const int32_t row = slice.rows[segments.place(s)];
   if (row == slice.graph.n_rows) return;
-  if (s > 0 && slice.rows[segments.begin[s - 1]] == row) return;
+  if (s > 0 && slice.rows[segments.place(s - 1)] == row) return;
   R sum = 0;
-  for (int64_t t = s; t < count && slice.rows[segments.begin[t]] == row; ++t)
+  for (int64_t t = s; t < count && slice.rows[segments.place(t)] == row; ++t)
     sum += of_segments[t * width + column];
   target(row, column, sum);
 }
@@ -121,8 +137,8 @@ struct AddToOutputs {
 
   __device__ void operator()(int64_t i, int64_t column, R sum) const {
     const R scaled = scale_of<R>(degrees, i) * sum;
-    outputs.each(jet, i, int(column / width),
-                 [&](R* x, int64_t row) { x[row * width + column % width] += scaled; });
+    const int f = int(column) % int(width), c = int(column) / int(width);
+    outputs.each(jet, i, c, [&](R* x, int64_t row) { x[row * width + f] += scaled; });
   }
 };
 
@@ -133,14 +149,15 @@ template <class R>
 __global__ void __launch_bounds__(block_threads)
     jets_gather_cotangents(Jet jet, EdgeSlice slice, JetArrays<const R*> cotangents, int64_t width,
                            const int64_t* __restrict__ degrees, R* __restrict__ g) {
-  const int64_t i = thread_number(), f = i % width, q = i / width / jet.channels();
+  const int i = thread_index(), jet_row = i / int(width), f = i % int(width);
+  const int q = jet_row / jet.channels();
   if (q >= slice.n) return;
   if (!slice.has(q)) {
     g[i] = 0;
     return;
   }
   R sum = 0;
-  cotangents.each(jet, slice.dst(q), int(i / width % jet.channels()), [&](const R* x, int64_t row) {
+  cotangents.each(jet, slice.dst(q), jet_row % jet.channels(), [&](const R* x, int64_t row) {
     if (x) sum += x[row * width + f];
   });
   g[i] = scale_of<R>(degrees, slice.dst(q)) * sum;
@@ -152,10 +169,10 @@ __global__ void __launch_bounds__(block_threads)
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_gather_sources(EdgeSlice slice, Input<R, S> h, int64_t width, Planes<S> x) {
-  const int64_t i = thread_number(), q = i / width;
+  const int i = thread_index(), q = i / int(width), f = i % int(width);
   if (q >= slice.n) return;
   if (!slice.has(q)) x.set(i, S(R(0)));
-  else x.set(i, h ? h[slice.src(q) * width + i % width] : S(R(1)));
+  else x.set(i, h ? h[slice.src(q) * width + f] : S(R(1)));
 }
 
 // x [segments, F] = the features of every segment's row. Thread: an entry; bound by memory.
@@ -163,10 +180,10 @@ template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_gather_rows(EdgeSlice slice, Segments segments, Input<R, S> h, int64_t width,
                      Planes<S> x) {
-  const int64_t i = thread_number(), s = i / width;
+  const int i = thread_index(), s = i / int(width), f = i % int(width);
   if (s >= *segments.count) return;
-  const int64_t q = segments.begin[s];
-  x.set(i, slice.has(q) ? h[slice.rows[q] * width + i % width] : S(R(0)));
+  const int64_t q = segments.place(s);
+  x.set(i, slice.has(q) ? h[slice.rows[q] * width + f] : S(R(0)));
 }
 
 // ---- positions ----
@@ -191,8 +208,8 @@ struct JetPositions {
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_seed(Jet jet, EdgeSlice slice, JetPositions<R, S> positions, Planes<S> jets) {
-  const int64_t i = thread_number(), width = positions.seen() + 1, a = i % width;
-  const int64_t c = i / width % jet.channels(), q = i / width / jet.channels();
+  const int i = thread_index(), width = positions.seen() + 1, jet_row = i / width, a = i % width;
+  const int c = jet_row % jet.channels(), q = jet_row / jet.channels();
   if (q >= slice.n) return;
   if (!slice.has(q)) jets.set(i, S(R(0)));
   else if (c > 0) jets.set(i, S(R(c <= jet.d && a == c - 1)));
@@ -204,8 +221,8 @@ template <class R>
 __global__ void __launch_bounds__(block_threads)
     jets_scatter_edges(EdgeSlice slice, int64_t width, const R* __restrict__ x,
                        R* __restrict__ to_edges) {
-  const int64_t i = thread_number(), q = i / width;
-  if (q < slice.n && slice.has(q)) to_edges[slice.edge(q) * width + i % width] = x[i];
+  const int i = thread_index(), q = i / int(width), a = i % int(width);
+  if (q < slice.n && slice.has(q)) to_edges[slice.edge(q) * width + a] = x[i];
 }
 
 // sums [n_rows, d] = scale times the sums over edges of columns shift .. shift + d - 1. Warp: an
@@ -246,7 +263,7 @@ template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_weigh(Jet jet, EdgeSlice slice, JetWeights<R, S> weights, int64_t width, Planes<S> jets,
                Planes<S> weighted) {
-  const int64_t q = thread_number() / width, k = thread_number() % width;
+  const int i = thread_index(), q = i / int(width), k = i % int(width);
   if (q >= slice.n) return;
   jet_multiply(
       jet, [&](int c) { return weights(slice, q, c); }, JetIn<S>(jet, jets, width, q, k),
@@ -258,7 +275,7 @@ template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_weigh_reverse(Jet jet, EdgeSlice slice, JetWeights<R, S> weights, int64_t width,
                        Planes<S> grad_weighted, Planes<S> grad) {
-  const int64_t q = thread_number() / width, k = thread_number() % width;
+  const int i = thread_index(), q = i / int(width), k = i % int(width);
   if (q >= slice.n) return;
   jet_multiply_reverse(
       jet, [&](int c) { return weights(slice, q, c); }, JetIn<S>(jet, grad_weighted, width, q, k),

@@ -71,7 +71,7 @@ struct JetsProblem {
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_activate(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre, Planes<S> hid) {
-  const int64_t q = thread_number() / width, k = thread_number() % width;
+  const int i = thread_index(), q = i / int(width), k = i % int(width);
   if (q >= n) return;
   const JetIn<S> y(jet, hid, width, q, k);
   if (k < width - 1) {
@@ -82,13 +82,65 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
+// Edges whose jets fill a tile of a product, which has 64 rows.
+inline __host__ __device__ int edges_of_tile(const Jet& jet) { return 64 / jet.channels(); }
+
+// pre = x [U; b], unless it is null, and hid = act(pre), with the 1 behind it. Block (x, y): 64
+// features of as many edges as there is room for in 64 rows with all their channels (gemm_tiles);
+// then a thread a feature of an edge, through shared memory. Reads x n / 64 times and writes hid,
+// pre; bound by memory.
+template <class R, bool rounded>
+__global__ void __launch_bounds__(block_threads, 3)
+    jets_layer(Jet jet, int activation, int64_t n, Operand<R> x, bool x_wide, int64_t inner,
+               Operand<R> layer, bool layer_wide, int width, R* __restrict__ pre,
+               R* __restrict__ hid) {
+  constexpr int columns = 64;
+  const int channels = jet.channels(), edges = edges_of_tile(jet);
+  const int64_t first = int64_t(blockIdx.x) * edges, first_row = first * channels;
+  const int there = int(min(int64_t(edges), n - first)), first_column = int(blockIdx.y) * columns;
+  using Layout = GemmLayout<true, false>;
+  SharedMemory memory;  // that of the factors, when they have been multiplied
+  R* const tile = memory.template take<R>(TileSteps<R, columns, Layout>::numbers);
+  gemm_tile<rounded, columns, Layout>(
+      x, x_wide, first_row, first_row + there * channels, layer, layer_wide, first_column, width, 0,
+      inner, [&](int64_t y, int64_t c, R sum, R next, int count) {
+        R* const to = tile + int(y - first_row) * columns + int(c - first_column);
+        to[0] = sum;
+        if (count == 2) to[1] = next;
+      });
+  __syncthreads();
+  Planes<R> from, to;
+  from.v = tile, to.v = hid + first_row * (width + 1);
+  for (int i = int(threadIdx.x); i < there * columns; i += block_threads) {
+    const int q = i / columns, k = i % columns;
+    if (first_column + k >= width) continue;
+    const JetIn<R> p(jet, from, columns, q, k);
+    jet_activate(jet, activation, p, JetIn<R>(jet, to, width + 1, q, first_column + k));
+    if (!pre) continue;
+    R* const own = pre + (first_row + q * channels) * width + first_column + k;
+    for (int c = 0; c < channels; ++c) own[c * width] = p[c];
+  }
+  if (first_column > 0) return;
+  for (int i = int(threadIdx.x); i < there * channels; i += block_threads)
+    to.v[int64_t(i) * (width + 1) + width] = i % channels == 0 ? R(1) : R(0);
+}
+
+template <bool rounded, class R>
+void start_layer(const Jet& jet, int activation, int64_t n, const Operand<R>& x, int64_t inner,
+                 const Operand<R>& layer, int64_t width, R* pre, R* hid, cudaStream_t stream) {
+  launch(jets_layer<R, rounded>, grid_of(ceil_div(n, edges_of_tile(jet)), ceil_div(width, 64)),
+         dim3(block_threads), TileSteps<R, 64, GemmLayout<true, false>>::bytes, stream, jet,
+         activation, n, x, wide_copies(x.v, inner, x.row), inner, layer,
+         wide_copies(layer.v, width, layer.row), int(width), pre, hid);
+}
+
 // Gradients to hid, `pitch` apart, become those to pre. Thread: as in jets_activate; the gradients
 // are read and written, pre is read.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_activate_reverse(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre,
                           int64_t pitch, Planes<S> grad) {
-  const int64_t q = thread_number() / width, k = thread_number() % width;
+  const int i = thread_index(), q = i / int(width), k = i % int(width);
   if (q < n)
     jet_activate_reverse(jet, activation, JetIn<S>(jet, pre, width, q, k),
                          JetIn<S>(jet, grad, pitch, q, k));
@@ -100,11 +152,14 @@ class JetNetwork {
 
   const JetsProblem<R, S>& problem;
   cudaStream_t stream;
-  std::vector<Planes<S>> pre, hid;  // on the way forward, those of all layers are the same
+  bool reverses;
+  std::vector<Planes<S>> pre, hid;  // on the way forward, one or two in turn
   std::vector<Gemm<R>> up, down, to_layers;
   Planes<S> spare;
 
   int64_t top() const { return problem.n_layers; }
+  // Whether layers are one kernel each. Then, on the way forward, there is no pre.
+  bool fused() const { return !dual && edges_of_tile(problem.jet) > 0; }
 
  public:
   Planes<S> grad;  // of features() on the way back
@@ -119,13 +174,14 @@ class JetNetwork {
 
   JetNetwork(const JetsProblem<R, S>& problem, int64_t length, bool reverse, Workspace& workspace,
              cudaStream_t stream)
-      : problem(problem), stream(stream) {
+      : problem(problem), stream(stream), reverses(reverse) {
     const int64_t jets = length * problem.channels();
     spare = Planes<S>(jets * problem.widest(), workspace);
     grad = Planes<S>(jets * problem.widest(), workspace);
     for (int64_t l = 0; l <= top(); ++l) {
       const int64_t width = problem.width(l), below = l ? problem.columns(l - 1) : 0;
-      hid.push_back(reverse ? Planes<S>(jets * problem.columns(l), workspace) : grad);
+      const Planes<S> in_turn = fused() && (top() - l) % 2 ? spare : grad;
+      hid.push_back(reverse ? Planes<S>(jets * problem.columns(l), workspace) : in_turn);
       pre.push_back(reverse ? Planes<S>(l ? jets * width : 0, workspace) : spare);
       up.emplace_back(GemmShape{jets, width, below}, workspace);
       if (!reverse) continue;
@@ -141,6 +197,15 @@ class JetNetwork {
     for (int64_t l = 1; l <= top(); ++l) {
       const int64_t width = problem.width(l), below = problem.columns(l - 1);
       const auto x = hid[l - 1].rows(below);
+      if (fused()) {
+        const Operand<R> layer = problem.layer(l);
+        R* const to_pre = reverses ? pre[l].v : nullptr;
+        with_precision<R>([&](auto rounded) {
+          start_layer<decltype(rounded)::value>(problem.jet, problem.activation, slice.n, x, below,
+                                                layer, width, to_pre, hid[l].v, stream);
+        });
+        continue;
+      }
       gemm_planes(up[l], {jets, width, below}, x, problem.layer(l), pre[l], stream);
       launch_threads(slice.n * (width + 1), stream, jets_activate<R, S>, problem.jet,
                      problem.activation, slice.n, width + 1, pre[l], hid[l]);

@@ -41,11 +41,12 @@ struct Jet {
 template <class S>
 class JetIn {
   Planes<S> x;
-  int64_t first, step;
+  int first, step;
 
  public:
+  // An array of a slice, which has less than 2^31 numbers
   __device__ JetIn(const Jet& jet, const Planes<S>& x, int64_t width, int64_t edge, int64_t feature)
-      : x(x), first(edge * jet.channels() * width + feature), step(width) {}
+      : x(x), first(int(edge) * jet.channels() * int(width) + int(feature)), step(int(width)) {}
   __device__ S operator[](int c) const { return x[first + c * step]; }
   __device__ void set(int c, S y) const { x.set(first + c * step, y); }
   __device__ void add(int c, S y) const { set(c, (*this)[c] + y); }
@@ -56,8 +57,17 @@ template <class S>
 __device__ void jet_activate(const Jet& jet, int activation, const JetIn<S>& p, const JetIn<S>& y) {
   const auto act = derivatives(activation, p[0]);
   y.set(0, act.value);
-  for (int c = 1; c < jet.channels(); ++c) y.set(c, act.first * p[c]);
-  jet.for_pairs([&](int a, int b, int s) { y.add(s, act.second * p[a] * p[b]); });
+  S squares = real_part<S>(0);
+  for (int a = 1; a <= jet.d; ++a) {
+    const S p_a = p[a];
+    y.set(a, act.first * p_a);
+    squares += p_a * p_a;
+  }
+  if (jet.order == order_laplacian)
+    y.set(jet.d + 1, act.first * p[jet.d + 1] + act.second * squares);
+  else
+    jet.for_pairs(
+        [&](int a, int b, int s) { y.set(s, act.first * p[s] + act.second * p[a] * p[b]); });
 }
 
 // The gradient to y = act(p) becomes that to p.
@@ -66,6 +76,19 @@ __device__ void jet_activate_reverse(const Jet& jet, int activation, const JetIn
                                      const JetIn<S>& grad) {
   const auto act = derivatives(activation, p[0]);
   S to_value = act.first * grad[0];
+  if (jet.order == order_laplacian) {
+    // both terms of a pair (a, a) at once, each number read and written once
+    const S g = grad[jet.d + 1];
+    to_value += act.second * g * p[jet.d + 1];
+    for (int a = 1; a <= jet.d; ++a) {
+      const S p_a = p[a], g_a = grad[a], curved = g * p_a;
+      to_value += act.second * g_a * p_a + act.third * curved * p_a;
+      grad.set(a, act.first * g_a + real_part<S>(2) * (act.second * curved));
+    }
+    grad.set(0, to_value);
+    grad.set(jet.d + 1, act.first * g);
+    return;
+  }
   for (int c = 1; c < jet.channels(); ++c) to_value += act.second * grad[c] * p[c];
   for (int a = 1; a <= jet.d; ++a) grad.set(a, act.first * grad[a]);
   jet.for_pairs([&](int a, int b, int s) {
