@@ -135,6 +135,27 @@ def nsa(case):
           {"block_index": block_index, "block_size": 64, "causal": True})  # fmt: skip
 
 
+def select_blocks(case, dtype="bfloat16", queries=64):
+    """Queries in the middle of the sequence, each of which does the mean work."""
+    tokens, static = 32768, {"block": 32, "stride": 16, "causal": True}
+    q = normal(queries, 16, 128, dtype=dtype)
+    k = normal((tokens - 32) // 16 + 1, 1, 128, dtype=dtype)
+    x = np.einsum("qhd,kd->qhk", q.astype(np.float32), k[:, 0].astype(np.float32)) * 128**-0.5
+    position = tokens - queries + np.arange(queries)
+    x[np.arange(len(k)) * 16 + 31 > position[:, None, None] + np.zeros((1, 16, 1))] = -np.inf
+    lse = np.log(np.exp(x).sum(-1))
+    inputs = device((q, k, lse))
+    static |= {"block_size": 64, "n_blocks": 16, "n_keys": tokens, "first_blocks": 1,
+               "local_blocks": 2, "q_offset": tokens - queries}  # fmt: skip
+    done("-")
+    gg.select_blocks(*inputs, **static)
+    done(f"{case}/forward")
+
+
+def select_blocks_f32(case):
+    select_blocks(case, "float32", 32)
+
+
 def edge_to_edge(case):
     sys.path.insert(0, os.environ.get("GNOGRAD_BENCHMARKS", "benchmarks"))
     import dimenet
@@ -174,7 +195,7 @@ def neighbors(case):
 
 CASES = {f.__name__: f for f in (
     agg_sum_128, agg_sum_128_bf16, agg_sum_64_mesh, agg_max_128, gat, gno_64, gno_128, nsa,
-    edge_to_edge, radial, laplacian, neighbors)}  # fmt: skip
+    select_blocks, select_blocks_f32, edge_to_edge, radial, laplacian, neighbors)}  # fmt: skip
 
 
 def full() -> dict[str, dict]:
@@ -211,6 +232,13 @@ def full() -> dict[str, dict]:
          512 * pairs, 1280 * pairs, type="bf16")  # fmt: skip
     for face in ("forward", "vjp"):
         cases[f"nsa/{face}"]["arrays_scale"] = 4 * tokens / 1024
+    flops = 2 * 128 * 64 * tokens * (tokens / 2 / 16)
+    for name, type, queries in (("", "bf16", 64), ("_f32", "tf32", 32)):
+        scale = 4 * tokens / queries  # keys do not grow with queries
+        cases[f"select_blocks{name}/forward"] = {
+            "scale": scale, "arrays_scale": scale * queries / (queries + 128), "flops": flops,
+            "type": type, "what": "64k tokens, 64 heads of 4, 128, 16 blocks of 64, causal",
+        }  # fmt: skip
     e = 200_000
     case("edge_to_edge", e / 1488, f"{e} edges", f32 * e * (3 + 42 + 128), f32 * e * (90 + 192))
     case("radial", 25, "1,000,000 edges", f32 * 10**6 * 49, f32 * 10**6 * 50)
