@@ -307,9 +307,8 @@ struct GraphFromEdges {
     launch_threads(n, call.stream, graph_write_by_destination<T>, edges, sort.pairs, by_dst,
                    sort.others);
     std::swap(sort.pairs, sort.others);
-    sort.transpose(n_src, out.edge_ids,
-                   {out.src_offsets, out.src_indices, out.src_edges, out.src_positions},
-                   call.stream);
+    const BySource by_src{out.src_offsets, out.src_indices, out.src_edges, out.src_positions};
+    sort.transpose(n_src, out.edge_ids, by_src, call.stream);
     return cudaGetLastError();
   }
 };
@@ -344,9 +343,8 @@ struct GraphFromCsc {
       launch_threads(items, call.stream, graph_check_ids, in.edge_ids, places, n_edges,
                      sort.findings + sort.n_findings);
     sort.join(sort.n_findings * (in.edge_ids ? 2 : 1), out.found, call.stream);
-    sort.transpose(n_src, in.edge_ids,
-                   {out.src_offsets, out.src_indices, out.src_edges, out.src_positions},
-                   call.stream);
+    const BySource by_src{out.src_offsets, out.src_indices, out.src_edges, out.src_positions};
+    sort.transpose(n_src, in.edge_ids, by_src, call.stream);
     return cudaGetLastError();
   }
 };
