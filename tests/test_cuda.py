@@ -846,8 +846,8 @@ def test_every_kernel_is_tested():
     cases += test_gno_deep.MANY + test_edge_mlp.MANY
     tested = {case.operator.name for case in cases}
     assert kernels == tested | {
-        "compress", "graph_from_csc", "graph_from_edges", "nearer_neighbors", "nearest_neighbors", "neighbor_list", "neighbors",
-        "nsa_selected_attention", "radial_basis", "select_blocks"
+        "compress", "graph_from_csc", "graph_from_edges", "nearer_neighbors", "nearest_neighbors",
+        "neighbor_list", "neighbors", "nsa_selected_attention", "radial_basis", "select_blocks"
     }  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Graphs from edges in any order, or from edges by destination: both orders of the edges, stable, as
-// the CPU has them. Edges are sorted by radix (neighbors_sort.cuh); offsets are found by bisection of
-// the sorted nodes. Left-out edges have a node behind the last one, and so come behind all others.
+// Graphs from edges in any order, or from edges by destination: both orders of the edges, stable,
+// as the CPU has them. Edges are sorted by radix (neighbors_sort.cuh); offsets are found by
+// bisection of the sorted nodes. Left-out edges have a node behind the last one, and so come behind
+// all others.
 #include "device/call.cuh"
 #include "gnograd_cuda.h"
 #include "neighbors/neighbors_sort.cuh"
@@ -71,8 +72,8 @@ struct GivenEdges {
   }
 };
 
-// Thread: an edge; checks its ends, and writes its destination and number. Reads two numbers, writes
-// 8 bytes; bound by memory.
+// Thread: an edge; checks its ends, and writes its destination and number. Reads two numbers,
+// writes 8 bytes; bound by memory.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     graph_check_edges(GivenEdges<T> edges, SortPairs to, int32_t* __restrict__ findings) {
@@ -151,7 +152,8 @@ __global__ void __launch_bounds__(block_threads)
       source = rows.n_src;
     }
     indices[i] = int32_t(source);
-    destinations[i] = int32_t(max(count_below(rows.offsets, rows.n_dst + 1, i + 1) - 1, int64_t(0)));
+    destinations[i] =
+        int32_t(max(count_below(rows.offsets, rows.n_dst + 1, i + 1) - 1, int64_t(0)));
     to.keys[i] = uint32_t(source);
     to.numbers[i] = int32_t(i);
     if (rows.edge_ids) {
@@ -183,8 +185,8 @@ struct BySource {
   int64_t *edges, *positions;  // the latter may be null
 };
 
-// Thread: an edge in the order of sources; reads 8 bytes, and 4 to 12 from anywhere, writes 20; bound
-// by memory.
+// Thread: an edge in the order of sources; reads 8 bytes, and 4 to 12 from anywhere, writes 20;
+// bound by memory.
 __global__ void __launch_bounds__(block_threads)
     graph_write_by_source(SortPairs sorted, int64_t n_edges, int64_t n_src,
                           const int32_t* __restrict__ destinations,
@@ -219,8 +221,7 @@ struct EdgeSort {
   void sort(int64_t n_nodes, cudaStream_t stream) {
     if (n_edges) sort_pairs(digits, bits_below(n_nodes + 1), pairs, others, sums, stream);
   }
-  void transpose(int64_t n_src, const int64_t* edge_ids, const BySource& out,
-                 cudaStream_t stream) {
+  void transpose(int64_t n_src, const int64_t* edge_ids, const BySource& out, cudaStream_t stream) {
     sort(n_src, stream);
     launch_threads(n_src + 1, stream, graph_find_offsets, pairs.keys, n_edges, n_src, out.offsets);
     launch_threads(n_edges, stream, graph_write_by_source, pairs, n_edges, n_src, destinations,
@@ -246,8 +247,7 @@ __global__ void __launch_bounds__(block_threads)
     graph_find_largest(const T* __restrict__ x, int64_t n, int64_t threads,
                        int64_t* __restrict__ of_warps) {
   int64_t largest = -1;
-  for (int64_t i = thread_number(); i < n; i += threads)
-    largest = max(largest, int64_t(x[i]));
+  for (int64_t i = thread_number(); i < n; i += threads) largest = max(largest, int64_t(x[i]));
   for (int d = warp_lanes / 2; d > 0; d /= 2)
     largest = max(largest, __shfl_xor_sync(~0u, largest, d));
   if (lane_number() == 0) of_warps[warp_number()] = largest;
@@ -259,7 +259,8 @@ __global__ void __launch_bounds__(block_threads)
 template <class T>
 struct GraphFromEdges {
   int64_t n_src, n_dst, n_given;
-  int self_loops;  // -1: as they are; 0: none; 1: one at every node on both sides, behind the others
+  int self_loops;  // -1: as they are; 0: none; 1: one at every node on both sides, behind the
+                   // others
 
   struct Ends {
     const T *src, *dst;  // [n_given]
@@ -284,8 +285,8 @@ struct GraphFromEdges {
     const T* ends[2] = {in.src, in.dst};
     constexpr int64_t all = largest_blocks * block_threads;
     for (int end = 0; end < 2; ++end) {
-      launch(graph_find_largest<T>, blocks, threads, 0, call.stream, ends[end], n_given,
-             all, of_warps + end * warps);
+      launch(graph_find_largest<T>, blocks, threads, 0, call.stream, ends[end], n_given, all,
+             of_warps + end * warps);
       launch(graph_find_largest<int64_t>, dim3(1), dim3(warp_lanes), 0, call.stream,
              of_warps + end * warps, warps, int64_t(warp_lanes), out.largest + end);
     }

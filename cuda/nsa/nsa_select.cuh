@@ -4,9 +4,9 @@
 //     score_b = sum over the queries that share a selection, their group of heads, and the
 //               compressed tokens c, of exp(scale q . k_c - lse) times the tokens c and b share
 //
-// and the n_slots best of these, of equal ones the first. Products are made on tensor cores, float32
-// by 3xTF32; those that are NaN then are made again without, since an infinity times a small part of
-// zero is one where the formula has none.
+// and the n_slots best of these, of equal ones the first. Products are made on tensor cores,
+// float32 by 3xTF32; those that are NaN then are made again without, since an infinity times a
+// small part of zero is one where the formula has none.
 #pragma once
 #include "device/copies.cuh"
 #include "device/lanes.cuh"
@@ -36,12 +36,14 @@ __host__ __device__ inline int64_t floor_ratio(int64_t a, int64_t b) { return a 
 
 // Compressed tokens of a tile, and what the depth of a product is padded to.
 template <class T>
-constexpr int select_keys = sizeof(T) == 2 ? 64 : sizeof(T) == 4 ? 32 : 16;
+constexpr int select_keys = sizeof(T) == 2   ? 64
+                            : sizeof(T) == 4 ? 32
+                                             : 16;
 template <class T>
 constexpr int select_step = sizeof(T) == 8 ? 2 : 16;
-constexpr int select_rows = 16;    // of a warp
-constexpr int select_warps = 8;    // of a block at most
-constexpr int select_window = 256; // blocks that have their scores in shared memory
+constexpr int select_rows = 16;     // of a warp
+constexpr int select_warps = 8;     // of a block at most
+constexpr int select_window = 256;  // blocks that have their scores in shared memory
 
 // ---- products of 16 rows of q and the first n rows of a tile of k, or all, dealt out as
 // mma_m16n8k16 does ----
@@ -150,8 +152,8 @@ __device__ void select_product(const double* q, const double* k, int pitch, int 
   }
 }
 
-// Division of numbers below 2^31 by one that is known before: a product with 2^(31 + s) / d, rounded
-// up, for the least s with d <= 2^s.
+// Division of numbers below 2^31 by one that is known before: a product with 2^(31 + s) / d,
+// rounded up, for the least s with d <= 2^s.
 struct Divisor {
   unsigned factor = 0;
   int shift = 31;
@@ -167,9 +169,9 @@ struct Divisor {
 __device__ inline float exponential_of_2(float x) { return exp2f(x); }
 __device__ inline double exponential_of_2(double x) { return exp2(x); }
 
-// Sums over the lanes of equal lane % 4. Of n numbers a lane gives half away at every step, until it
-// has two: those at first_of_sums(n). The order is the same for all of them, so that equal columns
-// have equal sums.
+// Sums over the lanes of equal lane % 4. Of n numbers a lane gives half away at every step, until
+// it has two: those at first_of_sums(n). The order is the same for all of them, so that equal
+// columns have equal sums.
 template <int n, int step = 16, class R>
 __device__ void sum_over_rows(R* x) {
   if constexpr (step >= 4) {
@@ -189,15 +191,16 @@ __device__ void sum_over_rows(R* x) {
   }
 }
 
-// A block goes over the compressed tokens for up to eight units (queries that share a selection) and
-// one key/value head. A unit has as many warps as its rows need, up to all; a warp has 16 rows at a
-// time, and all compressed tokens that they see, a tile after another, which come to shared memory
-// while the block works on the last one. A lane holds 2 rows by 2 of every 8 tokens. Sums over the
-// rows go to the scores of 256 blocks in shared memory; when these are complete, a warp a unit puts
-// those that are better than its worst into a sorted list. Shared memory: shared_memory(). Does 2 Dk
-// operations a row and compressed token; reads Dk numbers a token for eight units of 16 rows from L2,
-// q once where a unit has up to 128 rows, else for every tile of tokens. Bound by shared memory and
-// exponentials at Dk <= 128 in 16 bits, else by tensor cores; in float32 by splitting k.
+// A block goes over the compressed tokens for up to eight units (queries that share a selection)
+// and one key/value head. A unit has as many warps as its rows need, up to all; a warp has 16 rows
+// at a time, and all compressed tokens that they see, a tile after another, which come to shared
+// memory while the block works on the last one. A lane holds 2 rows by 2 of every 8 tokens. Sums
+// over the rows go to the scores of 256 blocks in shared memory; when these are complete, a warp a
+// unit puts those that are better than its worst into a sorted list. Shared memory:
+// shared_memory(). Does 2 Dk operations a row and compressed token; reads Dk numbers a token for
+// eight units of 16 rows from L2, q once where a unit has up to 128 rows, else for every tile of
+// tokens. Bound by shared memory and exponentials at Dk <= 128 in 16 bits, else by tensor cores; in
+// float32 by splitting k.
 template <class T>
 struct NsaSelectBlocks {
   using R = real<T>;
@@ -207,9 +210,9 @@ struct NsaSelectBlocks {
   SelectRules rules;
   int d_k;
   R scale;  // of q . k, times log2(e)
-  const T *__restrict__ q, *__restrict__ k;
-  const R* __restrict__ lse;       // [queries, query heads]
-  int32_t* __restrict__ chosen;    // [ceil(queries / unit), heads, n_slots]
+  const T* __restrict__ q, * __restrict__ k;
+  const R* __restrict__ lse;     // [queries, query heads]
+  int32_t* __restrict__ chosen;  // [ceil(queries / unit), heads, n_slots]
   int64_t n_units;
   bool wide;            // rows are aligned
   bool narrow = false;  // tokens of a window and a tile, and rows, have 32 bits
@@ -367,8 +370,8 @@ struct NsaSelectBlocks {
     T* q_tile = q_tiles + warp * select_rows * pitch();
 
     // the last units see most, and begin first
-    const int64_t first_unit = int64_t(gridDim.x / pattern.heads - 1 - blockIdx.x / pattern.heads) *
-                               n_units_here;
+    const int64_t first_unit =
+        int64_t(gridDim.x / pattern.heads - 1 - blockIdx.x / pattern.heads) * n_units_here;
     const int head = int(blockIdx.x % pattern.heads);
     if (part == 0 && lane == 0) units_here[u] = describe(first_unit + u);
     if (depth() != d_k) {
@@ -413,8 +416,7 @@ struct NsaSelectBlocks {
           if (more) load_keys(k_tiles + stage * keys * pitch(), tile, s, head);
         }
         if (active && part == 0)
-          for (; finished < now.window; ++finished)
-            finish(unit, finished, scores, best, n_best);
+          for (; finished < now.window; ++finished) finish(unit, finished, scores, best, n_best);
         const int n = int(min(now.n, unit.seen - now.c));
         const bool sees = active && n > 0;
         if (sees) {
@@ -465,14 +467,13 @@ struct NsaSelectBlocks {
     await_copies();
   }
 
-  // Adds the attention of 16 rows to the first n compressed tokens of a tile: of rows g and g + 8 to
-  // tokens 2 j and 2 j + 1 of every 8, g = lane / 4 and j = lane % 4.
+  // Adds the attention of 16 rows to the first n compressed tokens of a tile: of rows g and g + 8
+  // to tokens 2 j and 2 j + 1 of every 8, g = lane / 4 and j = lane % 4.
   __device__ void attend(const Row& row, const Tile& tile, int n, const T* q_tile, const T* k_tile,
                          R (&sums)[2 * n_tiles]) const {
     const int group = int(threadIdx.x) % warp_lanes / 4;
     const int last = int(max(min(row.keys - tile.c, int64_t(n)), int64_t(0)));
-    const R shift[2] = {__shfl_sync(~0u, row.shift, group),
-                        __shfl_sync(~0u, row.shift, group + 8)};
+    const R shift[2] = {__shfl_sync(~0u, row.shift, group), __shfl_sync(~0u, row.shift, group + 8)};
     const int seen[2] = {__shfl_sync(~0u, last, group), __shfl_sync(~0u, last, group + 8)};
     if (__all_sync(~0u, seen[0] == keys && seen[1] == keys))
       add_attention<true>(shift, seen, n, q_tile, k_tile, sums);
@@ -486,7 +487,7 @@ struct NsaSelectBlocks {
     R product[n_tiles][4] = {};
     select_product<full>(q_tile, k_tile, pitch(), depth(), n, product);
     const int column = int(threadIdx.x) % 4 * 2;
-  #pragma unroll
+#pragma unroll
     for (int j = 0; j < n_tiles; ++j)
       if (full || j * 8 < n) {
 #pragma unroll
@@ -535,8 +536,8 @@ struct NsaSelectBlocks {
       scores[i + lane] = 0;
       const bool own = unit.own_first <= b && b <= unit.own_last;
       bool candidate = b < unit.n_blocks && !(own && rules.exclude_own);
-      const bool local = rules.local_blocks > 0 && unit.own_first - rules.local_blocks < b &&
-                         b <= unit.own_last;
+      const bool local =
+          rules.local_blocks > 0 && unit.own_first - rules.local_blocks < b && b <= unit.own_last;
       if (b < rules.first_blocks || local) score = INFINITY;
       while (true) {
         // a full list takes what is better than its last

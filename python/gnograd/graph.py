@@ -55,8 +55,8 @@ class Graph(GraphBuilding):
     destination ``i``. Isolated nodes, self-loops, repeated edges, no edges and no nodes are all
     legal. The graph is checked and transposed once, here, in O(n_edges); it keeps its own copy
     of the arrays, cannot be changed, and may be shared between threads and operators. Arrays on a
-    GPU are checked, and the graph made of them, there; what of it is asked for on the host is copied
-    then, once.
+    GPU are checked, and the graph is made of them, there; the host gets a copy when something of it
+    is asked for.
 
     There may be room for more edges than there are (`pad`): edge arrays then have rows that belong
     to no edge, whose values do not matter, and whose derivatives are 0.
@@ -104,6 +104,9 @@ class Graph(GraphBuilding):
 
     __slots__ = ("__weakref__", "_arrays", "_body", "_made_there", "borders", "mirrors", "sizes")
 
+    _arrays: GraphArrays
+    _body: _Body | None
+    _made_there: bool
     sizes: GraphSizes
     """Numbers of sources, destinations and rows of edge arrays."""
     borders: Borders | None

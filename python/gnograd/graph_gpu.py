@@ -2,8 +2,8 @@
 """Graphs of arrays on a GPU: checked, ordered and transposed there.
 
 The host waits once, for whether the arrays make a graph, and once more where the number of nodes is
-to be found. Of arrays that do not, and of more edges than kernels count, the CPU makes the graph, or
-the error.
+to be found. Where they do not, the CPU has the error; where edges are more than kernels count, it
+has the graph.
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ def rows(name: str, table: Any) -> list[Any]:
     return [backend.DeviceArray((n,), dtype, table, first + k * step) for k in range(2)]
 
 
-def from_csc(
-    offsets: Any, indices: Any, n_src: int | None, edge_ids: Any
-) -> GraphArrays | None:
+def from_csc(offsets: Any, indices: Any, n_src: int | None, edge_ids: Any) -> GraphArrays | None:
     """Arrays of the graph of edges by destination; None where the CPU shall make it."""
     given = {"offsets": offsets, "indices": indices, "edge_ids": edge_ids}
     backend, sizes = _vectors(given)

@@ -12,17 +12,18 @@ struct Built {
 
 template <class T>
 struct Abi;
-#define ABI(T, type)                                                                               \
-  template <>                                                                                      \
-  struct Abi<T> {                                                                                  \
-    static constexpr const char* name = #type;                                                     \
-    static constexpr auto largest = gnograd_cuda_graph_from_edges_largest_##type;                  \
-    static constexpr auto largest_bytes =                                                          \
-        gnograd_cuda_graph_from_edges_largest_workspace_bytes_##type;                              \
-    static constexpr auto edges = gnograd_cuda_graph_from_edges_build_##type;                      \
-    static constexpr auto edges_bytes = gnograd_cuda_graph_from_edges_build_workspace_bytes_##type; \
-    static constexpr auto csc = gnograd_cuda_graph_from_csc_build_##type;                          \
-    static constexpr auto csc_bytes = gnograd_cuda_graph_from_csc_build_workspace_bytes_##type;    \
+#define ABI(T, type)                                                                            \
+  template <>                                                                                   \
+  struct Abi<T> {                                                                               \
+    static constexpr const char* name = #type;                                                  \
+    static constexpr auto largest = gnograd_cuda_graph_from_edges_largest_##type;               \
+    static constexpr auto largest_bytes =                                                       \
+        gnograd_cuda_graph_from_edges_largest_workspace_bytes_##type;                           \
+    static constexpr auto edges = gnograd_cuda_graph_from_edges_build_##type;                   \
+    static constexpr auto edges_bytes =                                                         \
+        gnograd_cuda_graph_from_edges_build_workspace_bytes_##type;                             \
+    static constexpr auto csc = gnograd_cuda_graph_from_csc_build_##type;                       \
+    static constexpr auto csc_bytes = gnograd_cuda_graph_from_csc_build_workspace_bytes_##type; \
   };
 ABI(int32_t, i32)
 ABI(int64_t, i64)
@@ -92,7 +93,7 @@ Built from_edges(const std::vector<int64_t>& src, const std::vector<int64_t>& ds
             std::tuple(n_src, n_dst, int64_t(src.size()), self_loops), s.get(), d.get(),
             offsets.get(), indices.get(), ids.get(), src_offsets.get(), src_indices.get(),
             edges.get(), positions.get(), found.get());
-  return {offsets.host(), ids.host(),   src_offsets.host(), edges.host(),
+  return {offsets.host(),   ids.host(),   src_offsets.host(), edges.host(),
           positions.host(), found.host(), indices.host(),     src_indices.host()};
 }
 
@@ -109,8 +110,8 @@ Built from_csc(const std::vector<int64_t>& first, const std::vector<int64_t>& so
             given.get(), static_cast<int64_t*>(with_ids ? edge_ids.get() : nullptr), indices.get(),
             src_offsets.get(), src_indices.get(), edges.get(),
             static_cast<int64_t*>(with_ids ? positions.get() : nullptr), found.get());
-  Built g{first, ids, src_offsets.host(), edges.host(), {}, found.host(), indices.host(),
-          src_indices.host()};
+  Built g{first, ids,          src_offsets.host(), edges.host(),
+          {},    found.host(), indices.host(),     src_indices.host()};
   g.found[1] = 0;
   if (with_ids) g.src_positions = positions.host();
   return g;
@@ -126,8 +127,8 @@ void test_type() {
     return x;
   };
   // of a chunk's length and more; few and many nodes; nodes without edges
-  const int64_t sizes[][3] = {{0, 3, 4}, {1, 1, 1}, {37, 5, 9}, {200, 200, 150}, {1500, 33, 1100},
-                              {5000, 70, 2}};
+  const int64_t sizes[][3] = {{0, 3, 4},       {1, 1, 1},        {37, 5, 9},
+                              {200, 200, 150}, {1500, 33, 1100}, {5000, 70, 2}};
   for (const auto& [n_edges, n_src, n_dst] : sizes) {
     const auto src = nodes(n_edges, n_src), dst = nodes(n_edges, n_dst);
     for (const int self_loops : {-1, 0, 1})

@@ -134,7 +134,7 @@ void test_compress(const Shape& s) {
           doubles(plain.forward(values(float()))));
 
   run_entry(A::vjp, A::vjp_bytes, sizes, cotangent.get(), x.get(), w.get(), grad_x.get(),
-           grad_w.get());
+            grad_w.get());
   const auto want = truth.vjp(numbers<double>(g), values(double()));
   const auto want32 = plain.vjp(numbers<float>(g), values(float()));
   compare(s.name() + " vjp x", grad_x.host(), want[0], doubles(want32[0]));
@@ -145,7 +145,7 @@ void test_compress(const Shape& s) {
           doubles(plain_derivative.forward(values(ComplexFloat()))));
 
   run_entry(A::hvp, A::hvp_bytes, sizes, cotangent.get(), x.get(), w.get(), dx.get(), dw.get(),
-           grad_x.get(), grad_w.get());
+            grad_x.get(), grad_w.get());
   const auto second = truth_derivative.vjp(numbers<Complex>(g), values(Complex()));
   const auto second32 = plain_derivative.vjp(numbers<ComplexFloat>(g), values(ComplexFloat()));
   compare(s.name() + " hvp x", grad_x.host(), doubles(second[0]), doubles(second32[0]));
@@ -241,12 +241,12 @@ void test_select(const std::string& name, const Selection& s) {
   Device<Real<T>> lse_device(lse);
   Device<int32_t> chosen(want.size());
   run_entry(Abi<T>::select, Abi<T>::select_bytes,
-           std::tuple(n_queries, n_compressed, cu_k.back(), query_heads, s.heads, s.d_k, s.n_slots,
-                      int64_t(s.q_lengths.size()), static_cast<const int64_t*>(device_q.get()),
-                      static_cast<const int64_t*>(device_k.get()), s.block, s.stride, s.block_size,
-                      scale, int(s.causal), s.q_offset, s.query_block, s.first_blocks,
-                      s.local_blocks, int(s.exclude_own)),
-           q_device.get(), k_device.get(), lse_device.get(), chosen.get());
+            std::tuple(n_queries, n_compressed, cu_k.back(), query_heads, s.heads, s.d_k, s.n_slots,
+                       int64_t(s.q_lengths.size()), static_cast<const int64_t*>(device_q.get()),
+                       static_cast<const int64_t*>(device_k.get()), s.block, s.stride, s.block_size,
+                       scale, int(s.causal), s.q_offset, s.query_block, s.first_blocks,
+                       s.local_blocks, int(s.exclude_own)),
+            q_device.get(), k_device.get(), lse_device.get(), chosen.get());
   check(chosen.host() == want, std::string(Type<T>::name) + " select_blocks, " + name);
 }
 

@@ -193,9 +193,17 @@ def neighbors(case):
     done(f"{case}/search")
 
 
+def graph(case):
+    src, dst = (device(rng.integers(0, 100_000, 400_000)) for _ in range(2))
+    done("-")
+    gg.Graph.from_edges(src, dst, 100_000)
+    done(f"{case}/from_edges")
+
+
 CASES = {f.__name__: f for f in (
     agg_sum_128, agg_sum_128_bf16, agg_sum_64_mesh, agg_max_128, gat, gno_64, gno_128, nsa,
-    select_blocks, select_blocks_f32, edge_to_edge, radial, laplacian, neighbors)}  # fmt: skip
+    select_blocks, select_blocks_f32, edge_to_edge, radial, laplacian, neighbors,
+    graph)}  # fmt: skip
 
 
 def full() -> dict[str, dict]:
@@ -246,6 +254,8 @@ def full() -> dict[str, dict]:
     case("laplacian", 80, "320,000 edges, 2, 64, 64, 8; useful in float32", 320_000 * layers,
          2 * 320_000 * layers, type="fp32")  # fmt: skip
     cases["neighbors/search"] = {"scale": 10, "what": "200,000 points, 20 neighbours"}
+    # two ends of 8 bytes, and what a graph has of an edge
+    cases["graph/from_edges"] = {"scale": 5, "bytes": edges * (16 + 40), "what": "2,000,000 edges"}
     return cases
 
 
