@@ -5,8 +5,8 @@
 //               compressed tokens c, of exp(scale q . k_c - lse) times the tokens c and b share
 //
 // and the n_slots best of these, of equal ones the first. Products are made on tensor cores,
-// float32 by 3xTF32; those that are NaN then are made again without, since an infinity times a
-// small part of zero is one where the formula has none.
+// float32 by 3xTF32; those that are NaN then are made again without: parts of an infinity are
+// no numbers.
 #pragma once
 #include "device/copies.cuh"
 #include "device/lanes.cuh"
@@ -75,13 +75,20 @@ __device__ void select_product(const T* q, const T* k, int pitch, int depth, int
   }
 }
 
-// The sum of two numbers of 11 bits; an infinity has nothing beside it.
+// A number as the sum of two of 11 bits: the first rounded to nearest, the second, which is exact
+// but for 2^-21 of the number, towards zero. Of infinity and NaN the second is NaN, which cutting
+// off keeps one, as rounding may not.
 struct SelectParts {
   unsigned large, small;
-  __device__ explicit SelectParts(float x) : large(to_tf32(x)) {
+  __device__ explicit SelectParts(float x) {
+    constexpr unsigned kept = ~0x1fffu;
+    memcpy(&large, &x, sizeof x);
+    large = (large + 0x1000) & kept;
     float rest;
     memcpy(&rest, &large, sizeof rest);
-    small = to_tf32(x - rest);
+    rest = x - rest;
+    memcpy(&small, &rest, sizeof rest);
+    small &= kept;
   }
 };
 
@@ -170,8 +177,8 @@ __device__ inline float exponential_of_2(float x) { return exp2f(x); }
 __device__ inline double exponential_of_2(double x) { return exp2(x); }
 
 // Sums over the lanes of equal lane % 4. Of n numbers a lane gives half away at every step, until
-// it has two: those at first_of_sums(n). The order is the same for all of them, so that equal
-// columns have equal sums.
+// it has two: of n / 2 tiles, those of number lane / 4 / (16 / n). The order is the same for all of
+// them, so that equal columns have equal sums.
 template <int n, int step = 16, class R>
 __device__ void sum_over_rows(R* x) {
   if constexpr (step >= 4) {
@@ -210,7 +217,8 @@ struct NsaSelectBlocks {
   SelectRules rules;
   int d_k;
   R scale;  // of q . k, times log2(e)
-  const T* __restrict__ q, * __restrict__ k;
+  const T* __restrict__ q;
+  const T* __restrict__ k;
   const R* __restrict__ lse;     // [queries, query heads]
   int32_t* __restrict__ chosen;  // [ceil(queries / unit), heads, n_slots]
   int64_t n_units;
