@@ -71,8 +71,8 @@ GNOGRAD_CUDA_API int gnograd_cuda_use_device(int device);
  * own. The process keeps what is freed, for the next call. Of no bytes there is a null pointer. */
 GNOGRAD_CUDA_API int gnograd_cuda_allocate(size_t bytes, void **memory, void *stream);
 GNOGRAD_CUDA_API int gnograd_cuda_free(void *memory, void *stream);
-/* A copy of host memory on the current device that every stream may read when this returns; and its
- * end, which waits for all that use it. Both leave alone what is being captured into a CUDA graph. */
+/* A copy of host memory on the current device that every stream may read when this returns (`from`
+ * may be null: then only room for one); and its end, which waits for all that use it. Both leave alone what is being captured into a CUDA graph. */
 GNOGRAD_CUDA_API int gnograd_cuda_hold(size_t bytes, const void *from, void **memory);
 GNOGRAD_CUDA_API int gnograd_cuda_release(void *memory);
 /* Between host and device, or on the device. From or to pageable host memory this waits. */
@@ -114,6 +114,76 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  * the declarations of python/gnograd by tools/interface/cuda.py; arrays are explained where an
  * operator has them first.
  */
+
+/* ---- graphs: both orders of edges, as gnograd_graph has them, entry by entry ----
+ *
+ * T is the type of the nodes: i32 int32_t, i64 int64_t. Nodes, and rows of edge arrays, are less than
+ * 2^31 - 1. found[0]: whether a node, an offset or a row is wrong; then arrays have no meaning.
+ *
+ * graph_from_edges_build: of edges from src to dst [n_given] in any order. self_loops: -1, as they
+ * are; 0, their rows of edge arrays belong to no edge; 1, and min(n_src, n_dst) rows more are those of
+ * one at every node on both sides. n_edges is the number of rows then. found[1]: whether the edges
+ * are given by destination; as they are, they need no edge_ids and src_positions then.
+ * graph_from_edges_largest: the largest node of src and of dst, -1 where there is none.
+ *
+ * graph_from_csc_build: of edges by destination. edge_ids: a permutation of the rows of edge arrays.
+ */
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_edges_largest_workspace_bytes_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_largest_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops,
+    const void *src,  /* [n_given] */
+    const void *dst,  /* [n_given] */
+    int64_t *largest, /* [2] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_edges_build_workspace_bytes_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_build_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops, const void *src, const void *dst,
+    int64_t *offsets,       /* [n_dst+1] */
+    int32_t *indices,       /* [n_edges] */
+    int64_t *edge_ids,      /* [n_edges] */
+    int64_t *src_offsets,   /* [n_src+1] */
+    int32_t *src_indices,   /* [n_edges] */
+    int64_t *src_edges,     /* [n_edges] */
+    int64_t *src_positions, /* [n_edges] */
+    int64_t *found,         /* [2] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_edges_largest_workspace_bytes_i64(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_largest_i64(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops, const void *src, const void *dst,
+    int64_t *largest, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_edges_build_workspace_bytes_i64(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_build_i64(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops, const void *src, const void *dst,
+    int64_t *offsets, int32_t *indices, int64_t *edge_ids, int64_t *src_offsets,
+    int32_t *src_indices, int64_t *src_edges, int64_t *src_positions, int64_t *found,
+    void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_csc_build_workspace_bytes_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_edges);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_from_csc_build_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_edges,
+    const int64_t *offsets,  /* [n_dst+1] */
+    const void *sources,     /* [n_edges] */
+    const int64_t *edge_ids, /* [n_edges] or null */
+    int32_t *indices,        /* [n_edges] */
+    int64_t *src_offsets,    /* [n_src+1] */
+    int32_t *src_indices,    /* [n_edges] */
+    int64_t *src_edges,      /* [n_edges] */
+    int64_t *src_positions,  /* [n_edges] or null */
+    int64_t *found,          /* [2] */
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_csc_build_workspace_bytes_i64(
+    int64_t n_src, int64_t n_dst, int64_t n_edges);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_from_csc_build_i64(
+    int64_t n_src, int64_t n_dst, int64_t n_edges, const int64_t *offsets, const void *sources,
+    const int64_t *edge_ids, int32_t *indices, int64_t *src_offsets, int32_t *src_indices,
+    int64_t *src_edges, int64_t *src_positions, int64_t *found, void *workspace,
+    size_t workspace_bytes, void *stream);
 
 /* ---- aggregation: out_i = Agg over the edges p = (j -> i), feature by feature ----
  *

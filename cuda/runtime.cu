@@ -239,7 +239,7 @@ int gnograd_cuda_hold(size_t bytes, const void* from, void** memory) {
   Outcome status;
   status.then(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking));
   if (!status) status.then(cudaMalloc(memory, bytes));
-  if (!status) status.then(cudaMemcpyAsync(*memory, from, bytes, cudaMemcpyHostToDevice, side));
+  if (!status && from) status.then(cudaMemcpyAsync(*memory, from, bytes, cudaMemcpyHostToDevice, side));
   if (!status) status.then(cudaStreamSynchronize(side));
   if (side) status.then(cudaStreamDestroy(side));
   if (status && *memory) {

@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // One thread: what is wrong with the points stands where the number of neighbours would.
-static __global__ void neighbors_end_offsets(NeighborSearch s, int64_t* offsets) {
+[[maybe_unused]] static __global__ void neighbors_end_offsets(NeighborSearch s, int64_t* offsets) {
   if (threadIdx.x == 0 && s.grid[1] < 0) offsets[s.n_dst] = int64_t(s.grid[1]);
 }
 

@@ -2,29 +2,16 @@
 // Compressed tokens, and the blocks that attention to them selects:
 //
 //     compress        out_c = sum over i < block of w_i x_{c stride + i}, head by head
-//     select_blocks   score_b = sum over the queries that share a selection, their group of heads,
-//                     and the compressed tokens c, of exp(scale q . k_c - lse) times the tokens
-//                     that c and b share; the n_slots best
+//     select_blocks   the blocks with most of that attention (nsa_select.cuh)
 //
 // Where the compressed tokens of a sequence begin is counted on the device first.
 #include "device/call.cuh"
 #include "device/sums.cuh"
 #include "gnograd_cuda.h"
-#include "nsa_tiles.cuh"
+#include "nsa_select.cuh"
 
 namespace gnograd {
 namespace {
-
-// Stretches of the tokens of every sequence.
-struct Stretches {
-  Sequences tokens;
-  int64_t block, stride;  // tokens of a stretch, and from one to the next
-
-  __device__ int64_t count(int64_t s) const {
-    const int64_t n = tokens.size(s);
-    return n >= block ? (n - block) / stride + 1 : 0;
-  }
-};
 
 Stretches make_stretches(int64_t n_tokens, int64_t n_sequences, const int64_t* cu, int64_t block,
                          int64_t stride) {
@@ -195,156 +182,7 @@ struct Compress {
 
 // ---- select_blocks ----
 
-// Limits of a selection; which blocks are always chosen, or never.
-struct Rules {
-  int64_t block_size, n_slots, q_offset, first_blocks, local_blocks;
-  bool exclude_own;
-};
-
-__host__ __device__ inline int64_t floor_ratio(int64_t a, int64_t b) { return a / b - (a % b < 0); }
-
-// Block: a unit and key/value head; it goes over 64 blocks at a time, over their compressed tokens
-// in tiles of up to 64, and for each over the unit's rows in tiles of up to 64. Shared memory:
-// shared_memory(), as in NsaForward. 2 Dk operations a row and compressed token, reads Dk numbers a
-// token for every unit, of q for every tile of tokens. Bound by shared memory and, where n_slots is
-// large, by the one thread that keeps the best.
-template <class T>
-struct NsaSelectBlocks {
-  using R = real<T>;
-
-  Pattern pattern;  // of the compressed tokens; a unit is the queries that share a selection
-  Stretches stretches;
-  Rules rules;
-  int d_k;
-  R scale;
-  const T *q, *k;
-  const R* lse;  // [queries, query heads]
-  bool wide;
-  int32_t* chosen;  // [ceil(queries / unit), heads, n_slots]
-  int rows, keys;   // of a tile
-  static constexpr int blocks = 64;
-
-  // The best so far.
-  struct Best {
-    R score;
-    int32_t block;
-  };
-
-  size_t shared_memory() const {
-    return shared_bytes<QueryRow<R>>(rows) + SharedMatrix<R>::bytes(rows, d_k) +
-           SharedMatrix<R>::bytes(keys, d_k) + SharedMatrix<R>::bytes(rows, keys) +
-           shared_bytes<R>(keys) + shared_bytes<R>(blocks) + shared_bytes<Best>(rules.n_slots) +
-           shared_bytes<int>(1);
-  }
-
-  __device__ void operator()() const {
-    SharedMemory shared;
-    QueryRow<R>* row = shared.take<QueryRow<R>>(rows);
-    const SharedMatrix<R> q_tile(shared, rows, d_k), k_tile(shared, keys, d_k),
-        e(shared, rows, keys);
-    R* sums = shared.take<R>(keys);
-    R* scores = shared.take<R>(blocks);
-    Best* best = shared.take<Best>(int(rules.n_slots));
-    int* n_best = shared.take<int>(1);
-    const int head = int(blockIdx.x % pattern.heads), t = int(threadIdx.x);
-    const TokenPiece unit = pattern.unit_of(blockIdx.x / pattern.heads);
-    // of two sequences that share a selection the first has it
-    if (unit.size() <= 0 || unit.first != unit.number * pattern.unit) return;
-    const int64_t s = unit.sequence, from = pattern.queries.first(s);
-    const int64_t n_compressed = pattern.keys.size(s), size = rules.block_size;
-    const int64_t own_first = floor_ratio(unit.first - from + rules.q_offset, size);
-    const int64_t own_last = floor_ratio(unit.end - 1 - from + rules.q_offset, size);
-    int64_t n_blocks = (stretches.tokens.size(s) + size - 1) / size;
-    if (pattern.causal) n_blocks = min(n_blocks, own_last + 1);
-
-    if (t == 0) *n_best = 0;
-    for (int64_t b = 0; b < n_blocks; b += blocks) {
-      const int n = int(min(n_blocks - b, int64_t(blocks)));
-      if (t < n) scores[t] = 0;
-      const int64_t low = b * size, high = (b + n) * size;
-      const int64_t end = min((high - 1) / stretches.stride + 1, n_compressed);
-      int64_t c = max(low - stretches.block + stretches.stride, int64_t(0)) / stretches.stride;
-      for (; c < end; c += keys) {
-        const int m = int(min(end - c, int64_t(keys)));
-        attend(unit, head, c, m, row, q_tile, k_tile, e, sums);
-        if (t < n) scores[t] += shared_attention(b + t, c, m, sums);
-        __syncthreads();
-      }
-      if (t == 0)
-        for (int i = 0; i < n; ++i) enter(b + i, scores[i], own_first, own_last, best, *n_best);
-      __syncthreads();
-    }
-    __syncthreads();
-    int32_t* to = chosen + (unit.number * pattern.heads + head) * rules.n_slots;
-    for (int i = t; i < rules.n_slots; i += block_threads) to[i] = i < *n_best ? best[i].block : -1;
-  }
-
-  // sums[i] = attention of all rows of a unit to compressed token c + i of its sequence
-  __device__ void attend(const TokenPiece& unit, int head, int64_t c, int m, QueryRow<R>* row,
-                         const SharedMatrix<R>& q_tile, const SharedMatrix<R>& k_tile,
-                         const SharedMatrix<R>& e, R* sums) const {
-    const int t = int(threadIdx.x);
-    const int64_t from = pattern.queries.first(unit.sequence);
-    const int64_t first_key = pattern.keys.first(unit.sequence) + c;
-    const int64_t n_keys = pattern.keys.size(unit.sequence), n_rows = unit.size() * pattern.group;
-    load_rows(k_tile, m, d_k, wide, Input<T, R>{k},
-              [&](int i) { return (first_key + i) * pattern.heads + head; });
-    if (t < m) sums[t] = 0;
-    for (int64_t first = 0; first < n_rows; first += rows) {
-      const int n = int(min(n_rows - first, int64_t(rows)));
-      for (int i = t; i < n; i += block_threads) {
-        const int64_t query = unit.first + (first + i) / pattern.group;
-        row[i].query = query;
-        row[i].at = query * pattern.query_heads() + int64_t(head) * pattern.group +
-                    (first + i) % pattern.group;
-        row[i].keys = pattern.visible(query - from, n_keys);
-        row[i].lse = lse[row[i].at];
-      }
-      __syncthreads();
-      load_rows(q_tile, n, d_k, wide, Input<T, R>{q}, [&](int i) { return row[i].at; });
-      __syncthreads();
-      product_by_fma<R>(
-          n, m, d_k, [&](int i, int l) { return q_tile(i, l); },
-          [&](int l, int j) { return k_tile(j, l); },
-          [&](int i, int j, R sum) {
-            e(i, j) = row[i].sees(c + j) ? exponential_below(scale * sum, row[i].lse) : R(0);
-          });
-      __syncthreads();
-      if (t < m)
-        for (int i = 0; i < n; ++i) sums[t] += e(i, t);
-      __syncthreads();
-    }
-  }
-
-  // What block b gets of the attention to compressed tokens c..c+m.
-  __device__ R shared_attention(int64_t b, int64_t c, int m, const R* sums) const {
-    const int64_t low = b * rules.block_size, high = low + rules.block_size;
-    R score = 0;
-    for (int i = 0; i < m; ++i) {
-      const int64_t first = (c + i) * stretches.stride, end = first + stretches.block;
-      const int64_t tokens = min(end, high) - max(first, low);
-      if (tokens > 0) score += R(tokens) * sums[i];
-    }
-    return score;
-  }
-
-  // Keep a block if it is among the best; of equal ones the first.
-  __device__ void enter(int64_t b, R score, int64_t own_first, int64_t own_last, Best* best,
-                        int& n) const {
-    const bool own = own_first <= b && b <= own_last;
-    if (own && rules.exclude_own) return;
-    const bool local =
-        rules.local_blocks > 0 && own_first - rules.local_blocks < b && b <= own_last;
-    if (b < rules.first_blocks || local) score = INFINITY;
-    if (n < rules.n_slots) ++n;
-    else if (n == 0 || !(score > best[n - 1].score)) return;
-    int i = n - 1;
-    for (; i > 0 && score > best[i - 1].score; --i) best[i] = best[i - 1];
-    best[i] = {score, int32_t(b)};
-  }
-};
-
-// A thread inserts; more slots than this would take long, and much shared memory.
+// The best of a unit are in shared memory.
 constexpr int64_t most_slots = 1024;
 
 template <class T>
@@ -373,33 +211,39 @@ struct SelectBlocks {
            !(local_blocks > 0 && exclude_own);
   }
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    // beyond these bounds nothing changes, and below them nothing overflows
+    const int64_t most = n_keys + 1, unit = std::min(query_block, std::max<int64_t>(n_queries, 1));
+    const int64_t length = std::min(block, most), step = std::min(stride, most);
+    const int64_t size = std::min(block_size, n_keys + n_queries + std::abs(q_offset) + 1);
     Pattern pattern = make_pattern(n_queries, n_compressed, n_query_heads, n_heads, n_sequences,
-                                   cu_q, nullptr, causal, q_offset - block + 1);
-    pattern.stride = stride;
-    pattern.unit = query_block;
+                                   cu_q, nullptr, causal, q_offset - length + 1);
+    pattern.stride = step;
+    pattern.unit = unit;
     if (!valid(pattern)) return GNOGRAD_CUDA_VALUE;
-    const Stretches stretches = make_stretches(n_keys, n_sequences, cu_k, block, stride);
+    const Stretches stretches = make_stretches(n_keys, n_sequences, cu_k, length, step);
     const Compressed to(stretches, n_compressed, call.workspace);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     to.find(stretches, call.stream);
     pattern.keys = to.tokens;
-    NsaSelectBlocks<T> select{
-        pattern,
-        stretches,
-        {block_size, n_slots, q_offset, first_blocks, local_blocks, exclude_own != 0},
-        int(d_k),
-        real<T>(scale),
-        in.q,
-        in.k,
-        in.lse,
-        aligned<T>(d_k, in.q, in.k),
-        out.block_index,
-        int(std::min<int64_t>(most_side,
-                              std::min<int64_t>(query_block, most_side) * pattern.group)),
-        most_side};
-    shrink_tiles(select.rows, select.keys, [&] { return select.shared_memory(); });
+    using Select = NsaSelectBlocks<T>;
+    Select select{pattern,
+                  stretches,
+                  {size, n_slots, q_offset, first_blocks, local_blocks, exclude_own != 0},
+                  int(d_k),
+                  real<T>(scale * 1.4426950408889634),
+                  in.q,
+                  in.k,
+                  in.lse,
+                  out.block_index,
+                  pattern.n_units(),
+                  aligned<T>(d_k, in.q, in.k)};
+    constexpr int64_t narrow = INT32_MAX / 1024;
+    select.narrow = std::max({length, step, size, unit * pattern.group}) < narrow;
+    if (select.narrow) select.by_stride = Divisor(step), select.by_size = Divisor(size);
+    select.choose_tiles();
     if (pattern.rows() && n_slots)
-      launch_operation(select, pattern.n_units() * pattern.heads, call.stream);
+      launch(nsa_select_blocks<T>, grid_of(ceil_div(select.n_units, select.units()) * n_heads),
+             dim3(select.warps * warp_lanes), select.shared_memory(), call.stream, select);
     return cudaGetLastError();
   }
 };

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -10,7 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnograd import _core
+from gnograd import _core, graph_gpu
+from gnograd.backends import backend_of
 from gnograd.backends.cpu import address, check_status, refuse_mask
 from gnograd.graph_arrays import (
     Borders,
@@ -26,6 +28,8 @@ from gnograd.graph_in_parts import GraphInParts
 from gnograd.static import AT_LEAST_0, LARGEST, integer
 
 __all__ = ["EdgesBySource", "Graph", "GraphLike", "lend"]
+
+_BRINGING = threading.Lock()
 
 GraphLike: TypeAlias = "Graph | GraphInParts"
 """What operators take for a graph."""
@@ -50,7 +54,9 @@ class Graph(GraphBuilding):
     Edge ``p`` in ``offsets[i] .. offsets[i + 1] - 1`` goes from source ``indices[p]`` to
     destination ``i``. Isolated nodes, self-loops, repeated edges, no edges and no nodes are all
     legal. The graph is checked and transposed once, here, in O(n_edges); it keeps its own copy
-    of the arrays, cannot be changed, and may be shared between threads and operators.
+    of the arrays, cannot be changed, and may be shared between threads and operators. Arrays on a
+    GPU are checked, and the graph is made of them, there; the host gets a copy when something of it
+    is asked for.
 
     There may be room for more edges than there are (`pad`): edge arrays then have rows that belong
     to no edge, whose values do not matter, and whose derivatives are 0.
@@ -96,8 +102,11 @@ class Graph(GraphBuilding):
     array([0, 1, 2, 3])
     """
 
-    __slots__ = ("__weakref__", "_arrays", "_body", "borders", "mirrors", "sizes")
+    __slots__ = ("__weakref__", "_arrays", "_body", "_made_there", "borders", "mirrors", "sizes")
 
+    _arrays: GraphArrays
+    _body: _Body | None
+    _made_there: bool
     sizes: GraphSizes
     """Numbers of sources, destinations and rows of edge arrays."""
     borders: Borders | None
@@ -112,6 +121,13 @@ class Graph(GraphBuilding):
         n_src: int | None = None,
         edge_ids: ArrayLike | None = None,
     ) -> None:
+        if graph_gpu.is_on_gpu(offsets, indices, edge_ids):
+            given = None if n_src is None else _nodes("n_src", n_src)
+            made_there = graph_gpu.from_csc(offsets, indices, given, edge_ids)
+            if made_there is not None:
+                self._keep_there(made_there)
+                return
+            offsets, indices, edge_ids = map(graph_gpu.to_host, (offsets, indices, edge_ids))
         first = _integers("offsets", offsets)
         sources = _integers("indices", indices)
         ids = None if edge_ids is None else _integers("edge_ids", edge_ids)
@@ -140,10 +156,28 @@ class Graph(GraphBuilding):
             arrays = arrays._replace(edge_ids=None, src_positions=None)
         self._become(body, arrays, None)
 
+    def _keep_there(self, arrays: GraphArrays) -> Graph:
+        """Become a graph whose arrays are on a GPU, until they are asked for on the host."""
+        self._become(None, arrays, None)
+        self._made_there = True
+        backend = backend_of(arrays.offsets)
+        assert backend is not None
+        backend.lend(self, arrays)
+        return self
+
+    def _bring(self) -> None:
+        """Have arrays on the host that are on a GPU only."""
+        with _BRINGING:
+            if self._made_there:
+                arrays = GraphArrays(*(x if x is None else x.get() for x in self._arrays))
+                self._body, self._arrays = _lent(arrays), arrays
+                self._made_there = False
+
     def _become(self, body: _Body | None, arrays: GraphArrays, borders: Borders | None) -> Graph:
         self._body, self._arrays, self.borders = body, arrays, borders
         self.sizes = arrays.sizes
         self.mirrors = {}
+        self._made_there = False
         return self
 
     @classmethod
@@ -186,6 +220,11 @@ class Graph(GraphBuilding):
         >>> graph.in_degree
         array([1, 2, 0])
         """
+        if graph_gpu.is_on_gpu(src, dst):
+            made_there = cls._from_edges_there(src, dst, n_src, n_dst, self_loops)
+            if made_there is not None:
+                return made_there
+            src, dst = graph_gpu.to_host(src), graph_gpu.to_host(dst)
         source, destination = _integers("src", src), _integers("dst", dst)
         if source.size != destination.size:
             raise ValueError(f"graph: src has {source.size} entries but dst has {destination.size}")
@@ -205,6 +244,21 @@ class Graph(GraphBuilding):
         graph = cls.__new__(cls)
         graph._keep(_Body(int(made[0])), n_dst, n_src)
         return graph
+
+    @classmethod
+    def _from_edges_there(
+        cls, src: Any, dst: Any, n_src: int | None, n_dst: int | None, self_loops: bool | None
+    ) -> Graph | None:
+        """The same of arrays on a GPU; None where the CPU shall make the graph, or the error."""
+        if graph_gpu.lengths(src, dst) is None:
+            return None
+        n_src = None if n_src is None else _nodes("n_src", n_src)
+        n_dst = n_src if n_dst is None else _nodes("n_dst", n_dst)
+        if n_dst is None:
+            n_dst = 1 + max(graph_gpu.largest(src, dst))
+        n_src = n_dst if n_src is None else n_src
+        arrays = graph_gpu.from_edges(src, dst, n_src, n_dst, self_loops)
+        return None if arrays is None else cls.__new__(cls)._keep_there(arrays)
 
     @classmethod
     def batch(cls, graphs: Sequence[Graph]) -> Graph:
@@ -254,7 +308,7 @@ class Graph(GraphBuilding):
         ValueError
             This graph is no batch.
         """
-        return [lend(arrays) for arrays in apart(self._arrays, self.borders)]
+        return [lend(arrays) for arrays in apart(self.arrays, self.borders)]
 
     def pad(self, n_edges: int) -> Graph:
         """The same graph with room for more edges, for programs compiled for arrays of one size.
@@ -284,27 +338,29 @@ class Graph(GraphBuilding):
                [5.]])
         """
         n = integer("Graph.pad: n_edges", n_edges, AT_LEAST_0)
-        return lend(with_room(self._arrays, n, np.concatenate, _numbers), self.borders)
+        return lend(with_room(self.arrays, n, np.concatenate, _numbers), self.borders)
 
     @property
     def arrays(self) -> GraphArrays:
         """All arrays, as kernels read them; they must not be changed."""
+        if self._made_there:
+            self._bring()
         return self._arrays
 
     @property
     def offsets(self) -> NDArray[np.int64]:
         """First edge of every destination, (n_dst + 1,); read-only."""
-        return _read_only(self._arrays.offsets)
+        return _read_only(self.arrays.offsets)
 
     @property
     def indices(self) -> NDArray[np.int32]:
         """Source of every edge, (n_edges,), ordered by destination; read-only."""
-        return _read_only(self._arrays.indices)
+        return _read_only(self.arrays.indices)
 
     @property
     def edge_ids(self) -> NDArray[np.int64] | None:
         """Row of the edge arrays that every entry of `indices` uses, or None: its own."""
-        ids = self._arrays.edge_ids
+        ids = self.arrays.edge_ids
         return None if ids is None else _read_only(ids)
 
     @property
@@ -325,13 +381,13 @@ class Graph(GraphBuilding):
     @property
     def in_degree(self) -> NDArray[np.int64]:
         """Number of edges that end in every destination, (n_dst,)."""
-        degree: NDArray[np.int64] = np.diff(self._arrays.offsets)
+        degree: NDArray[np.int64] = np.diff(self.arrays.offsets)
         return degree
 
     @property
     def src(self) -> NDArray[np.int32]:
         """Source of every row of the edge arrays, (n_edges,); 0 where it belongs to no edge."""
-        return self._by_row(self._arrays.indices)
+        return self._by_row(self.arrays.indices)
 
     @property
     def dst(self) -> NDArray[np.int32]:
@@ -341,26 +397,28 @@ class Graph(GraphBuilding):
     @property
     def transpose(self) -> EdgesBySource:
         """The edges ordered by source; read-only."""
-        _, _, _, offsets, indices, edges, positions = self._arrays
+        _, _, _, offsets, indices, edges, positions = self.arrays
         return EdgesBySource(
             *map(_read_only, (offsets, indices, edges, edges if positions is None else positions))
         )
 
     @property
     def is_remote(self) -> bool:
-        """Whether the arrays are on a GPU only."""
-        return self._body is None
+        """Whether the arrays are on a GPU, and cannot be had elsewhere."""
+        return self._body is None and not self._made_there
 
     @property
     def handle(self) -> int:
         """Address of the ``gnograd_graph`` of the C interface, which lives as long as this."""
+        if self._made_there:
+            self._bring()
         if self._body is None:
             raise TypeError("graph: it is on a GPU, but arrays are on the CPU")
         return self._body.handle
 
     def _by_row(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
         """Reorder an array over edges from destination-major order to the edge arrays' order."""
-        n_real, ids = int(self._arrays.offsets[-1]), self._arrays.edge_ids
+        n_real, ids = int(self.arrays.offsets[-1]), self.arrays.edge_ids
         if ids is None and n_real == self.n_edges:
             return values.copy()
         rows = np.zeros(self.n_edges, values.dtype)
@@ -368,10 +426,10 @@ class Graph(GraphBuilding):
         return rows
 
     def __repr__(self) -> str:
-        return representation(self._arrays)
+        return representation(self.arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arrays = self._arrays
+        arrays = self.arrays
         if self.borders is None and arrays.offsets[-1] == self.n_edges:
             return Graph, (arrays.offsets, arrays.indices, self.n_src, arrays.edge_ids)
         return lend, (arrays, self.borders)
@@ -422,12 +480,16 @@ def lend(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
     borders : Borders, optional
     """
     arrays = GraphArrays(*arrays)
+    return Graph.__new__(Graph)._become(_lent(arrays), arrays, borders)
+
+
+def _lent(arrays: GraphArrays) -> _Body:
     n_src, n_dst, n_edges = arrays.sizes
     made = np.zeros(1, np.int64)
     check_status(
         _core.gnograd_graph_lend(n_dst, n_src, n_edges, *map(address, arrays), address(made))
     )
-    return Graph.__new__(Graph)._become(_Body(int(made[0])), arrays, borders)
+    return _Body(int(made[0]))
 
 
 def remote(arrays: GraphArrays) -> Graph:

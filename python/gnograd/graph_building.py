@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gnograd import graph_gpu
 from gnograd.graph_arrays import Borders, GraphArrays, GraphSizes
 from gnograd.neighbors import Neighbors, knn, neighbors
 from gnograd.neighbors_arguments import items_of, shape_of
@@ -105,7 +106,7 @@ class GraphBuilding:
         """Graph of all pairs of points at most `radius` apart.
 
         The sources of a destination come in ascending order. Points on a GPU are looked for there,
-        by `neighbors`, and the graph is made on the host.
+        by `neighbors`, and the graph is made there.
 
         Parameters
         ----------
@@ -183,7 +184,7 @@ class GraphBuilding:
         """Graph of the k sources nearest to every destination, the nearest first.
 
         Of sources at the same distance the one with the lower number is nearer. Points on a GPU are
-        looked for there, by `knn`, and the graph is made on the host.
+        looked for there, by `knn`, and the graph is made there.
 
         Parameters
         ----------
@@ -217,8 +218,7 @@ class GraphBuilding:
 
     @classmethod
     def _of_neighbors(cls: type[G], found: Neighbors, sources: Any) -> G:
-        offsets, indices = (x if isinstance(x, np.ndarray) else x.get() for x in found)
-        return cls(offsets, indices, shape_of(sources)[0])
+        return cls(*found, shape_of(sources)[0])
 
     # ---- other forms of edges ----
 
@@ -249,6 +249,9 @@ class GraphBuilding:
         >>> gg.Graph.from_edge_index([[0, 1, 2], [1, 0, 1]]).in_degree
         array([1, 2, 0])
         """
+        if graph_gpu.is_on_gpu(edge_index):
+            src, dst = graph_gpu.rows("edge_index", edge_index)
+            return cls.from_edges(src, dst, n_src, n_dst, self_loops)
         edges = np.asanyarray(edge_index)
         if edges.ndim != 2 or len(edges) != 2:
             raise ValueError(f"graph: edge_index has shape {edges.shape}, needs (2, n_edges)")

@@ -134,7 +134,7 @@ void test_compress(const Shape& s) {
           doubles(plain.forward(values(float()))));
 
   run_entry(A::vjp, A::vjp_bytes, sizes, cotangent.get(), x.get(), w.get(), grad_x.get(),
-           grad_w.get());
+            grad_w.get());
   const auto want = truth.vjp(numbers<double>(g), values(double()));
   const auto want32 = plain.vjp(numbers<float>(g), values(float()));
   compare(s.name() + " vjp x", grad_x.host(), want[0], doubles(want32[0]));
@@ -145,7 +145,7 @@ void test_compress(const Shape& s) {
           doubles(plain_derivative.forward(values(ComplexFloat()))));
 
   run_entry(A::hvp, A::hvp_bytes, sizes, cotangent.get(), x.get(), w.get(), dx.get(), dw.get(),
-           grad_x.get(), grad_w.get());
+            grad_x.get(), grad_w.get());
   const auto second = truth_derivative.vjp(numbers<Complex>(g), values(Complex()));
   const auto second32 = plain_derivative.vjp(numbers<ComplexFloat>(g), values(ComplexFloat()));
   compare(s.name() + " hvp x", grad_x.host(), doubles(second[0]), doubles(second32[0]));
@@ -160,6 +160,8 @@ struct Selection {
   bool causal = false;
   int64_t q_offset = 0, query_block = 1, first_blocks = 0, local_blocks = 0;
   bool exclude_own = false;
+  enum Numbers { random, equal, infinite } numbers = random;
+  size_t shift = 0;  // numbers that q and k begin after an aligned address
 };
 
 int64_t floor_ratio(int64_t a, int64_t b) { return int64_t(std::floor(double(a) / double(b))); }
@@ -171,8 +173,13 @@ void test_select(const std::string& name, const Selection& s) {
   const int64_t n_queries = cu_q.back(), n_compressed = cu_c.back();
   const int64_t query_heads = s.heads * s.group;
   std::mt19937 random(3);
-  const auto q = randoms<T>(n_queries * query_heads * s.d_k, random);
-  const auto k = randoms<T>(n_compressed * s.heads * s.d_k, random);
+  auto q = randoms<T>(n_queries * query_heads * s.d_k, random);
+  auto k = randoms<T>(n_compressed * s.heads * s.d_k, random);
+  if (s.numbers == Selection::equal) std::fill(q.begin(), q.end(), T(0.f));
+  if (s.numbers == Selection::infinite) {  // some logits are -infinity
+    for (size_t i = 0; i < q.size(); i += s.d_k) q[i] = T(float(std::abs(to_double(q[i])) + 0.125));
+    for (size_t i = 0; i < k.size(); i += 3 * s.d_k) k[i] = T(-INFINITY);
+  }
   const double scale = 0.7;
 
   const auto sees = [&](int64_t t, int64_t c) {
@@ -199,7 +206,8 @@ void test_select(const std::string& name, const Selection& s) {
             double total = 0;
             for (int64_t c = 0; c < cu_c[b + 1] - cu_c[b]; ++c)
               if (sees(t, c)) total += std::exp(dot(cu_q[b] + t, h, cu_c[b] + c));
-            if (total > 0) lse[(cu_q[b] + t) * query_heads + h] = Real<T>(std::log(total));
+            if (total == 0) continue;
+            lse[(cu_q[b] + t) * query_heads + h] = Real<T>(std::log(total));
             for (int64_t c = 0; c < cu_c[b + 1] - cu_c[b]; ++c)
               if (sees(t, c))
                 for (int64_t i = 0; i < n_blocks; ++i) {
@@ -229,16 +237,16 @@ void test_select(const std::string& name, const Selection& s) {
   }
 
   Device<int64_t> device_q(cu_q), device_k(cu_k);
-  Device<T> q_device(q), k_device(k);
+  Device<T> q_device(q, s.shift), k_device(k, s.shift);
   Device<Real<T>> lse_device(lse);
   Device<int32_t> chosen(want.size());
   run_entry(Abi<T>::select, Abi<T>::select_bytes,
-           std::tuple(n_queries, n_compressed, cu_k.back(), query_heads, s.heads, s.d_k, s.n_slots,
-                      int64_t(s.q_lengths.size()), static_cast<const int64_t*>(device_q.get()),
-                      static_cast<const int64_t*>(device_k.get()), s.block, s.stride, s.block_size,
-                      scale, int(s.causal), s.q_offset, s.query_block, s.first_blocks,
-                      s.local_blocks, int(s.exclude_own)),
-           q_device.get(), k_device.get(), lse_device.get(), chosen.get());
+            std::tuple(n_queries, n_compressed, cu_k.back(), query_heads, s.heads, s.d_k, s.n_slots,
+                       int64_t(s.q_lengths.size()), static_cast<const int64_t*>(device_q.get()),
+                       static_cast<const int64_t*>(device_k.get()), s.block, s.stride, s.block_size,
+                       scale, int(s.causal), s.q_offset, s.query_block, s.first_blocks,
+                       s.local_blocks, int(s.exclude_own)),
+            q_device.get(), k_device.get(), lse_device.get(), chosen.get());
   check(chosen.host() == want, std::string(Type<T>::name) + " select_blocks, " + name);
 }
 
@@ -265,6 +273,37 @@ void test_type() {
   test_select<T>("several tiles", s);
   s.n_slots = 0;
   test_select<T>("no slots", s);
+
+  // rows that are aligned, and filled up to a step of the product; several units in a block
+  s = {{1, 3, 0, 2, 21}, {30, 70, 9, 0, 64}, 16, 2, 8, 8, 4, 8, 4};
+  s.causal = true, s.q_offset = 6, s.local_blocks = 1;
+  test_select<T>("short sequences, groups of 16", s);
+  s.numbers = Selection::infinite;
+  test_select<T>("infinite keys", s);
+  s.numbers = Selection::equal;
+  test_select<T>("equal scores", s);
+  s = {{19}, {1300}, 16, 1, 32, 4, 2, 2, 40};
+  test_select<T>("several windows", s);
+  s.causal = true, s.q_offset = 900, s.shift = 1;
+  test_select<T>("several windows, causal, not aligned", s);
+  s = {{30}, {400}, 8, 2, 16, 8, 4, 16, 5};
+  s.query_block = 3, s.causal = true, s.q_offset = 300;
+  test_select<T>("two warps a unit", s);
+  s = {{90}, {400}, 4, 1, 16, 8, 4, 16, 5};
+  s.query_block = 45, s.first_blocks = 1;
+  test_select<T>("a unit in several passes", s);
+  s.causal = true, s.q_offset = 250;
+  test_select<T>("a unit in several passes, causal", s);
+  for (const int64_t d_k : {128, 192, 256}) {
+    s = {{9}, {300}, 4, 1, d_k, 2, 1, 16, 6};
+    test_select<T>(std::to_string(d_k) + " features", s);
+  }
+  s.n_slots = 1024;
+  test_select<T>("256 features, 1024 slots", s);
+  s = {{7}, {40}, 1, 1, 3, 70, 1, 1, 5};
+  test_select<T>("nothing compressed", s);
+  s = {{7}, {700}, 1, 1, 3, 600, 7, 1, 5};
+  test_select<T>("long compressed tokens", s);
 }
 
 }  // namespace

@@ -26,7 +26,10 @@ from declarations import Array, Operator, read_operators
 CUDA = Path(__file__).resolve().parents[2] / "cuda"
 HEADER = CUDA / "gnograd_cuda.h"
 TEMPLATE = CUDA / "gnograd_cuda.h.in"
-TYPES = {"f32": "float", "f64": "double", "f16": "__half", "bf16": "__nv_bfloat16"}
+TYPES = {
+    "f32": "float", "f64": "double", "f16": "__half", "bf16": "__nv_bfloat16", "i32": "int32_t",
+    "i64": "int64_t",
+}  # fmt: skip
 CALL = (("void *workspace", ""), ("size_t workspace_bytes", ""), ("void *stream", ""))
 
 Parameter = tuple[str, str]
@@ -128,7 +131,65 @@ void *attention_out,  /* [n_queries, n_query_heads, d_v] */
 void *softmax_max,  /* [n_queries, n_query_heads, 8] */
 void *softmax_sum,  /* [n_queries, n_query_heads, 8] */
 """
+_ENDS = _parse("""
+const void *src,  /* [n_given] */
+const void *dst,  /* [n_given] */
+""")
+_BY_SOURCE = """
+int64_t *src_offsets,  /* [n_src+1] */
+int32_t *src_indices,  /* [n_edges] */
+int64_t *src_edges,  /* [n_edges] */
+int64_t *src_positions,  /* [n_edges] or null */
+int64_t *found,  /* [2] */
+"""
 UNDECLARED = (
+    Class(
+        "graph_from_edges",
+        _parse("""
+int64_t n_src
+int64_t n_dst
+int64_t n_given
+int self_loops
+"""),
+        (
+            Face("largest", (_ENDS, _parse("int64_t *largest,  /* [2] */"))),
+            Face(
+                "build",
+                (
+                    _ENDS,
+                    _parse(
+                        """
+int64_t *offsets,  /* [n_dst+1] */
+int32_t *indices,  /* [n_edges] */
+int64_t *edge_ids,  /* [n_edges] */
+"""
+                        + _BY_SOURCE.strip().replace(" or null", "")
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Class(
+        "graph_from_csc",
+        _parse("""
+int64_t n_src
+int64_t n_dst
+int64_t n_edges
+"""),
+        (
+            Face(
+                "build",
+                (
+                    _parse("""
+const int64_t *offsets,  /* [n_dst+1] */
+const void *sources,  /* [n_edges] */
+const int64_t *edge_ids,  /* [n_edges] or null */
+"""),
+                    _parse("int32_t *indices,  /* [n_edges] */\n" + _BY_SOURCE.strip()),
+                ),
+            ),
+        ),
+    ),
     Class(
         "nsa_selected_attention",
         _parse("""

@@ -29,6 +29,7 @@ from gnograd.backends.cuda_arrays import (
     device_of,
     hold,
     on_device,
+    room,
     stream_of,
     strides,
     to_device,
@@ -39,15 +40,16 @@ from gnograd.graph_arrays import GraphArrays
 from gnograd.shapes import Shape
 
 __all__ = [
-    "DEVICE", "SUFFIXES", "DeviceArray", "assign", "contiguous", "describe",
-    "device_of", "empty", "faults", "is_contiguous", "last", "lend", "run", "to_device", "using",
+    "DEVICE", "SUFFIXES", "DeviceArray", "address", "assign", "contiguous", "describe",
+    "device_of", "empty", "faults", "found", "is_contiguous", "last", "lend", "room", "run",
+    "to_device", "using",
 ]  # fmt: skip
 
 DEVICE = "GPU"
 SUFFIXES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16"}
 """Kinds of numbers the kernels take, and how their function names end."""
 
-_INTEGERS = {"int32": "i32"}
+_INTEGERS = {"int32": "i32", "int64": "i64"}
 _TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 3, "int32": 4, "int64": 5}
 
 
@@ -140,14 +142,14 @@ def run(
 ) -> None:
     """Launch one kernel, in memory that it needs besides."""
     cuda = library()
-    found = cuda.faces.get(f"{operator}_{face}_{(SUFFIXES | _INTEGERS)[dtype]}")
-    if found is None:
+    kernels = cuda.faces.get(f"{operator}_{face}_{(SUFFIXES | _INTEGERS)[dtype]}")
+    if kernels is None:
         raise NotImplementedError(
             f"{operator}: there is no CUDA kernel for {dtype}; NumPy arrays are computed on the CPU"
         )
-    if len(arguments) != found.n_sizes + found.n_arrays:
+    if len(arguments) != kernels.n_sizes + kernels.n_arrays:
         raise RuntimeError(
-            f"{operator}: the CUDA library takes {found.n_sizes + found.n_arrays} arguments, "
+            f"{operator}: the CUDA library takes {kernels.n_sizes + kernels.n_arrays} arguments, "
             f"not {len(arguments)}"
         )
     arrays = [a for a in arguments if hasattr(a, "__cuda_array_interface__")]
@@ -157,24 +159,27 @@ def run(
         for array in arrays:
             use_on(array, stream)
         passed = [_pass(argument, device) for argument in arguments]
-        head, tail = passed[: found.n_sizes], passed[found.n_sizes :]
-        size = found.workspace_bytes(*head)
+        head, tail = passed[: kernels.n_sizes], passed[kernels.n_sizes :]
+        size = kernels.workspace_bytes(*head)
         workspace = empty((size,), "uint8", arrays[0], stream) if size else None
-        status = found.launch(*head, *tail, address(workspace), size, stream)
+        status = kernels.launch(*head, *tail, address(workspace), size, stream)
         cuda.check(status, operator)
 
 
 def faults(operator: str, arguments: Sequence[Any], n: int) -> list[int]:
     """What the face `check` of an operator finds; the host waits for it."""
-    if n == 0:
-        return []
+    return found(operator, "check", "int32", arguments, n) if n else []
+
+
+def found(operator: str, face: str, dtype: str, arguments: Sequence[Any], n: int) -> list[int]:
+    """What a face writes behind its arguments, `n` integers; the host waits for it."""
     arrays = [a for a in arguments if hasattr(a, "__cuda_array_interface__")]
     device = _common_device(operator, arrays)
     with on_device(device):
         stream = _current(arrays, None)
-        found = cuda_arrays.empty((n,), "int64", device, stream)
-        run(operator, "check", "int32", [*arguments, found], stream)
-        return [int(item) for item in found.get()]
+        result = cuda_arrays.empty((n,), "int64", device, stream)
+        run(operator, face, dtype, [*arguments, result], stream)
+        return [int(item) for item in result.get()]
 
 
 def _current(arrays: Sequence[Any], stream: int | None) -> int:
@@ -284,9 +289,9 @@ def _mirror(graph: Any, device: int) -> _Mirror:
     return mirror
 
 
-def lend(graph: Any) -> None:
+def lend(graph: Any, arrays: GraphArrays | None = None) -> None:
     """Have kernels read a graph where its arrays are, on a GPU: there is nothing to copy."""
-    arrays = graph.arrays
+    arrays = graph.arrays if arrays is None else arrays
     graph.mirrors[device_of(arrays.offsets)] = _Mirror(_structure(arrays), arrays)
 
 

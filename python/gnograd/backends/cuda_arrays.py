@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ctypes import byref, c_void_p
 from typing import Any
 
@@ -24,9 +25,10 @@ from gnograd.shapes import Shape
 
 __all__ = [
     "DeviceArray", "Memory", "address", "describe", "device_of", "empty", "hold", "item_size",
-    "on_device", "stream_of", "strides", "to_device", "use_on",
+    "on_device", "room", "stream_of", "strides", "to_device", "use_on",
 ]  # fmt: skip
 
+_ALIGNMENT = 256
 _BFLOAT16 = "<V2"  # NumPy has none of its own
 
 
@@ -58,6 +60,14 @@ class Memory:
         memory = c_void_p()
         with on_device(device):
             library().hold(host.nbytes, host.ctypes.data, byref(memory))
+        return cls(memory.value or 0, device, None)
+
+    @classmethod
+    def room(cls, size: int, device: int) -> Memory:
+        """Memory for what all streams read once it has been written."""
+        memory = c_void_p()
+        with on_device(device):
+            library().hold(size, None, byref(memory))
         return cls(memory.value or 0, device, None)
 
     def __del__(self) -> None:
@@ -149,6 +159,18 @@ def hold(host: NDArray[Any], device: int) -> DeviceArray:
     host = np.ascontiguousarray(host)
     memory = Memory.hold(host, device)
     return DeviceArray(host.shape, dtype_name(host.dtype), memory, memory.address)
+
+
+def room(kinds: Sequence[tuple[Shape, str]], device: int) -> list[DeviceArray]:
+    """Arrays side by side, for every stream to read once they have been written."""
+    sizes = [math.prod(shape) * item_size(dtype) for shape, dtype in kinds]
+    steps = [-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes]
+    memory = Memory.room(sum(steps), device)
+    places = itertools.accumulate(steps, initial=memory.address)
+    return [
+        DeviceArray(shape, dtype, memory, place if size else 0)
+        for (shape, dtype), size, place in zip(kinds, sizes, places, strict=False)
+    ]
 
 
 def use_on(array: Any, stream: int) -> None:

@@ -292,6 +292,7 @@ inline double __dmul_rn(double x, double y) { return x * y; }
 inline double __dadd_rn(double x, double y) { return x + y; }
 
 inline int __popc(unsigned x) { return std::popcount(x); }
+inline int __clz(unsigned x) { return std::countl_zero(x); }
 inline int __ffs(int x) { return x ? std::countr_zero(unsigned(x)) + 1 : 0; }
 using std::max;
 using std::min;

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Graphs of arrays on a GPU: checked, ordered and transposed there.
+
+The host waits once, for whether the arrays make a graph, and once more where the number of nodes is
+to be found. Where they do not, the CPU has the error; where edges are more than kernels count, it
+has the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from gnograd.backends import backend_of
+from gnograd.graph_arrays import GraphArrays
+from gnograd.static import LARGEST
+
+__all__ = ["from_csc", "from_edges", "is_on_gpu", "largest", "lengths", "rows", "to_host"]
+
+
+def is_on_gpu(*arrays: Any) -> bool:
+    """Whether one of these arrays is on a GPU."""
+    return any(hasattr(array, "__cuda_array_interface__") for array in arrays)
+
+
+def to_host(array: Any) -> Any:
+    """An array as NumPy's; what is on no GPU as it is."""
+    if not is_on_gpu(array):
+        return array
+    backend = _backend("an array", array)
+    array = backend.contiguous(array)
+    return backend.DeviceArray(*backend.describe(array), array, backend.address(array)).get()
+
+
+def rows(name: str, table: Any) -> list[Any]:
+    """The rows of a table on a GPU."""
+    backend = _backend(name, table)
+    shape, dtype = backend.describe(table)
+    if len(shape) != 2 or shape[0] != 2:
+        raise ValueError(f"graph: {name} has shape {shape}, needs (2, n_edges)")
+    n = shape[1]
+    table = backend.contiguous(table)
+    first, step = backend.address(table), n * np.dtype(dtype).itemsize
+    return [backend.DeviceArray((n,), dtype, table, first + k * step) for k in range(2)]
+
+
+def from_csc(offsets: Any, indices: Any, n_src: int | None, edge_ids: Any) -> GraphArrays | None:
+    """Arrays of the graph of edges by destination; None where the CPU shall make it."""
+    given = {"offsets": offsets, "indices": indices, "edge_ids": edge_ids}
+    backend, sizes = _vectors(given)
+    n_dst, n_edges = sizes["offsets"] - 1, sizes["indices"]
+    n_src = n_dst if n_src is None else n_src
+    if n_dst < 0 or sizes.get("edge_ids", n_edges) != n_edges:
+        return None
+    if not _few_enough(n_src, n_dst, n_edges):
+        return None
+    ids = edge_ids is not None
+    n_ids = n_edges if ids else 0
+    made = _empty(backend, (n_dst + 1, n_edges, n_ids, n_src + 1, n_edges, n_edges, n_ids), indices)
+    first = made.offsets
+    backend.assign(first, offsets)
+    if ids:
+        backend.assign(made.edge_ids, edge_ids)
+    else:
+        made = made._replace(edge_ids=None, src_positions=None)
+    found = backend.found(
+        "graph_from_csc", "build", backend.describe(indices)[1],
+        [n_src, n_dst, n_edges, first, backend.contiguous(indices), *made[2:3], *made[1:2],
+         *made[3:]], 2,
+    )  # fmt: skip
+    return None if found[0] else made
+
+
+def lengths(src: Any, dst: Any) -> int | None:
+    """The number of edges; None where there is not one of both."""
+    _, sizes = _vectors({"src": src, "dst": dst})
+    return sizes["src"] if sizes["src"] == sizes["dst"] else None
+
+
+def largest(src: Any, dst: Any) -> tuple[int, int]:
+    """The largest nodes of edges, -1 where there are none; the host waits for them."""
+    backend, sizes = _vectors({"src": src, "dst": dst})
+    ends, dtype = _alike(backend, src, dst)
+    found = backend.found("graph_from_edges", "largest", dtype, [0, 0, sizes["src"], -1, *ends], 2)
+    return found[0], found[1]
+
+
+def from_edges(
+    src: Any, dst: Any, n_src: int, n_dst: int, self_loops: bool | None
+) -> GraphArrays | None:
+    """Arrays of the graph of edges in any order; None where the CPU shall make it."""
+    backend, sizes = _vectors({"src": src, "dst": dst})
+    n_given = sizes["src"]
+    n_edges = n_given + (min(n_src, n_dst) if self_loops else 0)
+    if not _few_enough(n_src, n_dst, n_edges):
+        return None
+    made = _empty(backend, (n_dst + 1, *[n_edges] * 2, n_src + 1, *[n_edges] * 3), src)
+    ends, dtype = _alike(backend, src, dst)
+    loops = -1 if self_loops is None else int(self_loops)
+    found = backend.found(
+        "graph_from_edges", "build", dtype, [n_src, n_dst, n_given, loops, *ends, *made], 2
+    )
+    if found[0]:
+        return None
+    if found[1] and self_loops is None:
+        return made._replace(edge_ids=None, src_positions=None)
+    return made
+
+
+def _backend(name: str, array: Any) -> ModuleType:
+    try:
+        backend = backend_of(array)
+    except RuntimeError as error:
+        raise RuntimeError(f"graph: {name} is on a GPU, but {error}") from None
+    assert backend is not None
+    return backend
+
+
+def _vectors(given: dict[str, Any]) -> tuple[ModuleType, dict[str, int]]:
+    """Who computes on vectors of integers, and their lengths."""
+    arrays = {name: array for name, array in given.items() if array is not None}
+    there = next(name for name, array in arrays.items() if is_on_gpu(array))
+    backend, sizes = _backend(there, arrays[there]), {}
+    for name, array in arrays.items():
+        if not is_on_gpu(array):
+            raise TypeError(f"graph: {there} is on a GPU but {name} is on the CPU")
+        shape, dtype = backend.describe(array)
+        if dtype not in ("int32", "int64"):
+            raise TypeError(f"graph: {name} is {dtype}, needs int32 or int64")
+        if len(shape) != 1:
+            raise ValueError(f"graph: {name} has shape {shape}, needs one dimension")
+        sizes[name] = shape[0]
+    return backend, sizes
+
+
+def _few_enough(n_src: int, n_dst: int, n_edges: int) -> bool:
+    return max(n_src, n_dst, n_edges) < LARGEST - 1
+
+
+def _alike(backend: ModuleType, *arrays: Any) -> tuple[list[Any], str]:
+    """Contiguous vectors of the same integers."""
+    dtypes = {backend.describe(array)[1] for array in arrays}
+    if len(dtypes) == 1:
+        return [backend.contiguous(array) for array in arrays], dtypes.pop()
+    wide = [backend.empty(backend.describe(array)[0], "int64", like=array) for array in arrays]
+    for copy, array in zip(wide, arrays, strict=True):
+        backend.assign(copy, array)
+    return wide, "int64"
+
+
+def _empty(backend: ModuleType, lengths: Sequence[int], like: Any) -> GraphArrays:
+    """Memory for the arrays of a graph."""
+    kinds = [((n,), "int32" if k in (1, 4) else "int64") for k, n in enumerate(lengths)]
+    return GraphArrays(*backend.room(kinds, backend.device_of(like)))

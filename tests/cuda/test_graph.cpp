@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// Graphs built on the device, against stable sorts on the host.
+#include "support.h"
+
+namespace {
+
+struct Built {
+  std::vector<int64_t> offsets, edge_ids, src_offsets, src_edges, src_positions, found;
+  std::vector<int32_t> indices, src_indices;
+  bool operator==(const Built&) const = default;
+};
+
+template <class T>
+struct Abi;
+#define ABI(T, type)                                                                            \
+  template <>                                                                                   \
+  struct Abi<T> {                                                                               \
+    static constexpr const char* name = #type;                                                  \
+    static constexpr auto largest = gnograd_cuda_graph_from_edges_largest_##type;               \
+    static constexpr auto largest_bytes =                                                       \
+        gnograd_cuda_graph_from_edges_largest_workspace_bytes_##type;                           \
+    static constexpr auto edges = gnograd_cuda_graph_from_edges_build_##type;                   \
+    static constexpr auto edges_bytes =                                                         \
+        gnograd_cuda_graph_from_edges_build_workspace_bytes_##type;                             \
+    static constexpr auto csc = gnograd_cuda_graph_from_csc_build_##type;                       \
+    static constexpr auto csc_bytes = gnograd_cuda_graph_from_csc_build_workspace_bytes_##type; \
+  };
+ABI(int32_t, i32)
+ABI(int64_t, i64)
+
+// Where the edges of every node begin, of nodes in order.
+std::vector<int64_t> offsets_of(const std::vector<int64_t>& sorted, int64_t n) {
+  std::vector<int64_t> offsets;
+  for (int64_t i = 0; i <= n; ++i)
+    offsets.push_back(std::lower_bound(sorted.begin(), sorted.end(), i) - sorted.begin());
+  return offsets;
+}
+std::vector<int64_t> stable_order(const std::vector<int64_t>& keys) {
+  std::vector<int64_t> order(keys.size());
+  std::iota(order.begin(), order.end(), int64_t(0));
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return keys[a] < keys[b]; });
+  return order;
+}
+
+// The order by source of edges by destination; nodes that are none mean that there is no edge.
+void transpose(Built& g, const std::vector<int64_t>& src, const std::vector<int64_t>& dst,
+               int64_t n_src) {
+  g.src_positions = stable_order(src);
+  std::vector<int64_t> sorted;
+  for (const int64_t p : g.src_positions) {
+    sorted.push_back(src[p]);
+    g.src_indices.push_back(src[p] < n_src ? int32_t(dst[p]) : 0);
+    g.src_edges.push_back(g.edge_ids.empty() ? p : g.edge_ids[p]);
+  }
+  g.src_offsets = offsets_of(sorted, n_src);
+}
+
+Built expected(std::vector<int64_t> src, std::vector<int64_t> dst, int64_t n_src, int64_t n_dst,
+               int self_loops) {
+  Built g;
+  g.found = {0, std::is_sorted(dst.begin(), dst.end())};
+  for (size_t e = 0; e < src.size() && self_loops >= 0; ++e)
+    if (src[e] == dst[e]) src[e] = n_src, dst[e] = n_dst;
+  for (int64_t i = 0; i < std::min(n_src, n_dst) && self_loops > 0; ++i)
+    src.push_back(i), dst.push_back(i);
+  g.edge_ids = stable_order(dst);
+  std::vector<int64_t> sources, sorted;
+  for (const int64_t e : g.edge_ids) {
+    sources.push_back(src[e]);
+    sorted.push_back(dst[e]);
+    g.indices.push_back(src[e] < n_src ? int32_t(src[e]) : 0);
+  }
+  g.offsets = offsets_of(sorted, n_dst);
+  transpose(g, sources, sorted, n_src);
+  return g;
+}
+
+template <class T>
+std::vector<T> as(const std::vector<int64_t>& x) {
+  return {x.begin(), x.end()};
+}
+
+template <class T>
+Built from_edges(const std::vector<int64_t>& src, const std::vector<int64_t>& dst, int64_t n_src,
+                 int64_t n_dst, int self_loops) {
+  const size_t n = src.size() + (self_loops > 0 ? std::min(n_src, n_dst) : 0);
+  Device<T> s(as<T>(src)), d(as<T>(dst));
+  Device<int64_t> offsets(n_dst + 1), ids(n), src_offsets(n_src + 1), edges(n), positions(n),
+      found(2);
+  Device<int32_t> indices(n), src_indices(n);
+  run_entry(Abi<T>::edges, Abi<T>::edges_bytes,
+            std::tuple(n_src, n_dst, int64_t(src.size()), self_loops), s.get(), d.get(),
+            offsets.get(), indices.get(), ids.get(), src_offsets.get(), src_indices.get(),
+            edges.get(), positions.get(), found.get());
+  return {offsets.host(),   ids.host(),   src_offsets.host(), edges.host(),
+          positions.host(), found.host(), indices.host(),     src_indices.host()};
+}
+
+template <class T>
+Built from_csc(const std::vector<int64_t>& first, const std::vector<int64_t>& sources,
+               const std::vector<int64_t>& ids, int64_t n_src, bool with_ids) {
+  const size_t n = sources.size();
+  const int64_t n_dst = int64_t(first.size()) - 1;
+  Device<int64_t> offsets(first), edge_ids(ids), src_offsets(n_src + 1), edges(n), positions(n),
+      found(2);
+  Device<T> given(as<T>(sources));
+  Device<int32_t> indices(n), src_indices(n);
+  run_entry(Abi<T>::csc, Abi<T>::csc_bytes, std::tuple(n_src, n_dst, int64_t(n)), offsets.get(),
+            given.get(), static_cast<int64_t*>(with_ids ? edge_ids.get() : nullptr), indices.get(),
+            src_offsets.get(), src_indices.get(), edges.get(),
+            static_cast<int64_t*>(with_ids ? positions.get() : nullptr), found.get());
+  Built g{first, ids,          src_offsets.host(), edges.host(),
+          {},    found.host(), indices.host(),     src_indices.host()};
+  g.found[1] = 0;
+  if (with_ids) g.src_positions = positions.host();
+  return g;
+}
+
+template <class T>
+void test_type() {
+  const std::string type = Abi<T>::name;
+  std::mt19937 random(7);
+  const auto nodes = [&](int64_t n_edges, int64_t n) {
+    std::vector<int64_t> x(n_edges);
+    for (int64_t& node : x) node = int64_t(random() % n);
+    return x;
+  };
+  // of a chunk's length and more; few and many nodes; nodes without edges
+  const int64_t sizes[][3] = {{0, 3, 4},       {1, 1, 1},        {37, 5, 9},
+                              {200, 200, 150}, {1500, 33, 1100}, {5000, 70, 2}};
+  for (const auto& [n_edges, n_src, n_dst] : sizes) {
+    const auto src = nodes(n_edges, n_src), dst = nodes(n_edges, n_dst);
+    for (const int self_loops : {-1, 0, 1})
+      check(from_edges<T>(src, dst, n_src, n_dst, self_loops) ==
+                expected(src, dst, n_src, n_dst, self_loops),
+            type + " edges, " + std::to_string(n_edges) + ", loops " + std::to_string(self_loops));
+    Device<T> s(as<T>(src)), d(as<T>(dst));
+    Device<int64_t> largest(2);
+    run_entry(Abi<T>::largest, Abi<T>::largest_bytes,
+              std::tuple(int64_t(0), int64_t(0), n_edges, -1), s.get(), d.get(), largest.get());
+    const auto most = [](const std::vector<int64_t>& x) {
+      return x.empty() ? -1 : *std::max_element(x.begin(), x.end());
+    };
+    check(largest.host() == std::vector{most(src), most(dst)}, type + " largest nodes");
+
+    auto sorted = dst;
+    std::sort(sorted.begin(), sorted.end());
+    auto ids = stable_order(nodes(n_edges, 1000));
+    for (const bool with_ids : {false, true}) {
+      Built want;
+      want.offsets = offsets_of(sorted, n_dst);
+      want.edge_ids = with_ids ? ids : std::vector<int64_t>();
+      want.indices = as<int32_t>(src);
+      want.found = {0, 0};
+      transpose(want, src, sorted, n_src);
+      if (!with_ids) want.src_positions.clear();
+      check(from_csc<T>(want.offsets, src, want.edge_ids, n_src, with_ids) == want,
+            type + " rows, " + std::to_string(n_edges));
+    }
+  }
+  check(from_edges<T>({1, 0, 2}, {0, 1, 1}, 3, 2, -1).found == std::vector<int64_t>{0, 1},
+        type + " edges by destination");
+
+  // faults
+  const auto edges_fail = [&](std::vector<int64_t> src, std::vector<int64_t> dst) {
+    return from_edges<T>(src, dst, 3, 2, -1).found[0] == 1;
+  };
+  check(edges_fail({0, 3}, {0, 1}) && edges_fail({0, -1}, {0, 1}) && edges_fail({0, 0}, {2, 0}) &&
+            edges_fail({0, 0}, {-1, 0}),
+        type + " ends that are no nodes");
+  const auto rows_fail = [&](std::vector<int64_t> offsets, std::vector<int64_t> src,
+                             std::vector<int64_t> ids = {}) {
+    return from_csc<T>(offsets, src, ids, 3, !ids.empty()).found[0] == 1;
+  };
+  check(rows_fail({1, 2}, {0, 0}) && rows_fail({0, 1}, {0, 0}) && rows_fail({0, 3}, {0, 0}) &&
+            rows_fail({0, 2, 1, 2}, {0, 0}),
+        type + " offsets that do not fit");
+  check(rows_fail({0, 2}, {0, 3}) && rows_fail({0, 2}, {-1, 0}), type + " sources that are none");
+  check(rows_fail({0, 2}, {0, 1}, {0, 2}) && rows_fail({0, 2}, {0, 1}, {-1, 0}) &&
+            rows_fail({0, 2}, {0, 1}, {1, 1}),
+        type + " rows of edge arrays");
+}
+
+}  // namespace
+
+int main() {
+  require_device();
+  test_type<int32_t>();
+  test_type<int64_t>();
+  return report();
+}
