@@ -55,8 +55,10 @@ __global__ void __launch_bounds__(block_threads)
     tile.load_incoming(j, a_first);
     __syncthreads();
     tile.load_x(first);
-    tile.compute_q();
+    tile.load_rbf();
     tile.compute_angular();
+    __syncthreads();
+    tile.compute_q();
     tile.compute_f(first, nullptr);
     __syncthreads();
     sum.add(
@@ -64,9 +66,14 @@ __global__ void __launch_bounds__(block_threads)
         [&](int b, int i) { return tile.angular[b * between + i]; },
         [&](int i, int n) { return tile.xf[i * tile.pitch + column + n]; });
   }
-  sum.each(edge_tiles, feature_tiles<S>, [&](int b, int n, S x) {
-    if (b < tile.n_out && first + column + n < s.n_emb)
-      out[tile.out[b].edge * s.n_emb + first + column + n] = T(result(x));
+  sum.each(edge_tiles, feature_tiles<S>, [&](int b) {
+    const bool there = b < tile.n_out;
+    const int count = there ? s.n_emb - first - column : 0;
+    T* row = out + (there ? tile.out[b].edge : 0) * s.n_emb + first + column;
+    return [=](int n, S left, S right) {
+      if (n < count) row[n] = T(result(left));
+      if (n + 1 < count) row[n + 1] = T(result(right));
+    };
   });
 }
 

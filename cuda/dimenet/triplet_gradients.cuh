@@ -25,17 +25,28 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
   using A = real<T>;
   using Base::angular, Base::first_feature, Base::in, Base::n_in, Base::n_out, Base::out, Base::p,
       Base::pitch, Base::q, Base::row, Base::warp, Base::w, Base::x, Base::xf;
-  S* f;         // [row_room, pitch]
-  A* g;         // [outgoing_slots, pitch]
-  S* grad_cos;  // [slots, outgoing_slots]
-  S* turn;      // [slots, 3]
-  S* grad_q;    // [row_room, mid_pitch]
+  S* f;            // [row_room, pitch]
+  A* g;            // [outgoing_slots, pitch]
+  S* grad_cos;     // [slots, outgoing_slots]
+  S* turn;         // [slots, 3]
+  S* grad_q;       // [row_room, mid_pitch]
+  int* degree_of;  // [n_first] of a row of W1
+  S* w1;           // [n_first, n_mid + 1] W1, and
+  S* grad_w1;      // [n_first, n_mid] the sum of its gradient, if they are small; else null
 
   static size_t bytes(const TripletSizes& s, int slots) {
     const int room = Base::row_room(s, slots);
     return Base::bytes(s, slots) + shared_bytes<S>(room * pitch) +
            shared_bytes<A>(outgoing_slots * pitch) + shared_bytes<S>(slots * outgoing_slots) +
-           shared_bytes<S>(slots * 3) + shared_bytes<S>(room * Base::mid_pitch(s));
+           shared_bytes<S>(slots * 3) + shared_bytes<S>(room * Base::mid_pitch(s)) +
+           shared_bytes<int>(s.n_first()) +
+           (holds_w1(s) ? shared_bytes<S>(s.n_first() * (s.n_mid + 1)) +
+                              shared_bytes<S>(s.n_first() * s.n_mid)
+                        : 0);
+  }
+  // Whether W1 and its gradient have room in shared memory.
+  __host__ __device__ static bool holds_w1(const TripletSizes& s) {
+    return s.n_first() * s.n_mid <= 1024;
   }
   __device__ TripletGradientTile(const TripletProblem<T, S>& p, SharedMemory& shared)
       : Base(p, shared) {
@@ -45,16 +56,35 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
     grad_cos = shared.take<S>(p.slots * outgoing_slots);
     turn = shared.take<S>(p.slots * 3);
     grad_q = shared.take<S>(room * Base::mid_pitch(p.sizes));
+    const TripletSizes& s = p.sizes;
+    degree_of = shared.take<int>(s.n_first());
+    for (int i = int(threadIdx.x); i < s.n_first(); i += block_threads)
+      degree_of[i] = i / s.n_radial;
+    w1 = grad_w1 = nullptr;
+    if (!holds_w1(s)) return;
+    w1 = shared.take<S>(s.n_first() * (s.n_mid + 1));
+    grad_w1 = shared.take<S>(s.n_first() * s.n_mid);
+    for (int i = int(threadIdx.x); i < s.n_first() * s.n_mid; i += block_threads) {
+      w1[i / s.n_mid * (s.n_mid + 1) + i % s.n_mid] = p.first_weight(i / s.n_mid, i % s.n_mid);
+      grad_w1[i] = S(0);
+    }
+  }
+  __device__ S first_weight(int row, int m) const {
+    return w1 ? w1[row * (p.sizes.n_mid + 1) + m] : p.first_weight(row, m);
   }
 
   // The cotangent of the outgoing edges, features from `first` on; zeros behind them, up to a
-  // multiple of 8.
+  // multiple of 8. Warp: an edge.
   __device__ void load_cotangent(const T* __restrict__ cotangent, int first) const {
     const int n_emb = p.sizes.n_emb, room = round_up(n_out, 8);
-    for (int i = int(threadIdx.x); i < room * tile_features<S>; i += block_threads) {
-      const int b = i / tile_features<S>, n = i % tile_features<S>;
-      g[b * pitch + n] =
-          b < n_out && first + n < n_emb ? A(cotangent[out[b].edge * n_emb + first + n]) : A(0);
+    for (int b = warp(); b < room; b += block_warps) {
+      const T* from = cotangent + (b < n_out ? out[b].edge : 0) * n_emb + first;
+      const int count = b < n_out ? n_emb - first : 0;
+#pragma unroll
+      for (int k = 0; k < tile_features<S>; k += warp_lanes) {
+        const int n = k + int(threadIdx.x) % warp_lanes;
+        g[b * pitch + n] = n < count ? A(from[n]) : A(0);
+      }
     }
   }
 
@@ -69,20 +99,28 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
         [&](int b, int n) { return g[b * pitch + column + n]; });
   }
 
-  // r in place of Y, a warp every fourth 16 rows.
+  // r in place of Y: a warp every fourth 16 rows, 16 edges at a time.
   __device__ void compute_r() const {
     const int between = Base::angular_pitch(p.sizes, p.slots), end = Base::n_rows();
-    const int edge_tiles = (n_out + 7) / 8;
-    for (int m = warp(); m < Base::row_tiles(); m += block_warps) {
-      WarpProduct<S, 1, outgoing_slots / 8> r;
-      r.add(
-          1, edge_tiles, tile_features<S>,
-          [&](int i, int n) { return xf[(16 * m + i) * pitch + n]; },
-          [&](int n, int b) { return g[b * pitch + n]; });
-      r.each(1, edge_tiles, [&](int i, int b, S sum) {
-        if (16 * m + i < end && b < n_out) angular[b * between + 16 * m + i] = sum;
-      });
-    }
+#pragma unroll 1
+    for (int first = 0; first < n_out; first += 16)
+#pragma unroll 1
+      for (int m = warp(); m < Base::row_tiles(); m += block_warps) {
+        const int left_out = n_out - first, edge_tiles = left_out > 8 ? 2 : 1;
+        WarpProduct<S, 1, 2> r;
+        r.add(
+            1, edge_tiles, tile_features<S>,
+            [&](int i, int n) { return xf[(16 * m + i) * pitch + n]; },
+            [&](int n, int b) { return g[(first + b) * pitch + n]; });
+        r.each(1, edge_tiles, [&](int i) {
+          const int count = 16 * m + i < end ? left_out : 0;
+          S* to = angular + first * between + 16 * m + i;
+          return [=](int b, S left, S right) {
+            if (b < count) to[b * between] = left;
+            if (b + 1 < count) to[(b + 1) * between] = right;
+          };
+        });
+      }
   }
 
   // From r.
@@ -117,28 +155,32 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
 
   __device__ void store_z(const RowProduct& z) const {
     const int end = Base::n_rows(), column = first_feature();
-    z.each(Base::row_tiles(), feature_tiles<S>,
-           [&](int i, int n, S sum) { xf[i * pitch + column + n] = i < end ? sum : S(0); });
+    z.each(Base::row_tiles(), feature_tiles<S>, [&](int i) {
+      S* to = xf + i * pitch + column;
+      return [=](int n, S left, S right) {
+        store_pair(to + n, i < end ? left : S(0), i < end ? right : S(0));
+      };
+    });
   }
 
-  // The gradient to x, and the product of x and z. Thread: `step` features of an edge.
+  // The gradient to x, and the product of x and z. Thread: two features of four edges, or of eight.
   __device__ void finish_x(T* grad_x, int first) const {
-    const int slot = int(threadIdx.x) / feature_lanes;
-    const int column = int(threadIdx.x) % feature_lanes * step<S>;
-    if (slot >= n_in) return;
-    const FeaturePack<S> x = pack(this->x + slot * pitch + column);
-    Vector<S, step<S>> to_x;
-    for (int l = 0; l < p.sizes.n_spherical; ++l) {
-      const FeaturePack<S> f = pack(this->f + row(slot, l) * pitch + column);
-      FeaturePack<S>& z = pack(xf + row(slot, l) * pitch + column);
-      for (int c = 0; c < step<S>; ++c) {
-        to_x[c] += f.v[c] * z.v[c];
-        z.v[c] = x.v[c] * z.v[c];
+    constexpr int lanes = tile_features<S> / 2;
+    const int column = int(threadIdx.x) % lanes * 2, count = p.sizes.n_emb - first - column;
+    for (int slot = int(threadIdx.x) / lanes; slot < n_in; slot += block_threads / lanes) {
+      const Pair<S> x = load_pair(this->x + slot * pitch + column);
+      S to_x[2] = {S(0), S(0)};
+      for (int l = 0; l < p.sizes.n_spherical; ++l) {
+        S* at = xf + row(slot, l) * pitch + column;
+        const Pair<S> f = load_pair(this->f + row(slot, l) * pitch + column), z = load_pair(at);
+        for (int c = 0; c < 2; ++c) to_x[c] += f.v[c] * z.v[c];
+        store_pair(at, x.v[0] * z.v[0], x.v[1] * z.v[1]);
       }
+      if (!grad_x) continue;
+      T* to = grad_x + in[slot].edge * p.sizes.n_emb + first + column;
+      if (count > 0) to[0] = T(result(to_x[0]));
+      if (count > 1) to[1] = T(result(to_x[1]));
     }
-    if (grad_x)
-      store_vector(grad_x + in[slot].edge * p.sizes.n_emb + first + column, to_x,
-                   p.sizes.n_emb - first - column, false);
   }
 
   // grad_q(e', l, m) += sum_n W2(n, m) x z(e', l, n), columns m to m + mid_step.
@@ -149,9 +191,12 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
       product.add(
           1, 1, tile_features<S>, [&](int i, int n) { return xf[(16 * tile + i) * pitch + n]; },
           [&](int n, int k) { return w[k * pitch + n]; });
-      product.each(1, 1, [&](int i, int k, S sum) {
-        S& to = grad_q[(16 * tile + i) * between + m + k];
-        to = start ? sum : to + sum;
+      product.each(1, 1, [&](int i) {
+        S* row = grad_q + (16 * tile + i) * between + m;
+        return [=](int k, S left, S right) {
+          const Pair<S> before = start ? Pair<S>{{S(0), S(0)}} : load_pair(row + k);
+          store_pair(row + k, before.v[0] + left, before.v[1] + right);
+        };
       });
     }
   }
@@ -169,11 +214,48 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
     const TripletSizes& s = p.sizes;
     const int column = first + warp() * 16;
     if (warp() * 16 < tile_features<S>)
-      to_w.each(1, 1, [&](int n, int k, S sum) {
-        if (column + n < s.n_emb && m + k < s.n_mid)
-          part[(s.n_first() + column + n) * s.n_mid + m + k] += sum;
+      to_w.each(1, 1, [&](int n) {
+        const int count = column + n < s.n_emb ? s.n_mid - m : 0;
+        S* row = part + (s.n_first() + column + n) * s.n_mid + m;
+        return [=](int k, S left, S right) {
+          if (k < count) row[k] += left;
+          if (k + 1 < count) row[k + 1] += right;
+        };
       });
     to_w = {};
+  }
+
+  // The gradient to rbf, from that to q. Warp: an edge.
+  __device__ void finish_rbf(T* grad_rbf) const {
+    const TripletSizes& s = p.sizes;
+    const int n_first = s.n_first(), between = Base::mid_pitch(s);
+    for (int a = warp(); a < n_in; a += block_warps) {
+      T* to = grad_rbf + in[a].edge * n_first;
+      for (int i = int(threadIdx.x) % warp_lanes; i < n_first; i += warp_lanes) {
+        const int l = degree_of[i];
+        const S* from = grad_q + row(a, l) * between;
+        S sum = S(0);
+        for (int m = 0; m < s.n_mid; ++m) sum += first_weight(i, m) * from[m];
+        to[i] = T(result(Base::norms[l] * sum));
+      }
+    }
+  }
+
+  // That to W1, added to what there is: in shared memory, or where the piece has its sum.
+  __device__ void add_to_w1(S* part) const {
+    const TripletSizes& s = p.sizes;
+    const int between = Base::mid_pitch(s), rbf_pitch = Base::rbf_pitch(s);
+    const int in_order = s.n_spherical * between;
+    S* sums = w1 ? grad_w1 : part;
+    for (int i = int(threadIdx.x) / mid_step; i < s.n_first(); i += block_threads / mid_step) {
+      const int l = degree_of[i];
+      for (int m = int(threadIdx.x) % mid_step; m < s.n_mid; m += mid_step) {
+        const S* from = grad_q + row(0, l) * between + m;
+        S sum = S(0);
+        for (int a = 0; a < n_in; ++a) sum += Base::rbf[a * rbf_pitch + i] * from[a * in_order];
+        sums[i * s.n_mid + m] += Base::norms[l] * sum;
+      }
+    }
   }
 };
 
@@ -190,7 +272,7 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
   const TripletSizes& s = p.sizes;
   SharedMemory shared;
   TripletGradientTile<T, S> tile(p, shared);
-  const int t = int(threadIdx.x), between = tile.mid_pitch(s);
+  const int t = int(threadIdx.x);
   S* part = grad.parts + int64_t(blockIdx.x) * s.n_weights();
   WarpProduct<S, 1, 1> to_w;
   const bool keeps = s.n_emb <= tile_features<S> && s.n_mid <= mid_step;  // to_w, to the end
@@ -200,10 +282,14 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
   for (int64_t j = blockIdx.x; j < p.incoming.n_rows; j += gridDim.x) {
     const int64_t n_in = p.incoming.offsets[j + 1] - p.incoming.offsets[j];
     const int64_t n_out = p.outgoing.offsets[j + 1] - p.outgoing.offsets[j];
+    // what there is of the outgoing edges, for all incoming ones
+    const bool stays = n_out <= outgoing_slots && s.n_emb <= tile_features<S>;
     for (int64_t a_first = 0; a_first < n_in; a_first += p.slots) {
       __syncthreads();
       tile.load_incoming(j, a_first);
       if (t < 3 * p.slots) tile.turn[t] = S(0);
+      __syncthreads();
+      tile.load_rbf();
       __syncthreads();
       tile.compute_q();
       for (int first = 0; first < s.n_emb; first += tile_features<S>) {
@@ -213,9 +299,11 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
         typename TripletGradientTile<T, S>::RowProduct z;
         for (int64_t b_first = 0; b_first < n_out; b_first += outgoing_slots) {
           __syncthreads();
-          tile.load_outgoing(j, b_first);
-          __syncthreads();
-          tile.load_cotangent(cotangent, first);
+          if (!stays || a_first == 0) {
+            tile.load_outgoing(j, b_first);
+            __syncthreads();
+            tile.load_cotangent(cotangent, first);
+          }
           tile.compute_angular();
           __syncthreads();
           tile.add_z(z);
@@ -243,24 +331,13 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
       __syncthreads();
       if (grad.vector && t < 3 * tile.n_in)
         grad.turn_in[3 * tile.in[t / 3].edge + t % 3] = tile.turn[t];
-      if (grad.rbf)
-        for (int i = t; i < tile.n_in * s.n_first(); i += block_threads) {
-          const int a = i / s.n_first(), row = i % s.n_first(), l = row / s.n_radial;
-          S sum = S(0);
-          for (int m = 0; m < s.n_mid; ++m)
-            sum += p.first_weight(row, m) * tile.grad_q[tile.row(a, l) * between + m];
-          grad.rbf[tile.in[a].edge * s.n_first() + row] = T(result(norm<real<T>>(l) * sum));
-        }
-      if (grad.weights)
-        for (int i = t; i < s.n_first() * s.n_mid; i += block_threads) {
-          const int row = i / s.n_mid, m = i % s.n_mid, l = row / s.n_radial;
-          S sum = S(0);
-          for (int a = 0; a < tile.n_in; ++a)
-            sum += p.rbf[tile.in[a].edge * s.n_first() + row] *
-                   tile.grad_q[tile.row(a, l) * between + m];
-          part[i] += norm<real<T>>(l) * sum;
-        }
+      if (grad.rbf) tile.finish_rbf(grad.rbf);
+      if (grad.weights) tile.add_to_w1(part);
     }
+  }
+  if (grad.weights && tile.w1) {
+    __syncthreads();
+    for (int i = t; i < s.n_first() * s.n_mid; i += block_threads) part[i] = tile.grad_w1[i];
   }
   if (grad.weights && keeps) tile.store_w(to_w, 0, 0, part);
 }

@@ -51,6 +51,20 @@ __device__ void multiply_planes(float (&c)[4], const TensorFactor<A, 4>& a, int 
   mma_m16n8k8(c, a.large[p], b.large[q]);
 }
 
+// Two numbers that follow one another in shared memory, moved at once.
+template <class S>
+struct alignas(sizeof(S) > 8 ? 16 : 2 * sizeof(S)) Pair {
+  S v[2];
+};
+template <class S>
+__device__ void store_pair(S* p, S x, S y) {
+  *reinterpret_cast<Pair<S>*>(p) = {{x, y}};
+}
+template <class S>
+__device__ Pair<S> load_pair(const S* p) {
+  return *reinterpret_cast<const Pair<S>*>(p);
+}
+
 template <class S, int M, int N>
 class WarpProduct {
   S sum[M][N][4] = {};
@@ -63,6 +77,7 @@ class WarpProduct {
     using Right = decltype(b(0, 0));
     constexpr int planes = ScalarTraits<S>::dual ? 2 : 1;
     const int row = lane() / 4, inner = lane() % 4;
+#pragma unroll 1
     for (int first = 0; first < depth; first += 16) {
       TensorFactor<Right, 2> right[2][N];
       const bool second = first + 8 < depth;
@@ -135,18 +150,19 @@ class WarpProduct {
       add_on_tensor_cores(m_tiles, n_tiles, depth, a, b);
     else add_plainly(m_tiles, n_tiles, depth, a, b);
   }
-  // f(row, column, sum)
-  template <class F>
-  __device__ void each(int m_tiles, int n_tiles, F f) const {
+  // row(row) makes f, for f(column, sum, that of the next column)
+  template <class Row>
+  __device__ void each(int m_tiles, int n_tiles, Row row) const {
 #pragma unroll
     for (int m = 0; m < M; ++m)
       if (m < m_tiles)
 #pragma unroll
-        for (int n = 0; n < N; ++n)
-          if (n < n_tiles)
+        for (int h = 0; h < 2; ++h) {
+          const auto f = row(16 * m + lane() / 4 + 8 * h);
 #pragma unroll
-            for (int i = 0; i < 4; ++i)
-              f(16 * m + lane() / 4 + i / 2 * 8, 8 * n + lane() % 4 * 2 + i % 2, sum[m][n][i]);
+          for (int n = 0; n < N; ++n)
+            if (n < n_tiles) f(8 * n + lane() % 4 * 2, sum[m][n][2 * h], sum[m][n][2 * h + 1]);
+        }
   }
 };
 

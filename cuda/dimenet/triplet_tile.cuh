@@ -200,6 +200,8 @@ struct TripletTile {
   const TripletProblem<T, S>& p;
   Arm<S>*in, *out;  // [slots], [outgoing_slots]
   int* slot_of;     // [row_room] of a row
+  real<T>* norms;   // [n_spherical]
+  S* rbf;           // [slots, rbf_pitch]
   S* w;             // [mid_step, pitch] W2 transposed
   S* q;             // [row_room, mid_pitch], zeros outside
   S* x;             // [slots, pitch]
@@ -217,10 +219,12 @@ struct TripletTile {
   __host__ __device__ static int angular_pitch(const TripletSizes& s, int slots) {
     return round_up(slots * s.n_spherical, 8) + 4;
   }
+  __host__ __device__ static int rbf_pitch(const TripletSizes& s) { return s.n_first() | 1; }
   static size_t bytes(const TripletSizes& s, int slots) {
     const int room = row_room(s, slots);
     return shared_bytes<Arm<S>>(slots) + shared_bytes<Arm<S>>(outgoing_slots) +
-           shared_bytes<int>(room) + shared_bytes<S>(mid_step * pitch) +
+           shared_bytes<int>(room) + shared_bytes<real<T>>(s.n_spherical) +
+           shared_bytes<S>(slots * rbf_pitch(s)) + shared_bytes<S>(mid_step * pitch) +
            shared_bytes<S>(room * mid_pitch(s)) + shared_bytes<S>(slots * pitch) +
            shared_bytes<S>(room * pitch) +
            shared_bytes<S>(outgoing_slots * angular_pitch(s, slots));
@@ -231,6 +235,8 @@ struct TripletTile {
     in = shared.take<Arm<S>>(p.slots);
     out = shared.take<Arm<S>>(outgoing_slots);
     slot_of = shared.take<int>(room);
+    norms = shared.take<real<T>>(s.n_spherical);
+    rbf = shared.take<S>(p.slots * rbf_pitch(s));
     w = shared.take<S>(mid_step * pitch);
     q = shared.take<S>(room * mid_pitch(s));
     x = shared.take<S>(p.slots * pitch);
@@ -238,6 +244,7 @@ struct TripletTile {
     angular = shared.take<S>(outgoing_slots * angular_pitch(s, p.slots));
     for (int row = int(threadIdx.x); row < room; row += block_threads)
       slot_of[row] = row / s.n_spherical;
+    if (const int l = int(threadIdx.x); l < s.n_spherical) norms[l] = norm<real<T>>(l);
   }
   __device__ int n_rows() const { return n_in * p.sizes.n_spherical; }
   __device__ int row_tiles() const { return (n_rows() + 15) / 16; }
@@ -259,33 +266,44 @@ struct TripletTile {
     if (const int b = int(threadIdx.x); b < n_out) out[b] = load_arm(p, p.outgoing, begin + b);
   }
 
-  // Needs the incoming edges.
+  // Needs the incoming edges. Warp: an edge.
+  __device__ void load_rbf() const {
+    const int n_first = p.sizes.n_first();
+    for (int a = warp(); a < n_in; a += block_warps) {
+      const int64_t from = in[a].edge * n_first;
+      for (int i = int(threadIdx.x) % warp_lanes; i < n_first; i += warp_lanes)
+        rbf[a * rbf_pitch(p.sizes) + i] = p.rbf[from + i];
+    }
+  }
+
+  // Needs rbf.
   __device__ void compute_q() const {
     const TripletSizes& s = p.sizes;
     const int end = n_rows(), room = row_tiles() * 16, between = mid_pitch(s);
     for (int i = int(threadIdx.x) / mid_step; i < room; i += block_threads / mid_step) {
       const int a = slot_of[i], l = i - row(a, 0);
-      const int64_t rbf = i < end ? in[a].edge * s.n_first() + l * s.n_radial : 0;
+      const S* values = rbf + a * rbf_pitch(s) + l * s.n_radial;
       for (int m = int(threadIdx.x) % mid_step; m < between - 4; m += mid_step) {
         S sum = S(0);
         if (i < end && m < s.n_mid)
           for (int r = 0; r < s.n_radial; ++r)
-            sum += p.rbf[rbf + r] * p.first_weight(l * s.n_radial + r, m);
-        q[i * between + m] = norm<real<T>>(l) * sum;
+            sum += values[r] * p.first_weight(l * s.n_radial + r, m);
+        q[i * between + m] = norms[l] * sum;
       }
     }
   }
 
-  // x of the features from `first` on. Needs the incoming edges.
+  // x of the features from `first` on. Needs the incoming edges. Warp: an edge.
   __device__ void load_x(int first) const {
-    const int a = int(threadIdx.x) / feature_lanes;
-    const int column = int(threadIdx.x) % feature_lanes * step<S>, n_emb = p.sizes.n_emb;
-    if (a >= n_in) return;
-    const int64_t from = in[a].edge * n_emb + first + column;
-    FeaturePack<S> row{};
-    for (int c = 0; c < step<S>; ++c)
-      if (first + column + c < n_emb) row.v[c] = p.x[from + c];
-    pack(x + a * pitch + column) = row;
+    const int n_emb = p.sizes.n_emb;
+    for (int a = warp(); a < n_in; a += block_warps) {
+      const int64_t from = in[a].edge * n_emb + first;
+#pragma unroll
+      for (int k = 0; k < tile_features<S>; k += warp_lanes) {
+        const int n = k + int(threadIdx.x) % warp_lanes;
+        x[a * pitch + n] = first + n < n_emb ? p.x[from + n] : S(0);
+      }
+    }
   }
 
   // Columns m to m + mid_step of W2, features from `first` on. Ends with a barrier.
@@ -312,10 +330,15 @@ struct TripletTile {
           tiles, feature_tiles<S>, mid_step, [&](int i, int k) { return q[i * between + m + k]; },
           [&](int k, int n) { return w[k * pitch + column + n]; });
     }
-    product.each(tiles, feature_tiles<S>, [&](int i, int n, S sum) {
+    product.each(tiles, feature_tiles<S>, [&](int i) {
       const bool there = i < end;
-      if (f && there) f[i * pitch + column + n] = sum;
-      xf[i * pitch + column + n] = there ? x[slot_of[i] * pitch + column + n] * sum : S(0);
+      const S* factor = x + (there ? slot_of[i] : 0) * pitch + column;
+      S *to_f = f && there ? f + i * pitch + column : nullptr, *to = xf + i * pitch + column;
+      return [=](int n, S left, S right) {
+        const Pair<S> by = load_pair(factor + n);
+        if (to_f) store_pair(to_f + n, left, right);
+        store_pair(to + n, there ? by.v[0] * left : S(0), there ? by.v[1] * right : S(0));
+      };
     });
   }
 
