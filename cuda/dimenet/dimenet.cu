@@ -7,10 +7,10 @@
 namespace gnograd {
 namespace {
 
-template <template <class, class> class Tile, class T, class S>
+template <class Tile>
 int slots_that_fit(const TripletSizes& s) {
   int slots = incoming_slots;
-  while (slots > 1 && Tile<T, S>::bytes(s, slots) > most_shared) slots /= 2;
+  while (slots > 1 && Tile::bytes(s, slots) > most_shared) slots /= 2;
   return slots;
 }
 
@@ -68,12 +68,12 @@ struct AggEdgeToEdge {
   int value(const Inputs& in, const Inputs& tangents, T* out, Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    const int slots = slots_that_fit<TripletTile, T, S>(sizes());
+    const int slots = slots_that_fit<TripletForwardTile<T, S>>(sizes());
     const int64_t units = first_unit(graph->n_edges, graph->n_src);
     clear_room(*graph, out, n_emb, call.stream);
     if (graph->n_edges)
       launch(agg_edge_to_edge_forward<T, S>, grid_of(units, ceil_div(n_emb, tile_features<S>)),
-             dim3(block_threads), TripletTile<T, S>::bytes(sizes(), slots), call.stream,
+             dim3(block_threads), TripletForwardTile<T, S>::bytes(sizes(), slots), call.stream,
              problem<S>(in, tangents, slots), out);
     return cudaGetLastError();
   }
@@ -84,7 +84,7 @@ struct AggEdgeToEdge {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     Workspace& workspace = call.workspace;
     const TripletSizes s = sizes();
-    const int slots = slots_that_fit<TripletGradientTile, T, S>(s);
+    const int slots = slots_that_fit<TripletGradientTile<T, S>>(s);
     const int pieces = count_pieces(*graph, s);
     const int64_t n_turns = 3 * graph->n_edges;
     TripletGradients<T, S> grad{wanted.vector, wanted.rbf, wanted.embedding, wanted.weights,

@@ -10,22 +10,29 @@ namespace gnograd {
 __host__ __device__ inline int64_t first_unit(int64_t edges_before, int64_t j) {
   return (edges_before + j * (outgoing_slots - 1)) / outgoing_slots;
 }
+// By a warp, which asks for 32 nodes at a time: log32(n_rows) dependent reads.
 __device__ inline int64_t node_of(const Csc& csc, int64_t unit) {
-  int64_t low = 0, high = csc.n_rows - 1;
-  while (low < high) {
-    const int64_t j = (low + high + 1) / 2;
-    if (first_unit(csc.offsets[j], j) <= unit) low = j;
-    else high = j - 1;
+  const int lane = int(threadIdx.x) % warp_lanes;
+  int64_t low = 0, count = csc.n_rows;
+  while (count > 1) {
+    const int64_t step = (count + warp_lanes - 1) / warp_lanes, j = low + lane * step;
+    const bool before = lane * step < count && first_unit(csc.offsets[j], j) <= unit;
+    const int64_t passed = (__popc(__ballot_sync(~0u, before)) - 1) * step;
+    low += passed;
+    count = min(step, count - passed);
   }
   return low;
 }
 
-// Block (unit, part of the features): up to 32 outgoing edges of a node times 16 step features; a
-// thread has 4 edges and `step` features, and goes over the incoming edges, `slots` at a time.
-// Shared memory: TripletTile::bytes, 28 KB in float32 with n_spherical = 7, n_mid = 8. 2
-// n_spherical n_emb operations a triplet, which bound it; q and f of an incoming edge are found
-// again by every unit of its node. Reads n_spherical n_radial + n_emb + 3 numbers of an incoming
-// edge a unit.
+template <class T, class S>
+using TripletForwardTile = TripletTile<T, S, 8>;
+
+// Block (unit, part of the features): up to 32 outgoing edges of a node times 64 features, of which
+// a warp has 16; it goes over the incoming edges, `slots` at a time. Shared memory:
+// TripletTile::bytes, 35 KB in float32 with n_spherical = 7, n_mid = 8. Reads n_spherical n_radial
+// + n_emb + 3 numbers of an incoming edge a unit, as every unit of a node finds q and f again. 2
+// n_spherical n_emb operations a triplet on tensor cores, three times; bound by the instructions
+// that bring their operands.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
     agg_edge_to_edge_forward(TripletProblem<T, S> p, T* __restrict__ out) {
@@ -37,43 +44,37 @@ __global__ void __launch_bounds__(block_threads)
   const int first = int(blockIdx.y) * tile_features<S>;
 
   SharedMemory shared;
-  TripletTile<T, S> tile(p, shared);
-  const int column = int(threadIdx.x) % feature_lanes * step<S>;
-  const int b_first = int(threadIdx.x) / feature_lanes * outgoing_step;
+  TripletForwardTile<T, S> tile(p, shared);
+  const int column = tile.first_feature(), between = tile.angular_pitch(s, p.slots);
   const int64_t degree = p.incoming.offsets[j + 1] - p.incoming.offsets[j];
-  Vector<S, step<S>> sum[outgoing_step];
+  WarpProduct<S, outgoing_slots / 16, feature_tiles<S>> sum;
   tile.load_outgoing(j, tile_begin);
-  __syncthreads();
+  const int edge_tiles = tile.n_out > 16 ? 2 : 1;
   for (int64_t a_first = 0; a_first < degree; a_first += p.slots) {
-    if (a_first) __syncthreads();
+    __syncthreads();
     tile.load_incoming(j, a_first);
     __syncthreads();
-    tile.compute_q();
+    tile.load_x(first);
+    tile.load_rbf();
     tile.compute_angular();
     __syncthreads();
-    tile.compute_f(first);
+    tile.compute_q();
+    tile.compute_f(first, nullptr);
     __syncthreads();
-    const int n_b = min(tile.n_out - b_first, outgoing_step);
-    if (n_b <= 0) continue;
-    for (int a = 0; a < tile.n_in; ++a) {
-      Vector<S, step<S>> part[outgoing_step];
-      for (int l = 0; l < s.n_spherical; ++l) {
-        const FeaturePack<S> f = pack(tile.f_of(a, l) + column);
-        for (int b = 0; b < outgoing_step; ++b)
-          if (b < n_b) {
-            const S y = tile.angular_of(a, b_first + b)[l];
-            for (int c = 0; c < step<S>; ++c) part[b][c] += y * f.v[c];
-          }
-      }
-      const FeaturePack<S> x = pack(tile.x + a * pitch<S> + column);
-      for (int b = 0; b < outgoing_step; ++b)
-        for (int c = 0; c < step<S>; ++c) sum[b][c] += x.v[c] * part[b][c];
-    }
+    sum.add(
+        edge_tiles, feature_tiles<S>, round_up(tile.n_rows(), 8),
+        [&](int b, int i) { return tile.angular[b * between + i]; },
+        [&](int i, int n) { return tile.xf[i * tile.pitch + column + n]; });
   }
-  for (int b = 0; b < outgoing_step; ++b)
-    if (b_first + b < tile.n_out)
-      store_vector(out + tile.out[b_first + b].edge * s.n_emb + first + column, sum[b],
-                   s.n_emb - first - column, false);
+  sum.each(edge_tiles, feature_tiles<S>, [&](int b) {
+    const bool there = b < tile.n_out;
+    const int count = there ? s.n_emb - first - column : 0;
+    T* row = out + (there ? tile.out[b].edge : 0) * s.n_emb + first + column;
+    return [=](int n, S left, S right) {
+      if (n < count) row[n] = T(result(left));
+      if (n + 1 < count) row[n + 1] = T(result(right));
+    };
+  });
 }
 
 }  // namespace gnograd

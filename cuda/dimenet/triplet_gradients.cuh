@@ -17,161 +17,254 @@ struct TripletGradients {
   __host__ __device__ bool beyond_f() const { return rbf || weights; }
 };
 
-// Shared memory of agg_edge_to_edge_gradients besides the tile.
+// Shared memory of agg_edge_to_edge_gradients besides the tile; xf has z, then the product of x and
+// z, once the outgoing edges are through, and angular has r after Y.
 template <class T, class S>
-struct TripletGradientTile : TripletTile<T, S> {
+struct TripletGradientTile : TripletTile<T, S, 4> {
+  using Base = TripletTile<T, S, 4>;
   using A = real<T>;
-  A* g;         // [outgoing_slots, pitch]
-  S* grad_cos;  // [slots, outgoing_slots]
-  S* turn;      // [slots, 3]
-  S* grad_q;    // [slots, n_spherical, n_mid]
-  S* w;         // [mid_step, pitch]: W2 transposed, and the sum of its gradient
+  using Base::angular, Base::first_feature, Base::in, Base::n_in, Base::n_out, Base::out, Base::p,
+      Base::pitch, Base::q, Base::row, Base::warp, Base::w, Base::x, Base::xf;
+  S* f;            // [row_room, pitch]
+  A* g;            // [outgoing_slots, pitch]
+  S* grad_cos;     // [slots, outgoing_slots]
+  S* turn;         // [slots, 3]
+  S* grad_q;       // [row_room, mid_pitch]
+  int* degree_of;  // [n_first] of a row of W1
+  S* w1;           // [n_first, n_mid + 1] W1, and
+  S* grad_w1;      // [n_first, n_mid] the sum of its gradient, if they are small; else null
 
   static size_t bytes(const TripletSizes& s, int slots) {
-    return TripletTile<T, S>::bytes(s, slots) + shared_bytes<A>(outgoing_slots * pitch<S>) +
-           shared_bytes<S>(slots * outgoing_slots) + shared_bytes<S>(slots * 3) +
-           shared_bytes<S>(slots * s.n_spherical * s.n_mid) + shared_bytes<S>(mid_step * pitch<S>);
+    const int room = Base::row_room(s, slots);
+    return Base::bytes(s, slots) + shared_bytes<S>(room * pitch) +
+           shared_bytes<A>(outgoing_slots * pitch) + shared_bytes<S>(slots * outgoing_slots) +
+           shared_bytes<S>(slots * 3) + shared_bytes<S>(room * Base::mid_pitch(s)) +
+           shared_bytes<int>(s.n_first()) +
+           (holds_w1(s) ? shared_bytes<S>(s.n_first() * (s.n_mid + 1)) +
+                              shared_bytes<S>(s.n_first() * s.n_mid)
+                        : 0);
+  }
+  // Whether W1 and its gradient have room in shared memory.
+  __host__ __device__ static bool holds_w1(const TripletSizes& s) {
+    return s.n_first() * s.n_mid <= 1024;
   }
   __device__ TripletGradientTile(const TripletProblem<T, S>& p, SharedMemory& shared)
-      : TripletTile<T, S>(p, shared) {
-    g = shared.take<A>(outgoing_slots * pitch<S>);
+      : Base(p, shared) {
+    const int room = Base::row_room(p.sizes, p.slots);
+    f = shared.take<S>(room * pitch);
+    g = shared.take<A>(outgoing_slots * pitch);
     grad_cos = shared.take<S>(p.slots * outgoing_slots);
     turn = shared.take<S>(p.slots * 3);
-    grad_q = shared.take<S>(p.slots * p.sizes.n_spherical * p.sizes.n_mid);
-    w = shared.take<S>(mid_step * pitch<S>);
-  }
-
-  // The cotangent of the outgoing edges, features from `first` on.
-  __device__ void load_cotangent(const T* cotangent, int first) const {
-    for (int i = int(threadIdx.x); i < this->n_out * tile_features<S>; i += block_threads) {
-      const int b = i / tile_features<S>, n = i % tile_features<S>;
-      g[b * pitch<S> + n] = first + n < this->p.sizes.n_emb
-                                ? A(cotangent[this->out[b].edge * this->p.sizes.n_emb + first + n])
-                                : A(0);
+    grad_q = shared.take<S>(room * Base::mid_pitch(p.sizes));
+    const TripletSizes& s = p.sizes;
+    degree_of = shared.take<int>(s.n_first());
+    for (int i = int(threadIdx.x); i < s.n_first(); i += block_threads)
+      degree_of[i] = i / s.n_radial;
+    w1 = grad_w1 = nullptr;
+    if (!holds_w1(s)) return;
+    w1 = shared.take<S>(s.n_first() * (s.n_mid + 1));
+    grad_w1 = shared.take<S>(s.n_first() * s.n_mid);
+    for (int i = int(threadIdx.x); i < s.n_first() * s.n_mid; i += block_threads) {
+      w1[i / s.n_mid * (s.n_mid + 1) + i % s.n_mid] = p.first_weight(i / s.n_mid, i % s.n_mid);
+      grad_w1[i] = S(0);
     }
   }
+  __device__ S first_weight(int row, int m) const {
+    return w1 ? w1[row * (p.sizes.n_mid + 1) + m] : p.first_weight(row, m);
+  }
 
-  // r of two outgoing edges a thread, and from it the gradient to their cosines.
-  __device__ void compute_grad_cos() const {
-    const int a = int(threadIdx.x) / feature_lanes, b = int(threadIdx.x) % feature_lanes;
-    const int n_spherical = this->p.sizes.n_spherical;
-    constexpr int pairs = outgoing_slots / feature_lanes;
-    if (a >= this->n_in || b >= this->n_out) return;
-    S r[max_spherical][pairs] = {};
-    for (int n = 0; n < tile_features<S>; n += step<S>) {
-      const FeaturePack<S> x = pack(this->x + a * pitch<S> + n);
-      S xg[step<S>][pairs];
-      for (int i = 0; i < pairs; ++i)
-        for (int c = 0; c < step<S>; ++c)
-          xg[c][i] = b + i * feature_lanes < this->n_out
-                         ? x.v[c] * g[(b + i * feature_lanes) * pitch<S> + n + c]
-                         : S(0);
+  // The cotangent of the outgoing edges, features from `first` on; zeros behind them, up to a
+  // multiple of 8. Warp: an edge.
+  __device__ void load_cotangent(const T* __restrict__ cotangent, int first) const {
+    const int n_emb = p.sizes.n_emb, room = round_up(n_out, 8);
+    for (int b = warp(); b < room; b += block_warps) {
+      const T* from = cotangent + (b < n_out ? out[b].edge : 0) * n_emb + first;
+      const int count = b < n_out ? n_emb - first : 0;
 #pragma unroll
-      for (int l = 1; l < max_spherical; ++l)
-        if (l < n_spherical) {
-          const FeaturePack<S> f = pack(this->f_of(a, l) + n);
-          for (int c = 0; c < step<S>; ++c)
-            for (int i = 0; i < pairs; ++i) r[l][i] += f.v[c] * xg[c][i];
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < pairs; ++i)
-      if (const int to = b + i * feature_lanes; to < this->n_out) {
-        S sum = S(0);
-        for_degrees(this->p, this->in[a], this->out[to],
-                    [&](int l, S, S slope) { sum += slope * r[l][i]; });
-        grad_cos[a * outgoing_slots + to] = sum;
+      for (int k = 0; k < tile_features<S>; k += warp_lanes) {
+        const int n = k + int(threadIdx.x) % warp_lanes;
+        g[b * pitch + n] = n < count ? A(from[n]) : A(0);
       }
+    }
+  }
+
+  using RowProduct = WarpProduct<S, max_row_tiles, feature_tiles<S>>;
+
+  // z += Y g, this warp's features
+  __device__ void add_z(RowProduct& z) const {
+    const int between = Base::angular_pitch(p.sizes, p.slots), column = first_feature();
+    z.add(
+        Base::row_tiles(), feature_tiles<S>, round_up(n_out, 8),
+        [&](int i, int b) { return angular[b * between + i]; },
+        [&](int b, int n) { return g[b * pitch + column + n]; });
+  }
+
+  // r in place of Y: a warp every fourth 16 rows, 16 edges at a time.
+  __device__ void compute_r() const {
+    const int between = Base::angular_pitch(p.sizes, p.slots), end = Base::n_rows();
+#pragma unroll 1
+    for (int first = 0; first < n_out; first += 16)
+#pragma unroll 1
+      for (int m = warp(); m < Base::row_tiles(); m += block_warps) {
+        const int left_out = n_out - first, edge_tiles = left_out > 8 ? 2 : 1;
+        WarpProduct<S, 1, 2> r;
+        r.add(
+            1, edge_tiles, tile_features<S>,
+            [&](int i, int n) { return xf[(16 * m + i) * pitch + n]; },
+            [&](int n, int b) { return g[(first + b) * pitch + n]; });
+        r.each(1, edge_tiles, [&](int i) {
+          const int count = 16 * m + i < end ? left_out : 0;
+          S* to = angular + first * between + 16 * m + i;
+          return [=](int b, S left, S right) {
+            if (b < count) to[b * between] = left;
+            if (b + 1 < count) to[(b + 1) * between] = right;
+          };
+        });
+      }
+  }
+
+  // From r.
+  __device__ void compute_grad_cos() const {
+    const int between = Base::angular_pitch(p.sizes, p.slots);
+    Base::for_pairs([&](int a, int b) {
+      if (a >= n_in || b >= n_out) return;
+      const S* r = angular + b * between + row(a, 0);
+      S sum = S(0);
+      for_degrees(p, in[a], out[b], [&](int l, S, S slope) { sum += slope * r[l]; });
+      grad_cos[a * outgoing_slots + b] = sum;
+    });
   }
 
   // The cosine is the product of two directions: each gets the other one.
   __device__ void add_turns(S* turn_out) const {
     const int t = int(threadIdx.x);
-    if (t < this->n_in * 3) {
+    if (t < n_in * 3) {
       S sum = turn[t];
-      for (int b = 0; b < this->n_out; ++b)
-        sum += grad_cos[t / 3 * outgoing_slots + b] * this->out[b].unit[t % 3];
+      for (int b = 0; b < n_out; ++b)
+        sum += grad_cos[t / 3 * outgoing_slots + b] * out[b].unit[t % 3];
       turn[t] = sum;
     }
-    if (const int b = t - warp_lanes; b >= 0 && b < this->n_out * 3) {
-      S* to = turn_out + 3 * this->out[b / 3].edge + b % 3;
+    if (const int b = t - warp_lanes; b >= 0 && b < n_out * 3) {
+      S* to = turn_out + 3 * out[b / 3].edge + b % 3;
       S sum = *to;
-      for (int a = 0; a < this->n_in; ++a)
-        sum += grad_cos[a * outgoing_slots + b / 3] * this->in[a].unit[b % 3];
+      for (int a = 0; a < n_in; ++a)
+        sum += grad_cos[a * outgoing_slots + b / 3] * in[a].unit[b % 3];
       *to = sum;
     }
   }
 
-  // Columns m to m + mid_step of W2.
-  __device__ void load_w(int first, int m) const {
-    for (int i = int(threadIdx.x); i < mid_step * tile_features<S>; i += block_threads)
-      w[i % mid_step * pitch<S> + i / mid_step] =
-          this->p.second_weight(first + i / mid_step, m + i % mid_step);
+  __device__ void store_z(const RowProduct& z) const {
+    const int end = Base::n_rows(), column = first_feature();
+    z.each(Base::row_tiles(), feature_tiles<S>, [&](int i) {
+      S* to = xf + i * pitch + column;
+      return [=](int n, S left, S right) {
+        store_pair(to + n, i < end ? left : S(0), i < end ? right : S(0));
+      };
+    });
   }
 
-  // grad_q(e', l, m) += sum_n W2(n, m) x z(e', l, n), x z being where f was. A thread has two rows
-  // and two columns.
-  __device__ void add_grad_q(bool start, int m) const {
-    constexpr int lanes = mid_step / 2, row_step = block_threads / lanes;
-    const int n_rows = this->n_in * this->p.sizes.n_spherical, n_mid = this->p.sizes.n_mid;
-    const int k = int(threadIdx.x) % lanes;
-    for (int row = int(threadIdx.x) / lanes; row < n_rows; row += 2 * row_step) {
-      const bool two = row + row_step < n_rows;
-      S sum[2][2] = {};
-      for (int n = 0; n < tile_features<S>; n += step<S>) {
-        const FeaturePack<S> z[2] = {pack(this->f + row * pitch<S> + n),
-                                     pack(this->f + (two ? row + row_step : row) * pitch<S> + n)};
-        const FeaturePack<S> v[2] = {pack(w + k * pitch<S> + n),
-                                     pack(w + (k + lanes) * pitch<S> + n)};
-        for (int c = 0; c < step<S>; ++c)
-          for (int i = 0; i < 2; ++i)
-            for (int h = 0; h < 2; ++h) sum[i][h] += z[i].v[c] * v[h].v[c];
+  // The gradient to x, and the product of x and z. Thread: two features of four edges, or of eight.
+  __device__ void finish_x(T* grad_x, int first) const {
+    constexpr int lanes = tile_features<S> / 2;
+    const int column = int(threadIdx.x) % lanes * 2, count = p.sizes.n_emb - first - column;
+    for (int slot = int(threadIdx.x) / lanes; slot < n_in; slot += block_threads / lanes) {
+      const Pair<S> x = load_pair(this->x + slot * pitch + column);
+      S to_x[2] = {S(0), S(0)};
+      for (int l = 0; l < p.sizes.n_spherical; ++l) {
+        S* at = xf + row(slot, l) * pitch + column;
+        const Pair<S> f = load_pair(this->f + row(slot, l) * pitch + column), z = load_pair(at);
+        for (int c = 0; c < 2; ++c) to_x[c] += f.v[c] * z.v[c];
+        store_pair(at, x.v[0] * z.v[0], x.v[1] * z.v[1]);
       }
-      for (int i = 0; i < 1 + two; ++i)
-        for (int h = 0; h < 2; ++h)
-          if (m + k + h * lanes < n_mid) {
-            S* to = grad_q + (row + i * row_step) * n_mid + m + k + h * lanes;
-            *to = start ? sum[i][h] : *to + sum[i][h];
-          }
+      if (!grad_x) continue;
+      T* to = grad_x + in[slot].edge * p.sizes.n_emb + first + column;
+      if (count > 0) to[0] = T(result(to_x[0]));
+      if (count > 1) to[1] = T(result(to_x[1]));
+    }
+  }
+
+  // grad_q(e', l, m) += sum_n W2(n, m) x z(e', l, n), columns m to m + mid_step.
+  __device__ void add_grad_q(bool start, int m) const {
+    const int between = Base::mid_pitch(p.sizes);
+    for (int tile = warp(); tile < Base::row_tiles(); tile += block_warps) {
+      WarpProduct<S, 1, 1> product;
+      product.add(
+          1, 1, tile_features<S>, [&](int i, int n) { return xf[(16 * tile + i) * pitch + n]; },
+          [&](int n, int k) { return w[k * pitch + n]; });
+      product.each(1, 1, [&](int i) {
+        S* row = grad_q + (16 * tile + i) * between + m;
+        return [=](int k, S left, S right) {
+          const Pair<S> before = start ? Pair<S>{{S(0), S(0)}} : load_pair(row + k);
+          store_pair(row + k, before.v[0] + left, before.v[1] + right);
+        };
+      });
+    }
+  }
+
+  // W2(n, m) += sum x z(e', l, n) q(e', l, m) over rows; 16 features a warp.
+  __device__ void add_to_w(WarpProduct<S, 1, 1>& to_w, int m) const {
+    const int between = Base::mid_pitch(p.sizes), column = warp() * 16;
+    if (column < tile_features<S>)
+      to_w.add(
+          1, 1, round_up(Base::n_rows(), 8),
+          [&](int n, int i) { return xf[i * pitch + column + n]; },
+          [&](int i, int k) { return q[i * between + m + k]; });
+  }
+  __device__ void store_w(WarpProduct<S, 1, 1>& to_w, int first, int m, S* part) const {
+    const TripletSizes& s = p.sizes;
+    const int column = first + warp() * 16;
+    if (warp() * 16 < tile_features<S>)
+      to_w.each(1, 1, [&](int n) {
+        const int count = column + n < s.n_emb ? s.n_mid - m : 0;
+        S* row = part + (s.n_first() + column + n) * s.n_mid + m;
+        return [=](int k, S left, S right) {
+          if (k < count) row[k] += left;
+          if (k + 1 < count) row[k + 1] += right;
+        };
+      });
+    to_w = {};
+  }
+
+  // The gradient to rbf, from that to q. Warp: an edge.
+  __device__ void finish_rbf(T* grad_rbf) const {
+    const TripletSizes& s = p.sizes;
+    const int n_first = s.n_first(), between = Base::mid_pitch(s);
+    for (int a = warp(); a < n_in; a += block_warps) {
+      T* to = grad_rbf + in[a].edge * n_first;
+      for (int i = int(threadIdx.x) % warp_lanes; i < n_first; i += warp_lanes) {
+        const int l = degree_of[i];
+        const S* from = grad_q + row(a, l) * between;
+        S sum = S(0);
+        for (int m = 0; m < s.n_mid; ++m) sum += first_weight(i, m) * from[m];
+        to[i] = T(result(Base::norms[l] * sum));
+      }
+    }
+  }
+
+  // That to W1, added to what there is: in shared memory, or where the piece has its sum.
+  __device__ void add_to_w1(S* part) const {
+    const TripletSizes& s = p.sizes;
+    const int between = Base::mid_pitch(s), rbf_pitch = Base::rbf_pitch(s);
+    const int in_order = s.n_spherical * between;
+    S* sums = w1 ? grad_w1 : part;
+    for (int i = int(threadIdx.x) / mid_step; i < s.n_first(); i += block_threads / mid_step) {
+      const int l = degree_of[i];
+      for (int m = int(threadIdx.x) % mid_step; m < s.n_mid; m += mid_step) {
+        const S* from = grad_q + row(0, l) * between + m;
+        S sum = S(0);
+        for (int a = 0; a < n_in; ++a) sum += Base::rbf[a * rbf_pitch + i] * from[a * in_order];
+        sums[i * s.n_mid + m] += Base::norms[l] * sum;
+      }
     }
   }
 };
 
-// Gradient to columns of W2 that a thread has summed over the edges of its slot.
-template <class S>
-using WeightSum = Vector<S, step<S> * mid_step>;
-
-// Add the sums of all slots, in their order, to the part of this piece, and start anew.
-template <class T, class S>
-__device__ void flush(const TripletGradientTile<T, S>& tile, WeightSum<S>& sum, int first, int m,
-                      S* part) {
-  const int slot = int(threadIdx.x) / feature_lanes;
-  const int column = int(threadIdx.x) % feature_lanes * step<S>;
-  for (int a = 0; a < incoming_slots; ++a) {
-    __syncthreads();
-    if (a == slot)
-      for (int k = 0; k < mid_step; ++k)
-        for (int c = 0; c < step<S>; ++c) {
-          S& to = tile.w[k * pitch<S> + column + c];
-          to = a ? to + sum[c * mid_step + k] : sum[c * mid_step + k];
-        }
-  }
-  __syncthreads();
-  const TripletSizes& s = tile.p.sizes;
-  for (int i = int(threadIdx.x); i < mid_step * tile_features<S>; i += block_threads) {
-    const int k = i % mid_step, n = i / mid_step;
-    if (m + k < s.n_mid && first + n < s.n_emb)
-      part[(s.n_first() + first + n) * s.n_mid + m + k] += tile.w[k * pitch<S> + n];
-  }
-  __syncthreads();
-  sum = {};
-}
-
-// Block: the nodes of a piece, every gridDim.x-th; a thread has a slot of incoming edges and `step`
-// features. Shared memory: TripletGradientTile::bytes, 42 KB in float32 with n_spherical = 7,
-// n_mid = 8. 2 n_spherical n_emb operations a triplet, twice that if vectors have a gradient, which
-// bound it, with the registers (z is max_spherical step of them). Reads the cotangents of a node's
-// outgoing edges once for every `slots` incoming ones. A node with many triplets is one block's.
+// Block: the nodes of a piece, every gridDim.x-th; up to 8 incoming and 32 outgoing edges and 64
+// features at a time. Shared memory: TripletGradientTile::bytes, 65 KB in float32 with n_spherical
+// = 7, n_mid = 8. 2 n_spherical n_emb operations a triplet, twice that if vectors have a gradient,
+// and 6 n_spherical n_emb n_mid an edge, on tensor cores, three times; bound by shared memory and
+// the instructions that bring their operands. Reads the cotangents of a node's outgoing edges once
+// for every `slots` incoming ones. A node with many triplets is one block's.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
     agg_edge_to_edge_gradients(TripletProblem<T, S> p, const T* __restrict__ cotangent,
@@ -179,10 +272,9 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
   const TripletSizes& s = p.sizes;
   SharedMemory shared;
   TripletGradientTile<T, S> tile(p, shared);
-  const int t = int(threadIdx.x), slot = t / feature_lanes;
-  const int column = t % feature_lanes * step<S>;
+  const int t = int(threadIdx.x);
   S* part = grad.parts + int64_t(blockIdx.x) * s.n_weights();
-  WeightSum<S> to_w;
+  WarpProduct<S, 1, 1> to_w;
   const bool keeps = s.n_emb <= tile_features<S> && s.n_mid <= mid_step;  // to_w, to the end
 
   if (grad.weights)
@@ -190,97 +282,64 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
   for (int64_t j = blockIdx.x; j < p.incoming.n_rows; j += gridDim.x) {
     const int64_t n_in = p.incoming.offsets[j + 1] - p.incoming.offsets[j];
     const int64_t n_out = p.outgoing.offsets[j + 1] - p.outgoing.offsets[j];
+    // what there is of the outgoing edges, for all incoming ones
+    const bool stays = n_out <= outgoing_slots && s.n_emb <= tile_features<S>;
     for (int64_t a_first = 0; a_first < n_in; a_first += p.slots) {
       __syncthreads();
       tile.load_incoming(j, a_first);
       if (t < 3 * p.slots) tile.turn[t] = S(0);
       __syncthreads();
-      tile.compute_q();
+      tile.load_rbf();
       __syncthreads();
+      tile.compute_q();
       for (int first = 0; first < s.n_emb; first += tile_features<S>) {
         if (first) __syncthreads();
-        tile.compute_f(first);
-        Vector<S, step<S>> z[max_spherical];
+        tile.load_x(first);
+        tile.compute_f(first, tile.f);
+        typename TripletGradientTile<T, S>::RowProduct z;
         for (int64_t b_first = 0; b_first < n_out; b_first += outgoing_slots) {
           __syncthreads();
-          tile.load_outgoing(j, b_first);
-          __syncthreads();
-          tile.load_cotangent(cotangent, first);
+          if (!stays || a_first == 0) {
+            tile.load_outgoing(j, b_first);
+            __syncthreads();
+            tile.load_cotangent(cotangent, first);
+          }
           tile.compute_angular();
           __syncthreads();
-          if (slot < tile.n_in)
-            for (int b = 0; b < tile.n_out; ++b) {
-              const auto g = pack<real<T>, step<S>>(tile.g + b * pitch<S> + column);
-              const S* y = tile.angular_of(slot, b);
-#pragma unroll
-              for (int l = 0; l < max_spherical; ++l)
-                if (l < s.n_spherical)
-                  for (int c = 0; c < step<S>; ++c) z[l][c] += y[l] * g.v[c];
-            }
+          tile.add_z(z);
           if (!grad.vector) continue;
+          __syncthreads();
+          tile.compute_r();
+          __syncthreads();
           tile.compute_grad_cos();
           __syncthreads();
           tile.add_turns(grad.turn_out);
         }
         __syncthreads();
-        if (slot < tile.n_in) {
-          const FeaturePack<S> x = pack(tile.x + slot * pitch<S> + column);
-          Vector<S, step<S>> to_x;
-#pragma unroll
-          for (int l = 0; l < max_spherical; ++l)
-            if (l < s.n_spherical) {
-              FeaturePack<S>& f = pack(tile.f_of(slot, l) + column);
-              for (int c = 0; c < step<S>; ++c) {
-                to_x[c] += f.v[c] * z[l][c];
-                f.v[c] = x.v[c] * z[l][c];
-              }
-            }
-          if (grad.x)
-            store_vector(grad.x + tile.in[slot].edge * s.n_emb + first + column, to_x,
-                         s.n_emb - first - column, false);
-        }
+        tile.store_z(z);
+        __syncthreads();
+        tile.finish_x(grad.x, first);
         if (!grad.beyond_f()) continue;
         for (int m = 0; m < s.n_mid; m += mid_step) {
-          __syncthreads();
           tile.load_w(first, m);
-          __syncthreads();
           tile.add_grad_q(first == 0, m);
           if (!grad.weights) continue;
-          if (slot < tile.n_in)
-            for (int l = 0; l < s.n_spherical; ++l) {
-              const FeaturePack<S> xz = pack(tile.f_of(slot, l) + column);
-              for (int k = 0; k < mid_step; ++k)
-                if (m + k < s.n_mid) {
-                  const S q = tile.q_of(slot, l)[m + k];
-                  for (int c = 0; c < step<S>; ++c) to_w[c * mid_step + k] += q * xz.v[c];
-                }
-            }
-          if (!keeps) flush(tile, to_w, first, m, part);
+          tile.add_to_w(to_w, m);
+          if (!keeps) tile.store_w(to_w, first, m, part);
         }
       }
       __syncthreads();
       if (grad.vector && t < 3 * tile.n_in)
         grad.turn_in[3 * tile.in[t / 3].edge + t % 3] = tile.turn[t];
-      if (grad.rbf)
-        for (int i = t; i < tile.n_in * s.n_first(); i += block_threads) {
-          const int a = i / s.n_first(), row = i % s.n_first(), l = row / s.n_radial;
-          S sum = S(0);
-          for (int m = 0; m < s.n_mid; ++m)
-            sum += p.first_weight(row, m) * tile.grad_q[(a * s.n_spherical + l) * s.n_mid + m];
-          grad.rbf[tile.in[a].edge * s.n_first() + row] = T(result(norm<real<T>>(l) * sum));
-        }
-      if (grad.weights)
-        for (int i = t; i < s.n_first() * s.n_mid; i += block_threads) {
-          const int row = i / s.n_mid, m = i % s.n_mid, l = row / s.n_radial;
-          S sum = S(0);
-          for (int a = 0; a < tile.n_in; ++a)
-            sum += p.rbf[tile.in[a].edge * s.n_first() + row] *
-                   tile.grad_q[(a * s.n_spherical + l) * s.n_mid + m];
-          part[i] += norm<real<T>>(l) * sum;
-        }
+      if (grad.rbf) tile.finish_rbf(grad.rbf);
+      if (grad.weights) tile.add_to_w1(part);
     }
   }
-  if (grad.weights && keeps) flush(tile, to_w, 0, 0, part);
+  if (grad.weights && tile.w1) {
+    __syncthreads();
+    for (int i = t; i < s.n_first() * s.n_mid; i += block_threads) part[i] = tile.grad_w1[i];
+  }
+  if (grad.weights && keeps) tile.store_w(to_w, 0, 0, part);
 }
 
 // Gradient to a vector from that to its direction u: (turn - u (u . turn))/|v|. Thread: an edge.

@@ -7,20 +7,23 @@
 //     out(e, n)   = sum_e' x(e', n) sum_l P_l(c(e', e)) f(e', l, n)
 //
 // All that has to do with n_mid is done once an edge. The incoming edges of a node times its
-// outgoing edges are a matrix of triplets, cut into tiles that a block handles in shared memory:
-// up to 8 by 32 edges, 16 lanes with a few features each. With g the cotangent of out, a triplet
-// takes part in three products that cost n_spherical n_emb each:
+// outgoing edges are a matrix of triplets, cut into tiles that a block handles in shared memory: up
+// to 8 by 32 edges, 64 features. A row is a pair (e', l), and with Y(e', l, e) = P_l(c(e', e)), xf
+// the product of x and f, and g the cotangent of out, all else is products of matrices:
 //
-//     out(e, n)                                              triplet_forward.cuh
-//     z(e', l, n) = sum_e P_l(c(e', e)) g(e, n)              triplet_gradients.cuh: to x and f
-//     r(e', l, e) = sum_n x(e', n) f(e', l, n) g(e, n)       triplet_gradients.cuh: to P_l
+//     f = q W2                 rows by features, sum over n_mid
+//     out = Y^T xf             edges by features, sum over rows        triplet_forward.cuh
+//     z = Y g                  rows by features, sum over edges        triplet_gradients.cuh
+//     r = xf g^T               rows by edges, sum over features        triplet_gradients.cuh
 //
-// In the forward pass a block has a tile of outgoing edges, in that of gradients whole nodes, so
-// that each edge gets its sums from one block alone, in a fixed order.
+// from z come the gradients to x and f, from r those to the cosines. In the forward pass a block
+// has a tile of outgoing edges, in that of gradients whole nodes, so that each edge gets its sums
+// from one block alone, in a fixed order.
 #pragma once
 #include <cfloat>
 
 #include "device/rows.cuh"
+#include "triplet_products.cuh"
 
 namespace gnograd {
 
@@ -28,13 +31,16 @@ enum Exclusion { reverse_edge, same_node, none };
 
 constexpr int max_spherical = 10, max_radial = 16, max_mid = 64, max_emb = 512;
 
-// Edges of a tile, and lanes over its features: 8 x 16 threads.
+// Edges of a tile; lanes over its features where no product is made: 8 x 16 threads.
 constexpr int incoming_slots = 8, outgoing_slots = 32, feature_lanes = 16;
 static_assert(incoming_slots * feature_lanes == block_threads);
-// Outgoing edges of a thread in `collect`
-constexpr int outgoing_step = outgoing_slots / incoming_slots;
+constexpr int block_warps = block_threads / warp_lanes;
 // Columns of the weights handled at once
 constexpr int mid_step = 8;
+// Tiles of 16 rows
+constexpr int max_row_tiles = incoming_slots * max_spherical / 16;
+
+__host__ __device__ constexpr int round_up(int n, int to) { return (n + to - 1) / to * to; }
 
 struct TripletSizes {
   int n_spherical, n_radial, n_mid, n_emb, exclude;
@@ -78,9 +84,9 @@ template <class S>
 constexpr int step = sizeof(S) > 8 ? 2 : 4;
 template <class S>
 constexpr int tile_features = feature_lanes * step<S>;
-// Rows of features in shared memory: apart by a few banks.
+// Tiles of 8 features of a warp in products of rows or edges by features
 template <class S>
-constexpr int pitch = tile_features<S> + 4;
+constexpr int feature_tiles = tile_features<S> / 8 / block_warps;
 
 template <class S, int N = step<S>>
 struct alignas(16) FeaturePack {
@@ -185,42 +191,68 @@ __device__ A norm(int l) {
 
 // ---- a tile ----
 
-template <class T, class S>
+// Rows of features lie `pitch` apart in shared memory, a few banks more than they are long: 4,
+// where lanes of a product have 8 rows and 4 features, or 8, where they have 4 rows and 8 features.
+template <class T, class S, int gap>
 struct TripletTile {
+  static constexpr int pitch = tile_features<S> + gap;
+
   const TripletProblem<T, S>& p;
   Arm<S>*in, *out;  // [slots], [outgoing_slots]
-  S* q;             // [slots, n_spherical, n_mid]
-  S* f;             // [slots, n_spherical, pitch]
+  int* slot_of;     // [row_room] of a row
+  real<T>* norms;   // [n_spherical]
+  S* rbf;           // [slots, rbf_pitch]
+  S* w;             // [mid_step, pitch] W2 transposed
+  S* q;             // [row_room, mid_pitch], zeros outside
   S* x;             // [slots, pitch]
-  S* angular;       // [slots, outgoing_slots, n_spherical], with a gap
+  S* xf;            // [row_room, pitch], zeros in rows that are none
+  S* angular;       // [outgoing_slots, angular_pitch] Y transposed, zeros outside
   int n_in = 0, n_out = 0;
+  int w_holds = -1;  // which part of W2
 
+  __host__ __device__ static int row_room(const TripletSizes& s, int slots) {
+    return round_up(slots * s.n_spherical, 16);
+  }
+  __host__ __device__ static int mid_pitch(const TripletSizes& s) {
+    return round_up(s.n_mid, mid_step) + 4;
+  }
+  __host__ __device__ static int angular_pitch(const TripletSizes& s, int slots) {
+    return round_up(slots * s.n_spherical, 8) + 4;
+  }
+  __host__ __device__ static int rbf_pitch(const TripletSizes& s) { return s.n_first() | 1; }
   static size_t bytes(const TripletSizes& s, int slots) {
+    const int room = row_room(s, slots);
     return shared_bytes<Arm<S>>(slots) + shared_bytes<Arm<S>>(outgoing_slots) +
-           shared_bytes<S>(slots * s.n_spherical * s.n_mid) +
-           shared_bytes<S>(slots * s.n_spherical * pitch<S>) + shared_bytes<S>(slots * pitch<S>) +
-           shared_bytes<S>(slots * angular_pitch(s));
+           shared_bytes<int>(room) + shared_bytes<real<T>>(s.n_spherical) +
+           shared_bytes<S>(slots * rbf_pitch(s)) + shared_bytes<S>(mid_step * pitch) +
+           shared_bytes<S>(room * mid_pitch(s)) + shared_bytes<S>(slots * pitch) +
+           shared_bytes<S>(room * pitch) +
+           shared_bytes<S>(outgoing_slots * angular_pitch(s, slots));
   }
   __device__ TripletTile(const TripletProblem<T, S>& p, SharedMemory& shared) : p(p) {
     const TripletSizes& s = p.sizes;
+    const int room = row_room(s, p.slots);
     in = shared.take<Arm<S>>(p.slots);
     out = shared.take<Arm<S>>(outgoing_slots);
-    q = shared.take<S>(p.slots * s.n_spherical * s.n_mid);
-    f = shared.take<S>(p.slots * s.n_spherical * pitch<S>);
-    x = shared.take<S>(p.slots * pitch<S>);
-    angular = shared.take<S>(p.slots * angular_pitch(s));
+    slot_of = shared.take<int>(room);
+    norms = shared.take<real<T>>(s.n_spherical);
+    rbf = shared.take<S>(p.slots * rbf_pitch(s));
+    w = shared.take<S>(mid_step * pitch);
+    q = shared.take<S>(room * mid_pitch(s));
+    x = shared.take<S>(p.slots * pitch);
+    xf = shared.take<S>(room * pitch);
+    angular = shared.take<S>(outgoing_slots * angular_pitch(s, p.slots));
+    for (int row = int(threadIdx.x); row < room; row += block_threads)
+      slot_of[row] = row / s.n_spherical;
+    if (const int l = int(threadIdx.x); l < s.n_spherical) norms[l] = norm<real<T>>(l);
   }
-  // Edges that share a warp are apart by a bank.
-  __host__ __device__ static int angular_pitch(const TripletSizes& s) {
-    return outgoing_slots * s.n_spherical + 1;
-  }
-  __device__ S* angular_of(int a, int b) const {
-    return angular + a * angular_pitch(p.sizes) + b * p.sizes.n_spherical;
-  }
-  __device__ S* f_of(int a, int l) const { return f + (a * p.sizes.n_spherical + l) * pitch<S>; }
-  __device__ S* q_of(int a, int l) const {
-    return q + (a * p.sizes.n_spherical + l) * p.sizes.n_mid;
-  }
+  __device__ int n_rows() const { return n_in * p.sizes.n_spherical; }
+  __device__ int row_tiles() const { return (n_rows() + 15) / 16; }
+  // Number of an incoming edge where it has degree l.
+  __device__ int row(int a, int l) const { return a * p.sizes.n_spherical + l; }
+  __device__ static int warp() { return int(threadIdx.x) / warp_lanes; }
+  // Of this warp's features in products of which it has some features and all rows or edges.
+  __device__ static int first_feature() { return warp() * feature_tiles<S> * 8; }
 
   // Edges of node j from number `first` on.
   __device__ void load_incoming(int64_t j, int64_t first) {
@@ -234,56 +266,102 @@ struct TripletTile {
     if (const int b = int(threadIdx.x); b < n_out) out[b] = load_arm(p, p.outgoing, begin + b);
   }
 
-  // Needs the incoming edges.
-  __device__ void compute_q() const {
-    const TripletSizes& s = p.sizes;
-    for (int i = int(threadIdx.x); i < n_in * s.n_spherical * s.n_mid; i += block_threads) {
-      const int m = i % s.n_mid, row = i / s.n_mid, l = row % s.n_spherical;
-      const int64_t rbf = in[row / s.n_spherical].edge * s.n_first() + l * s.n_radial;
-      S sum = S(0);
-      for (int r = 0; r < s.n_radial; ++r)
-        sum += p.rbf[rbf + r] * p.first_weight(l * s.n_radial + r, m);
-      q[i] = norm<real<T>>(l) * sum;
+  // Needs the incoming edges. Warp: an edge.
+  __device__ void load_rbf() const {
+    const int n_first = p.sizes.n_first();
+    for (int a = warp(); a < n_in; a += block_warps) {
+      const int64_t from = in[a].edge * n_first;
+      for (int i = int(threadIdx.x) % warp_lanes; i < n_first; i += warp_lanes)
+        rbf[a * rbf_pitch(p.sizes) + i] = p.rbf[from + i];
     }
   }
 
-  // f and x of the features from `first` on. Needs q.
-  __device__ void compute_f(int first) const {
+  // Needs rbf.
+  __device__ void compute_q() const {
     const TripletSizes& s = p.sizes;
-    const int lane = int(threadIdx.x) % feature_lanes, group = int(threadIdx.x) / feature_lanes;
-    const int column = lane * step<S>;
-    for (int m = 0; m < s.n_mid; m += mid_step) {
-      S w[step<S>][mid_step];
-      for (int c = 0; c < step<S>; ++c)
-        for (int k = 0; k < mid_step; ++k) w[c][k] = p.second_weight(first + column + c, m + k);
-      for (int row = group; row < n_in * s.n_spherical; row += incoming_slots) {
-        FeaturePack<S> sum{};
-        if (m) sum = pack(f + row * pitch<S> + column);
-        for (int k = 0; k < mid_step; ++k)
-          if (m + k < s.n_mid) {
-            const S a = q[row * s.n_mid + m + k];
-            for (int c = 0; c < step<S>; ++c) sum.v[c] += a * w[c][k];
-          }
-        pack(f + row * pitch<S> + column) = sum;
+    const int end = n_rows(), room = row_tiles() * 16, between = mid_pitch(s);
+    for (int i = int(threadIdx.x) / mid_step; i < room; i += block_threads / mid_step) {
+      const int a = slot_of[i], l = i - row(a, 0);
+      const S* values = rbf + a * rbf_pitch(s) + l * s.n_radial;
+      for (int m = int(threadIdx.x) % mid_step; m < between - 4; m += mid_step) {
+        S sum = S(0);
+        if (i < end && m < s.n_mid)
+          for (int r = 0; r < s.n_radial; ++r)
+            sum += values[r] * p.first_weight(l * s.n_radial + r, m);
+        q[i * between + m] = norms[l] * sum;
       }
     }
-    if (group < n_in) {
-      const int64_t at = in[group].edge * s.n_emb + first + column;
-      FeaturePack<S> row{};
-      for (int c = 0; c < step<S>; ++c)
-        if (first + column + c < s.n_emb) row.v[c] = p.x[at + c];
-      pack(x + group * pitch<S> + column) = row;
+  }
+
+  // x of the features from `first` on. Needs the incoming edges. Warp: an edge.
+  __device__ void load_x(int first) const {
+    const int n_emb = p.sizes.n_emb;
+    for (int a = warp(); a < n_in; a += block_warps) {
+      const int64_t from = in[a].edge * n_emb + first;
+#pragma unroll
+      for (int k = 0; k < tile_features<S>; k += warp_lanes) {
+        const int n = k + int(threadIdx.x) % warp_lanes;
+        x[a * pitch + n] = first + n < n_emb ? p.x[from + n] : S(0);
+      }
     }
+  }
+
+  // Columns m to m + mid_step of W2, features from `first` on. Ends with a barrier.
+  __device__ void load_w(int first, int m) {
+    if (const int part = first * max_mid + m; part != w_holds) {
+      __syncthreads();
+      for (int i = int(threadIdx.x); i < mid_step * tile_features<S>; i += block_threads)
+        w[i % mid_step * pitch + i / mid_step] =
+            p.second_weight(first + i / mid_step, m + i % mid_step);
+      w_holds = part;
+    }
+    __syncthreads();
+  }
+
+  // xf of the features from `first` on, and f where there is room for it. Needs q and x, for which
+  // it has a barrier.
+  __device__ void compute_f(int first, S* f) {
+    const int end = n_rows(), tiles = row_tiles(), between = mid_pitch(p.sizes);
+    const int column = first_feature();
+    WarpProduct<S, max_row_tiles, feature_tiles<S>> product;
+    for (int m = 0; m < p.sizes.n_mid; m += mid_step) {
+      load_w(first, m);
+      product.add(
+          tiles, feature_tiles<S>, mid_step, [&](int i, int k) { return q[i * between + m + k]; },
+          [&](int k, int n) { return w[k * pitch + column + n]; });
+    }
+    product.each(tiles, feature_tiles<S>, [&](int i) {
+      const bool there = i < end;
+      const S* factor = x + (there ? slot_of[i] : 0) * pitch + column;
+      S *to_f = f && there ? f + i * pitch + column : nullptr, *to = xf + i * pitch + column;
+      return [=](int n, S left, S right) {
+        const Pair<S> by = load_pair(factor + n);
+        if (to_f) store_pair(to_f + n, left, right);
+        store_pair(to + n, there ? by.v[0] * left : S(0), there ? by.v[1] * right : S(0));
+      };
+    });
+  }
+
+  // f(a, b) by a thread for every pair of slots; 16 outgoing edges where there are no more.
+  template <class F>
+  __device__ void for_pairs(F f) const {
+    const int shift = n_out > 16 ? 5 : 4, b = int(threadIdx.x) & ((1 << shift) - 1);
+    for (int a = int(threadIdx.x) >> shift; a < p.slots; a += block_threads >> shift) f(a, b);
   }
 
   // Needs the edges on both sides.
   __device__ void compute_angular() const {
-    for (int i = int(threadIdx.x); i < n_in * outgoing_slots; i += block_threads) {
-      const int a = i / outgoing_slots, b = i % outgoing_slots;
-      if (b >= n_out) continue;
-      S* to = angular_of(a, b);
-      for_degrees(p, in[a], out[b], [&](int l, S y, S) { to[l] = y; });
-    }
+    const TripletSizes& s = p.sizes;
+    const int between = angular_pitch(s, p.slots), end = p.slots * s.n_spherical;
+    for_pairs([&](int a, int b) {
+      S* to = angular + b * between + row(a, 0);
+      if (a < n_in && b < n_out) for_degrees(p, in[a], out[b], [&](int l, S y, S) { to[l] = y; });
+      else
+        for (int l = 0; l < s.n_spherical; ++l) to[l] = S(0);
+    });
+    // behind the rows, up to a multiple of 8
+    if (const int b = int(threadIdx.x); b < outgoing_slots)
+      for (int i = end; i < between - 4; ++i) angular[b * between + i] = S(0);
   }
 };
 

@@ -15,54 +15,76 @@
 namespace gnograd {
 namespace {
 
-// f(lanes that have a neighbour, its number) by the warp of destination i, again and again.
+// Which of the ranges of cells along x a lane has: of row and layer so many after the first ones,
+// the cells before the box begins anew, or after.
+struct RangeNumber {
+  int row, layer, part;
+
+  __device__ explicit RangeNumber(int lane) : row(lane % 3), layer(lane / 3 % 3), part(lane / 9) {}
+};
+
+// f(lanes that have a neighbour, its number) by the warp of destination i, again and again. Each
+// lane finds a range of points; then all go through these as if they were one.
 template <int D, class R, class F>
 __device__ void for_neighbors(const NeighborSearch& s, const R* destinations, int64_t i, F f) {
   const Cells<D> cells(s);
   const Point<D> p = point<D>(s, destinations, i);
   const int64_t item = item_of(s.destination_items, s.n_items, i);
-  const int64_t first = s.source_items ? s.source_items[item] : 0;
-  const int64_t last = s.source_items ? s.source_items[item + 1] : s.n_src;
+  const auto first = int32_t(s.source_items ? s.source_items[item] : 0);
+  const auto last = int32_t(s.source_items ? s.source_items[item + 1] : s.n_src);
   const CellRange along(cells.x, p.x[0]);
   const CellRange rows = D > 1 ? CellRange(cells.y, p.x[D > 1]) : CellRange();
   const CellRange layers = D > 2 ? CellRange(cells.z, p.x[D - 1]) : CellRange();
-
-  // n cells from this one on, whose buckets begin anew with the first one after the last one
-  const auto scan_cells = [&](uint64_t hash, int64_t row, int64_t layer, int64_t cell, int n) {
-    const auto scan_buckets = [&](int64_t begin, int64_t end) {
-      const int32_t stop = s.starts[end];
-      for (int32_t base = s.starts[begin]; base < stop; base += warp_lanes) {
-        const int32_t k = base + lane_number();
-        bool near = k < stop && within<D>(s, p, s.positions + int64_t(k) * D);
-        int32_t j = 0;
-        if (near) {
-          const double* q = s.positions + int64_t(k) * D;
-          const int64_t x = cells.x.cell(q[0]);
-          j = s.order[k];
-          near = cell <= x && x < cell + n && cells.row(q) == row && cells.layer(q) == layer &&
-                 first <= j && j < last && !(s.exclude_self && j == i);
-        }
-        f(__ballot_sync(~0u, near), j);
-        if (stop - base <= warp_lanes) break;  // 32 bits would not hold what follows
-      }
-    };
-    const auto begin = int64_t((hash + uint64_t(cell)) & uint64_t(s.n_buckets - 1));
-    const int64_t end = min(begin + n, s.n_buckets);
-    scan_buckets(begin, end);
-    if (end - begin < n) scan_buckets(0, n - (end - begin));
-  };
   const int straight = along.before_wrap();
-  for (int b = 0; b < layers.n; ++b)
-    for (int a = 0; a < rows.n; ++a) {
-      const int64_t row = rows[a], layer = layers[b];
-      const uint64_t hash = row_hash(item, row, layer);
-      scan_cells(hash, row, layer, along[0], straight);
-      if (straight < along.n) scan_cells(hash, row, layer, along[straight], along.n - straight);
+
+  int32_t begin = 0, left = 0, again = 0;  // `again`: so many points of the first buckets follow
+  const RangeNumber mine(lane_number());
+  const int n_cells = mine.part ? along.n - straight : straight;
+  if (mine.part < 2 && n_cells > 0 && mine.row < rows.n && mine.layer < layers.n) {
+    const int64_t cell = along[mine.part ? straight : 0];
+    const uint64_t hash = row_hash(item, rows[mine.row], layers[mine.layer]);
+    const auto bucket = int64_t((hash + uint64_t(cell)) & uint64_t(s.n_buckets - 1));
+    const int64_t stop = bucket + n_cells;
+    begin = s.starts[bucket];
+    left = s.starts[min(stop, s.n_buckets)] - begin;
+    if (stop > s.n_buckets) again = s.starts[stop - s.n_buckets];
+  }
+  do {
+    constexpr int32_t most = 1 << 26;  // so that 32 bits hold the sum over all lanes
+    const int32_t take = min(left, most);
+    auto end = uint32_t(take);
+    for (int d = 1; d < warp_lanes; d *= 2) {
+      const uint32_t before = __shfl_up_sync(~0u, end, d);
+      if (lane_number() >= d) end += before;
     }
+    const uint32_t total = __shfl_sync(~0u, end, warp_lanes - 1);
+    const uint32_t origin = uint32_t(begin) + uint32_t(take) - end;
+    for (uint32_t base = 0; base < total; base += warp_lanes) {
+      const uint32_t number = base + lane_number();
+      int range = 0;  // so many ranges end before it
+      for (int d = warp_lanes / 2; d > 0; d /= 2)
+        if (__shfl_sync(~0u, end, range + d - 1) <= number) range += d;
+      const auto k = int32_t(__shfl_sync(~0u, origin, range) + number);
+      const double* q = s.positions + int64_t(k) * D;
+      bool near = number < total && within<D>(s, p, q);
+      int32_t j = 0;
+      if (near) {
+        const RangeNumber from(range);
+        const int64_t cell = along[from.part ? straight : 0], x = cells.x.cell(q[0]);
+        j = s.order[k];
+        near = cell <= x && x < cell + (from.part ? along.n - straight : straight) &&
+               cells.row(q) == rows[from.row] && cells.layer(q) == layers[from.layer] &&
+               first <= j && j < last && !(s.exclude_self && j == i);
+      }
+      f(__ballot_sync(~0u, near), j);
+    }
+    begin += take, left -= take;
+    if (left == 0) begin = 0, left = again, again = 0;
+  } while (__any_sync(~0u, left > 0));
 }
 
 // Warp: a destination, lanes over the points of 3^(d-1) ranges of buckets. Reads 8 d bytes a point
-// of these, mostly from caches; bound by the chain from bucket to range to position.
+// of these, mostly from caches; bound by integer instructions.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
     neighbors_count_rows(NeighborSearch s, const R* destinations, int64_t* counts) {
@@ -73,8 +95,8 @@ __global__ void __launch_bounds__(block_threads)
   if (lane_number() == 0) counts[i] = min(count, s.max_neighbors);
 }
 
-// Warp: as in neighbors_count_rows, which this repeats, and sorts the row that it writes:
-// log2(n)^2/2 passes over it, in global memory but from caches.
+// Warp: as in neighbors_count_rows, which this repeats, and sorts the row that it writes, in
+// registers up to 128 numbers.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
     neighbors_write_rows(NeighborSearch s, const R* destinations, const int64_t* offsets,
@@ -105,8 +127,8 @@ __global__ void __launch_bounds__(block_threads)
   sort_row(row.numbers, row.n);
 }
 
-// f(lanes that have a source of destination i in reach, its number) by a warp, for all that a row of
-// a graph names.
+// f(lanes that have a source of destination i in reach, its number) by a warp, for all that a row
+// of a graph names.
 template <int D, class R, class F>
 __device__ void for_sources(const NeighborSearch& s, const R* sources, const R* destinations,
                             const int64_t* offsets, const int32_t* indices, int64_t i, F f) {
@@ -252,9 +274,21 @@ struct Neighbors {
  private:
   NeighborSearch search(const int64_t* source_items, const int64_t* destination_items,
                         double* positions, int32_t* order, int32_t* starts, double* grid) const {
-    return {n_src, n_dst, d, n_items, n_buckets, radius, {period_x, period_y, period_z},
-            exclude_self != 0, max_neighbors, source_items, destination_items, positions, order,
-            starts, grid};
+    return {n_src,
+            n_dst,
+            d,
+            n_items,
+            n_buckets,
+            radius,
+            {period_x, period_y, period_z},
+            exclude_self != 0,
+            max_neighbors,
+            source_items,
+            destination_items,
+            positions,
+            order,
+            starts,
+            grid};
   }
 };
 

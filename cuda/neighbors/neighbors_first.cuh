@@ -20,8 +20,8 @@ __device__ inline uint64_t random_key(int64_t seed, int64_t i, int32_t j) {
 
 // All of it belongs to a warp, whose lanes agree on n and on what is last.
 struct FirstOnes {
-  uint64_t* keys;     // [k]
-  int32_t* numbers;   // [k]
+  uint64_t* keys;    // [k]
+  int32_t* numbers;  // [k]
   int64_t k, n = 0;
   uint64_t last_key = 0;
   int32_t last_number = 0;
@@ -80,9 +80,45 @@ struct FirstOnes {
   }
 };
 
-// Ascending, by one warp: bitonic, with all comparisons the same way round, so that nothing needs
-// to be where the next power of two would have more.
+// Ascending, of n <= 32 N numbers by one warp, of which a lane holds N: bitonic.
+template <int N>
+__device__ void sort_in_registers(int32_t* x, int n) {
+  const int lane = lane_number();
+  int32_t v[N];
+#pragma unroll
+  for (int e = 0; e < N; ++e) {
+    const int k = e * warp_lanes + lane;
+    v[e] = k < n ? x[k] : INT32_MAX;
+  }
+#pragma unroll
+  for (int size = 2; size <= N * warp_lanes; size *= 2)
+#pragma unroll
+    for (int stride = size / 2; stride > 0; stride /= 2)
+#pragma unroll
+      for (int e = 0; e < N; ++e) {
+        const bool up = ((e * warp_lanes + lane) & size) == 0;
+        if (stride < warp_lanes) {
+          const int32_t other = __shfl_xor_sync(~0u, v[e], stride);
+          v[e] = ((lane & stride) == 0) == up ? min(v[e], other) : max(v[e], other);
+        } else if (const int o = e ^ stride / warp_lanes; o > e) {
+          const int32_t low = min(v[e], v[o]), high = max(v[e], v[o]);
+          v[e] = up ? low : high;
+          v[o] = up ? high : low;
+        }
+      }
+#pragma unroll
+  for (int e = 0; e < N; ++e)
+    if (const int k = e * warp_lanes + lane; k < n) x[k] = v[e];
+}
+
+// Ascending, by one warp. Longer rows where they are: bitonic, with all comparisons the same way
+// round, so that nothing needs to be where the next power of two would have more.
 __device__ inline void sort_row(int32_t* x, int64_t n) {
+  __syncwarp();
+  if (n <= 1) return;
+  if (n <= warp_lanes) return sort_in_registers<1>(x, int(n));
+  if (n <= 2 * warp_lanes) return sort_in_registers<2>(x, int(n));
+  if (n <= 4 * warp_lanes) return sort_in_registers<4>(x, int(n));
   for (int64_t size = 2; size < 2 * n; size *= 2)
     for (int64_t stride = size / 2; stride > 0; stride /= 2) {
       __syncwarp();
