@@ -117,6 +117,7 @@ ptx-tests: build/ptx/build.ninja
 	meson test -C build/ptx --suite ptx --print-errorlogs
 
 ptx-all-tests: build/ptx/build.ninja
+	meson configure build/ptx -Dptx=80,90
 	meson test -C build/ptx --suite ptx_all --print-errorlogs
 	for arch in 80 90; do \
 		ninja -C build/ptx tests/cuda/ptx/libgnograd_cuda_ptx_$$arch.so && \

@@ -797,7 +797,7 @@ add(
     lambda n, rng: (
         gg.neighbor_list,
         (_points(n, rng),),
-        {"radius": _radius(n, degree=40), "cell": np.eye(3)},
+        {"radius": _radius(n, degree=40), "cell": np.eye(3).tolist()},
     ),
     "200,000 points in a periodic cell, 40 neighbours",
     **_SEARCH,

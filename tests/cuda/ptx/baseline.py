@@ -81,15 +81,23 @@ def main() -> None:
         for c in CASES.values()
         if c.name in options.cases or "all" in options.cases or (c.usual and not options.cases)
     ]
-    path = os.environ.get("PTX_COUNT")
+    path, failed = os.environ.get("PTX_COUNT"), []
     for case in cases:
         start = time.perf_counter()
         if path:
             with open(path, "a") as file:
                 for label, entry in case.described():
                     file.write(json.dumps({"case": label, **entry}) + "\n")
-        count(case)
+        try:
+            count(case)
+        except Exception as problem:  # the others shall be counted all the same
+            failed.append(case.name)
+            done("-")
+            print(f"{case.name}: {type(problem).__name__}: {problem}", flush=True)
+            continue
         print(f"{case.name}: {time.perf_counter() - start:.1f} s", flush=True)
+    if failed:
+        sys.exit(f"not counted: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
