@@ -24,7 +24,8 @@ struct EdgeColumns {
   };
   __device__ OfEdge of_edge(const Csc& by_dst, int64_t k) const {
     const int64_t row = by_dst.edge_of(k);
-    return {(of_edges ? row : int64_t(by_dst.indices[k])) * heads.size * int64_t(sizeof(T)), w ? w[row] : S(1), row};
+    return {(of_edges ? row : int64_t(by_dst.indices[k])) * heads.size * int64_t(sizeof(T)),
+            w ? w[row] : S(1), row};
   }
 };
 
@@ -87,8 +88,8 @@ struct AggSum {
 };
 
 // Min and Max, feature by feature; of equal candidates the first wins, and NaN wins over numbers.
-// Candidates are compared as sign w x. An edge moves what it does for a sum, a row 8 bytes a feature
-// more for the winner.
+// Candidates are compared as sign w x. An edge moves what it does for a sum, a row 8 bytes a
+// feature more for the winner.
 template <class T, class S>
 struct AggExtremum {
   static constexpr int step = width<T>;
@@ -142,8 +143,7 @@ struct AggExtremum {
       const S w = edges.of(edges.own.w, b);
       if (!in || count <= 0) return;
       const auto row_of_x = x[b].unpack();
-      for (int v = 0; v < step; ++v)
-        take(partial, v, w * row_of_x[v], where + b, where + b == 0);
+      for (int v = 0; v < step; ++v) take(partial, v, w * row_of_x[v], where + b, where + b == 0);
     });
   }
   __device__ void merge(Partial& partial, const Partial& more) const {

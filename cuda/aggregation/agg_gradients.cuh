@@ -6,14 +6,17 @@
 
 namespace gnograd {
 
-// Which features an edge has won, of Min and Max: a byte a lane, and a bit for each of its features.
-// Gradients read it instead of the winners' positions, 8 bytes a feature, and then only what was won.
+// Which features an edge has won, of Min and Max: a byte a lane, and a bit for each of its
+// features. Gradients read it instead of the winners' positions, 8 bytes a feature, and then only
+// what was won.
 template <class X>
 struct Winners {
   X* bits;  // [n_edges, row]; or null: all, as in Sum and Mean
   int row;  // lanes of all tiles
 
-  __device__ int64_t column(const Place& at) const { return at.tile * at.group.size + at.group.lane; }
+  __device__ int64_t column(const Place& at) const {
+    return at.tile * at.group.size + at.group.lane;
+  }
 };
 inline Winners<uint8_t> make_winners(uint8_t* bits, const Heads& heads) {
   return {bits, heads.tiles * heads.lanes};
@@ -116,7 +119,8 @@ struct AggSourceGradient {
 
   __device__ Own own(const Place&, int64_t k) const {
     const int64_t i = graph.indices[k];
-    return {cotangent.from(i) * int64_t(sizeof(T)), cotangent.divide(w ? w[graph.edge_of(k)] : S(1), i),
+    return {cotangent.from(i) * int64_t(sizeof(T)),
+            cotangent.divide(w ? w[graph.edge_of(k)] : S(1), i),
             extremum ? graph.position_of(k) * cotangent.won.row : 0};
   }
   template <bool wide, class Ahead>
@@ -175,7 +179,9 @@ struct AggEdgeGradient {
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
-  __device__ Own own(const Place&, int64_t k) const { return {graph.edge_of(k) * heads.size * int64_t(sizeof(T))}; }
+  __device__ Own own(const Place&, int64_t k) const {
+    return {graph.edge_of(k) * heads.size * int64_t(sizeof(T))};
+  }
   __device__ RowOperands enter(const Place& at, int64_t i) const {
     RowOperands g;
     if (const int c = at.column(); c < heads.size)
@@ -202,8 +208,8 @@ struct AggEdgeGradient {
 
 // d_p = g_i . x_j, which is grad_w_p except for Mean; there s_i = sum_p w_p and
 // delta_i = sum_p w_p d_p / s_i are what AggMeanWeightGradient needs besides. Lane b has the dot
-// product of edge b of a batch, and sums over its own edges. An edge moves a row of x, or of it what
-// it has won, and writes a number; bound by memory.
+// product of edge b of a batch, and sums over its own edges. An edge moves a row of x, or of it
+// what it has won, and writes a number; bound by memory.
 template <class T, class S, bool extremum>
 struct AggWeightGradient {
   static constexpr int step = width<T>;
@@ -280,8 +286,8 @@ struct AggWeightGradient {
   }
 };
 
-// grad_w_p = g_i . (x_j - out_i) / s_i = (d_p - delta_i) / s_i. Lane: an edge, which reads one number
-// and writes one; bound by memory.
+// grad_w_p = g_i . (x_j - out_i) / s_i = (d_p - delta_i) / s_i. Lane: an edge, which reads one
+// number and writes one; bound by memory.
 template <class T, class S>
 struct AggMeanWeightGradient {
   static constexpr int step = 1;
@@ -305,10 +311,9 @@ struct AggMeanWeightGradient {
 
   __device__ Own own(const Place&, int64_t k) const { return {d[k], graph.edge_of(k)}; }
   template <bool wide, class Ahead>
-  __device__ void batch(Nothing&, Total&, const Place&, int64_t i, Nothing, const EdgeBatch<Own>& edges,
-                        Ahead ahead) const {
-    if (edges.has_own())
-      grad[edges.own.row] = T(result((edges.own.d - delta[i]) / degree[i]));
+  __device__ void batch(Nothing&, Total&, const Place&, int64_t i, Nothing,
+                        const EdgeBatch<Own>& edges, Ahead ahead) const {
+    if (edges.has_own()) grad[edges.own.row] = T(result((edges.own.d - delta[i]) / degree[i]));
     ahead();
   }
 };

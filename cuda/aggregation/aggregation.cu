@@ -138,9 +138,9 @@ struct Aggregation {
     }
     if (weighted_mean) nodes.degree = node_degree;
     if (grad.x)
-      for_rows(AggSourceGradient<T, S, extremum>{by_src(graph), w, nodes, columns.heads, g_own,
-                                                 grad.x},
-               source_cut, split, stream);
+      for_rows(
+          AggSourceGradient<T, S, extremum>{by_src(graph), w, nodes, columns.heads, g_own, grad.x},
+          source_cut, split, stream);
   }
 
   // location and node_degree may come from the forward pass; null: computed here.
@@ -178,14 +178,9 @@ struct Aggregation {
                                    won},
                  cut, split, stream);
       }
-      return ColumnCotangent<T, S>{g,
-                                   sizes.row(),
-                                   columns.column,
-                                   columns.heads,
-                                   {won.bits, won.row},
-                                   mean,
-                                   nullptr,
-                                   graph.by_dst.offsets};
+      return ColumnCotangent<T, S>{
+          g,    sizes.row(), columns.column,      columns.heads, {won.bits, won.row},
+          mean, nullptr,     graph.by_dst.offsets};
     };
     if (sizes.node) clear_room(graph, grad.w, 1, stream);
     if (!ScalarTraits<S>::dual) clear_room(graph, grad.e, sizes.edge, stream);
@@ -193,8 +188,8 @@ struct Aggregation {
       zero(grad.w, graph.n_edges);
     } else if (grad.x || grad.w) {
       const auto columns = node_columns(g, grad.x);
-      const auto run = extremum() ? &Aggregation::node_gradients<true>
-                                  : &Aggregation::node_gradients<false>;
+      const auto run =
+          extremum() ? &Aggregation::node_gradients<true> : &Aggregation::node_gradients<false>;
       (this->*run)(columns, cotangent(columns), node_degree, d, degree, delta,
                    own_is_x && !ScalarTraits<S>::dual ? g_own : nullptr, grad, cut, source_cut,
                    split);

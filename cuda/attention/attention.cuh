@@ -11,9 +11,9 @@
 //     AttentionByDestination  gradients of what belongs to destinations, edges and weights
 //     AttentionBySource       gradients of what belongs to sources, on the transposed graph
 //
-// With gs_p = alpha_p (ga_p - delta_i), the gradient of score_p. Dropout gives every weight a factor
-// m_p, 0 or 1 / (1 - p): m_p alpha_p stands in place of alpha_p before values, ga_p is m_p g_i .
-// value_p, and the softmax and gs_p are as they were.
+// With gs_p = alpha_p (ga_p - delta_i), the gradient of score_p. Dropout gives every weight a
+// factor m_p, 0 or 1 / (1 - p): m_p alpha_p stands in place of alpha_p before values, ga_p is m_p
+// g_i . value_p, and the softmax and gs_p are as they were.
 //
 // Where forward has saved out and lse in full precision, and per head, AttentionStatistics has no
 // edges to look at. GAT, whose scores are sums of numbers, has passes of its own (gat_passes.cuh).

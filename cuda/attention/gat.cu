@@ -58,7 +58,7 @@ struct Gat {
     return destination_part(i, h) + edge_part(row, h);
   }
 
-  // Place of edges' heads, whose passes are those of nodes' heads but one.
+  // All passes but GatEdgeGradient have the heads of nodes.
   __host__ __device__ const Heads& edge_heads() const { return e.heads; }
 
   __device__ void finish_destination(S gz, int64_t i, const Place& at) const {
@@ -107,8 +107,7 @@ __global__ void __launch_bounds__(block_threads)
   const Place at{group, head, 0, width<T>};
   const S sum = sum_over_head<S>(heads, at, [&](int c) {
     const int64_t first = item * heads.size + c;
-    return inner<S>(a.load(0, at.head, c),
-                    load_vector(x.x, first, heads.size - c, heads.wide));
+    return inner<S>(a.load(0, at.head, c), load_vector(x.x, first, heads.size - c, heads.wide));
   });
   if (group.lane == 0) out[item] = sum;
 }

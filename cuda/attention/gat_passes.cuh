@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The passes of attention.cuh for GAT, whose scores act(ss_j + sd_i + se_p) are functions of three
 // numbers: a lane has the score of its own edge of a batch, and exponentials and the softmax are
-// made once an edge and head, while only rows of values go over all lanes. The gradient of z is kept,
-// a number an edge and head, so that sums by destination read these instead of rows.
+// made once an edge and head, while only rows of values go over all lanes. The gradient of z is
+// kept, a number an edge and head, so that sums by destination read these instead of rows.
 #pragma once
 #include "graph_attention.cuh"
 
@@ -141,7 +141,8 @@ struct GatStatistics {
   __device__ void finish(Partial partial, const Place& at, int64_t i) const {
     partial.sum = group_sum(partial.sum, at.group);
     const S inverse = partial.inverse(), ga = group_sum(partial.more.sum, at.group);
-    if (at.group.lane == 0) softmax[i * heads.heads + at.head] = {partial.top, inverse, inverse * ga};
+    if (at.group.lane == 0)
+      softmax[i * heads.heads + at.head] = {partial.top, inverse, inverse * ga};
   }
 };
 
@@ -175,8 +176,7 @@ struct GatBySource {
   __device__ Own own(const Place& at, int64_t k) const {
     const int64_t i = graph.indices[k], row = graph.edge_of(k);
     return {row_of_head<T>(i, at.head, heads, gradients.g.concat), row,
-            graph.position_of(k) * heads.heads + at.head,
-            model.destination_part(i, row, at.head),
+            graph.position_of(k) * heads.heads + at.head, model.destination_part(i, row, at.head),
             gradients.softmax[i * heads.heads + at.head]};
   }
   template <bool wide, class Ahead>
@@ -240,8 +240,8 @@ struct GatBySource {
   }
 };
 
-// gz_i = sum of gz_p, and grad x_dst_i. An edge moves a number a head, lanes have those of their own
-// edges; bound by memory.
+// gz_i = sum of gz_p, and grad x_dst_i. An edge moves a number a head, lanes have those of their
+// own edges; bound by memory.
 template <class M>
 struct GatByDestination {
   using T = typename M::T;
@@ -304,8 +304,7 @@ struct GatEdgeGradient {
   __host__ __device__ int tiles() const { return heads.tiles; }
 
   __device__ Own own(const Place& at, int64_t k) const {
-    return {row_of_head<T>(graph.edge_of(k), at.head, heads),
-            model.gz[k * heads.heads + at.head]};
+    return {row_of_head<T>(graph.edge_of(k), at.head, heads), model.gz[k * heads.heads + at.head]};
   }
   __device__ RowOperands enter(const Place& at, int64_t) const {
     if (at.column() >= heads.size) return {};

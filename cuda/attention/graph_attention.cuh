@@ -38,10 +38,10 @@ struct GraphAttentionProblem {
   T* activated = nullptr;             // [n_edges, heads, size], or null; mha_gat_v2
   // of the gradients
   const T* g = nullptr;
-  const T* saved = nullptr;  // what forward wrote to `activated`, or null
-  const T* saved_out = nullptr;          // what it wrote to `out`, or null
-  const real<T>* saved_lse = nullptr;    // and to `lse`
-  T* grad[4] = {};           // each or null
+  const T* saved = nullptr;            // what forward wrote to `activated`, or null
+  const T* saved_out = nullptr;        // what it wrote to `out`, or null
+  const real<T>* saved_lse = nullptr;  // and to `lse`
+  T* grad[4] = {};                     // each or null
 
   bool arrays_aligned(int64_t size) const {
     bool all = aligned<T>(size, out, g, activated, saved, saved_out);
@@ -63,8 +63,8 @@ struct AttentionSetup {
   using Problem = GraphAttentionProblem<T, S>;
   void prepare(const Problem&) const {}                       // what its formulas need, once a node
   void save(const Problem&, const Csc&, const Cut&) const {}  // what forward saves
-  void after(const Problem&, const Csc&, const Cut&) const {}  // passes behind those by either end
-  void sum_weights(const Problem&, int64_t) const {}          // gradients of weights, of all units
+  void after(const Problem&, const Csc&, const Cut&) const {}  // passes behind those by both ends
+  void sum_weights(const Problem&, int64_t) const {}           // gradients of weights, of all units
 };
 
 // out[n, c] = mean over h of x[n, h, c]. Thread: an entry of out; reads `heads` numbers, neighbours
@@ -101,7 +101,8 @@ int attention_forward(const GraphAttentionProblem<T, S>& problem) {
 
   const Cut cut = take_cut(rows, workspace);
   const Setup<T, S> setup(problem, false, cut.n_units);
-  char* split = workspace.take<char>(split_bytes<typename Passes::Forward>(cut, heads, heads.tiles));
+  char* split =
+      workspace.take<char>(split_bytes<typename Passes::Forward>(cut, heads, heads.tiles));
   auto* softmax = workspace.take<SoftmaxRow<S>>(n_softmax);
   auto* head_out = workspace.take<real<T>>(problem.sizes.concat ? 0 : n_softmax * heads.size);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
@@ -109,8 +110,8 @@ int attention_forward(const GraphAttentionProblem<T, S>& problem) {
   cut_rows(rows, cut, problem.stream);
   setup.prepare(problem);
   for_rows(typename Passes::Forward{rows, heads, setup.model, problem.dropout(), problem.out,
-                               problem.sizes.concat ? nullptr : head_out, problem.lse,
-                               problem.softmax_scores ? softmax : nullptr},
+                                    problem.sizes.concat ? nullptr : head_out, problem.lse,
+                                    problem.softmax_scores ? softmax : nullptr},
            cut, split, problem.stream);
   if (!problem.sizes.concat)
     launch_threads(rows.n_rows * heads.size, problem.stream, attention_mean_over_heads<T>, head_out,
@@ -137,11 +138,10 @@ int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
 
   const Cut cut = take_cut(rows, workspace), transposed = take_cut(columns, workspace);
   const Setup<T, S> setup(problem, true, cut.n_units);
-  char* split = workspace.take<char>(
-      std::max({split_bytes<typename Passes::Statistics>(cut, heads, 1),
-                split_bytes<typename Passes::ByDestination>(cut, heads,
-                                                            setup.model.edge_heads().tiles),
-                split_bytes<typename Passes::BySource>(transposed, heads, heads.tiles)}));
+  char* split = workspace.take<char>(std::max(
+      {split_bytes<typename Passes::Statistics>(cut, heads, 1),
+       split_bytes<typename Passes::ByDestination>(cut, heads, setup.model.edge_heads().tiles),
+       split_bytes<typename Passes::BySource>(transposed, heads, heads.tiles)}));
   auto* softmax = workspace.take<SoftmaxRow<S>>(rows.n_rows * heads.heads);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 

@@ -62,8 +62,8 @@ struct Cut {
 inline Cut cut_shape(const Csc& graph) {
   const int64_t total = graph.n_rows + graph.n_edges;
   const int64_t length = std::max<int64_t>(128, ceil_div(total, 1 << 15));
-  return {int(ceil_div(total, length)), length, graph.n_rows, graph.offsets + graph.n_rows,
-          nullptr, nullptr};
+  return {int(ceil_div(total, length)), length,  graph.n_rows,
+          graph.offsets + graph.n_rows, nullptr, nullptr};
 }
 
 // The end of row r is number offsets[r + 1] + r of the merged order. Thread: a unit, by bisection
@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(block_threads)
 template <class T>
 void clear_room(const gnograd_cuda_graph& graph, T* x, int64_t width, cudaStream_t stream) {
   const int64_t n = x ? graph.n_edges * width : 0;
-  launch_threads(std::min<int64_t>(n, 512 * block_threads), stream, clear_if_room<T>,
-                 by_dst(graph), x, width);
+  launch_threads(std::min<int64_t>(n, 512 * block_threads), stream, clear_if_room<T>, by_dst(graph),
+                 x, width);
 }
 
 // An operation `Op` on the rows of op.graph, done by groups of op.heads.lanes lanes, each of them
@@ -131,8 +131,8 @@ void clear_room(const gnograd_cuda_graph& graph, T* x, int64_t width, cudaStream
 //   at_once<wide>        edges of a batch at most; no more than the group has lanes
 //   Own, own(at, k)      what a lane loads of its own edge of the batch, once for the group
 //   RowOperands, enter(at, row)         what all edges of a row share; or neither
-//   batch<wide>(partial, total, at, row, operands, edges, ahead)    take in an EdgeBatch; ahead() loads
-//                        Own of the next one, and is called once the loads of this one are made
+//   batch<wide>(partial, total, at, row, operands, edges, ahead)    take in an EdgeBatch
+// ahead() loads Own of the next batch, and is called once the loads of this one are made.
 // `wide` is op.heads.wide, so that there are no other loads where vectors are aligned.
 struct Nothing {};
 
@@ -155,9 +155,9 @@ struct OperandsOfRow<Op, std::void_t<typename Op::RowOperands>> {
   using type = typename Op::RowOperands;
 };
 
-// n edges of a row, k and those behind it, no more than the group has lanes; lane b has `own` of edge
-// k + b. All groups of a warp take in their batches together, some of which may be empty, so that
-// shuffles are those of whole warps: a mask that differs from lane to lane costs a turn each.
+// n edges of a row, k and those behind it, no more than the group has lanes; lane b has `own` of
+// edge k + b. All groups of a warp take in their batches together, some of which may be empty, so
+// that shuffles are those of whole warps: a mask that differs from lane to lane costs a turn each.
 template <class Own>
 struct EdgeBatch {
   const Group& group;  // its mask is that of the warp
@@ -171,8 +171,8 @@ struct EdgeBatch {
   __device__ X of(X mine, int b) const {
     return group_get(mine, b, group);
   }
-  // f(b, whether there is an edge b), by all lanes; b is a constant in each copy, and so is `true` in
-  // full batches.
+  // f(b, whether there is an edge b), by all lanes; b is a constant in each copy, and so is `true`
+  // in full batches.
   template <int most, class F>
   __device__ void each(F f) const {
     constexpr int half = (most + 1) / 2;
@@ -192,7 +192,10 @@ struct EdgeBatch {
 
 // Rows in flight, 16 bytes a lane each: what hides the latency of memory, and fits the registers.
 template <class T, class S, bool wide>
-constexpr int rows_at_once = (wide ? 8 : sizeof(T) < 4 ? 2 : 4) / (ScalarTraits<S>::dual ? 2 : 1);
+constexpr int rows_at_once = (wide            ? 8
+                              : sizeof(T) < 4 ? 2
+                                              : 4) /
+                             (ScalarTraits<S>::dual ? 2 : 1);
 
 // Of a divided row, unit u leaves what it passes on at number 2u + 1 and what it ends at 2u: words
 // of 4 bytes, each word of a group's lanes together.
@@ -245,7 +248,8 @@ __global__ void __launch_bounds__(block_threads)
   constexpr bool sums_rows = !std::is_same_v<Partial, Nothing>;
   const int64_t* __restrict__ offsets = op.graph.offsets;
   const int64_t row_end = some ? cut.rows[unit + 1] : -1, first = some ? cut.first[unit] : 0;
-  const int last = some ? int(cut.first[unit + 1] - first) : 0;  // edges count from the unit's first
+  const int last =
+      some ? int(cut.first[unit + 1] - first) : 0;  // edges count from the unit's first
   int64_t row = some ? cut.rows[unit] : 0;
   bool continued = some && offsets[row] < first;
   int64_t end = row < row_end ? offsets[row + 1] : 0;  // of the row
@@ -297,8 +301,8 @@ constexpr int joined = 32;
 // partial += what the units from u on, before `end`, pass on; in this order, several loads at once.
 template <class Op, class Next>
 __device__ void join_units(const Op& op, typename Op::Partial& partial,
-                           SplitRows<typename Op::Partial> split, int u, int end, int part, int parts,
-                           const Group& group, Next next) {
+                           SplitRows<typename Op::Partial> split, int u, int end, int part,
+                           int parts, const Group& group, Next next) {
   constexpr int at_once = 4;
   while (u < end) {
     typename Op::Partial more[at_once];
@@ -336,8 +340,8 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // The unit in which a divided row ends collects it, after walk_join_units. Group: as in walk_rows.
-// Of a row that goes through n units it reads n / 32 + 32 partial results, 4 at a time: what a hub of
-// 1 M edges takes is the latency of 70 reads.
+// Of a row that goes through n units it reads n / 32 + 32 partial results, 4 at a time: what a hub
+// of 1 M edges takes is the latency of 70 reads.
 template <class Op>
 __global__ void __launch_bounds__(block_threads)
     walk_join_rows(Op op, Cut cut, SplitRows<typename Op::Partial> split) {
