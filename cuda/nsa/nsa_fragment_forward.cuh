@@ -86,8 +86,7 @@ struct NsaFragmentForward {
     for (int r = 0; r < 2; ++r) x.rows[r] = row_of_unit(pattern, unit, head, within + 8 * r);
     load_rows_as_left(x.q, p.q.v, p.d_k, x.rows, lane);
     const int parts = (pattern.block + keys - 1) / keys;
-    const int64_t apart_k = int64_t(pattern.heads) * p.d_k,
-                  apart_v = int64_t(pattern.heads) * p.d_v;
+    const int apart_k = pattern.heads * p.d_k, apart_v = pattern.heads * p.d_v;
     const auto visit = [&](int i) {
       if (pattern.selected) return visits[i];
       const int first = first_key + i * pattern.block;
@@ -98,10 +97,11 @@ struct NsaFragmentForward {
       const int first = block.first + part * keys, n = block.end - first;
       T* const at = stages + stage * (K::size(keys) + V::size(keys));
       if (n > 0) {
-        K{at}.template copy<keys>(p.k.v + first * apart_k + head * p.d_k, apart_k, p.d_k, n);
+        K{at}.template copy<keys>(p.k.v + int64_t(first) * apart_k + head * p.d_k, apart_k, p.d_k,
+                                  n);
         if (attend.values_wanted())
-          V{at + K::size(keys)}.template copy<keys>(p.v.v + first * apart_v + head * p.d_v, apart_v,
-                                                    p.d_v, n);
+          V{at + K::size(keys)}.template copy<keys>(p.v.v + int64_t(first) * apart_v + head * p.d_v,
+                                                    apart_v, p.d_v, n);
       }
       commit_copies();
     };

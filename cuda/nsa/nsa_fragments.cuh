@@ -134,7 +134,6 @@ struct KeyRange {
 // What a lane knows of one of its rows.
 struct FragmentRow {
   int at = -1;          // among all rows; -1: there is none
-  int query = 0;        // among all queries
   KeyRange keys{0, 0};  // those it sees, among all keys
 
   __device__ bool sees(int key) const { return keys.first <= key && key < keys.end; }
@@ -151,11 +150,11 @@ __device__ inline FragmentRow row_of_unit(const Pattern& p, const TokenPiece& un
                                           unsigned within) {
   FragmentRow row;
   const unsigned group = unsigned(p.group);
-  row.query = int(unit.number * p.unit + within / group);
-  if (within >= p.unit * group || row.query < unit.first || row.query >= unit.end) return row;
+  const int64_t query = unit.number * p.unit + within / group;
+  if (within >= p.unit * group || query < unit.first || query >= unit.end) return row;
   const int64_t s = unit.sequence, from = p.keys.first(s);
-  const Range seen = p.visible(row.query - p.queries.first(s), p.keys.size(s));
-  row.at = int(row.query * p.query_heads() + head * p.group + within % group);
+  const Range seen = p.visible(query - p.queries.first(s), p.keys.size(s));
+  row.at = int(query * p.query_heads() + head * p.group + within % group);
   row.keys = {int(from + seen.first), int(from + seen.end)};
   return row;
 }
@@ -214,7 +213,9 @@ template <class T>
 __device__ float gate_of(const NsaProblem<T, float>& p, const FragmentRow& row, int head,
                          int slot) {
   if (!p.gate || row.at < 0) return 0;
-  const int64_t at = (int64_t(row.query) * p.pattern.heads + head) * p.pattern.n_slots + slot;
+  const int64_t at = (int64_t(row.at / int(p.pattern.query_heads())) * p.pattern.heads + head) *
+                         p.pattern.n_slots +
+                     slot;
   const float gate = p.gate[at];
   return gate <= 0 ? -INFINITY : logarithm(gate) * log2_e;
 }
