@@ -1868,6 +1868,7 @@ def test_old_functions_use_the_stream_given(rng, calls):
 def test_graphs_of_device_arrays():
     offsets, indices = np.array([0, 2, 3], np.int32), np.array([0, 1, 1], np.int32)
     csc = test_compat.pylibcugraphops.make_csc(cuda.to_device(offsets), cuda.to_device(indices))
+    assert csc.graph._made_there
     assert csc.index_dtype == "int32"
     assert_array_equal(csc.graph.indices, indices)
 

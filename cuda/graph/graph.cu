@@ -126,17 +126,15 @@ template <class T>
 struct GivenRows {
   const int64_t* offsets;
   const T* indices;
-  const int64_t* edge_ids;  // or null
   int64_t n_src, n_dst, n_edges;
 };
 
 // Thread: an edge and a row; checks both, and writes the edge's source and number, and, found by
-// bisection of the offsets, its destination. `places` gets the place of every row of edge arrays.
-// Bound by memory.
+// bisection of the offsets, its destination. Bound by memory.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     graph_check_rows(GivenRows<T> rows, int32_t* __restrict__ indices,
-                     int32_t* __restrict__ destinations, SortPairs to, int32_t* places,
+                     int32_t* __restrict__ destinations, SortPairs to,
                      int32_t* __restrict__ findings) {
   const int64_t i = thread_number();
   int finding = 0;
@@ -156,27 +154,27 @@ __global__ void __launch_bounds__(block_threads)
         int32_t(max(count_below(rows.offsets, rows.n_dst + 1, i + 1) - 1, int64_t(0)));
     to.keys[i] = uint32_t(source);
     to.numbers[i] = int32_t(i);
-    if (rows.edge_ids) {
-      const int64_t id = rows.edge_ids[i];
-      if (id < 0 || id >= rows.n_edges) finding = faulty;
-      else places[id] = int32_t(i);
-    }
   }
   report(finding, findings);
 }
 
-// Thread: an edge; whether no other one has its row of edge arrays. Reads 12 bytes, 4 of these from
-// anywhere; bound by memory.
+// Thread: an edge; its row of edge arrays as a key, and one behind the last where there is no such
+// row. Reads 8 bytes, writes 8; bound by memory.
 __global__ void __launch_bounds__(block_threads)
-    graph_check_ids(const int64_t* __restrict__ edge_ids, const int32_t* __restrict__ places,
-                    int64_t n_edges, int32_t* __restrict__ findings) {
+    graph_write_ids(const int64_t* __restrict__ edge_ids, int64_t n_edges, SortPairs to) {
   const int64_t i = thread_number();
-  int finding = 0;
-  if (i < n_edges) {
-    const int64_t id = edge_ids[i];
-    if (id >= 0 && id < n_edges && places[id] != i) finding = faulty;
-  }
-  report(finding, findings);
+  if (i >= n_edges) return;
+  const int64_t id = edge_ids[i];
+  to.keys[i] = uint32_t(id < 0 || id > n_edges ? n_edges : id);
+  to.numbers[i] = int32_t(i);
+}
+
+// Thread: an edge; whether these rows, in order, are all there are. Reads 4 bytes; bound by memory.
+__global__ void __launch_bounds__(block_threads)
+    graph_check_ids(const uint32_t* __restrict__ sorted, int64_t n_edges,
+                    int32_t* __restrict__ findings) {
+  const int64_t i = thread_number();
+  report(i < n_edges && sorted[i] != i ? faulty : 0, findings);
 }
 
 struct BySource {
@@ -336,13 +334,15 @@ struct GraphFromCsc {
     const int64_t items = std::max(n_edges, n_dst + 1);
     EdgeSort sort(n_edges, items, call.workspace);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    const GivenRows<T> rows{in.offsets, in.sources, in.edge_ids, n_src, n_dst, n_edges};
-    int32_t* places = sort.others.numbers;
-    launch_threads(items, call.stream, graph_check_rows<T>, rows, out.indices, sort.destinations,
-                   sort.pairs, places, sort.findings);
-    if (in.edge_ids)
-      launch_threads(items, call.stream, graph_check_ids, in.edge_ids, places, n_edges,
+    const GivenRows<T> rows{in.offsets, in.sources, n_src, n_dst, n_edges};
+    if (in.edge_ids) {
+      launch_threads(n_edges, call.stream, graph_write_ids, in.edge_ids, n_edges, sort.pairs);
+      sort.sort(n_edges, call.stream);
+      launch_threads(items, call.stream, graph_check_ids, sort.pairs.keys, n_edges,
                      sort.findings + sort.n_findings);
+    }
+    launch_threads(items, call.stream, graph_check_rows<T>, rows, out.indices, sort.destinations,
+                   sort.pairs, sort.findings);
     sort.join(sort.n_findings * (in.edge_ids ? 2 : 1), out.found, call.stream);
     const BySource by_src{out.src_offsets, out.src_indices, out.src_edges, out.src_positions};
     sort.transpose(n_src, in.edge_ids, by_src, call.stream);

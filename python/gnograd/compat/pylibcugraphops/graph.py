@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.backends import cuda_arrays
-from gnograd.compat.arrays import on_host
+from gnograd.compat.arrays import array_of, on_host
 from gnograd.graph import Graph
+from gnograd.graph_gpu import is_on_gpu
 from gnograd.operator import Array
 from gnograd.static import AT_LEAST_0, AT_LEAST_1, integer
 
@@ -196,6 +197,12 @@ def with_types(
 def _make(
     name: str, offsets: Array, indices: Array, n_src: int | None, edge_ids: Array | None
 ) -> Csc:
+    given: list[Any] = [x if x is None else array_of(x) for x in (offsets, indices, edge_ids)]
+    if all(map(is_on_gpu, given[: 2 if edge_ids is None else 3])):
+        kinds = [cuda_arrays.describe(array)[1] for array in given[:2]]
+        if kinds[0] != kinds[1]:
+            raise TypeError(f"{name}: offsets is {kinds[0]} but indices is {kinds[1]}")
+        return Csc(Graph(given[0], given[1], n_src, given[2]), kinds[1])
     first, sources = on_host(name, "offsets", offsets), on_host(name, "indices", indices)
     ids = None if edge_ids is None else on_host(name, "map_csc_to_coo", edge_ids)
     if first.dtype != sources.dtype:
