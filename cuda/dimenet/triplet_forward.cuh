@@ -49,6 +49,7 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t degree = p.incoming.offsets[j + 1] - p.incoming.offsets[j];
   WarpProduct<S, outgoing_slots / 16, feature_tiles<S>> sum;
   tile.load_outgoing(j, tile_begin);
+  __syncthreads();
   const int edge_tiles = tile.n_out > 16 ? 2 : 1;
   for (int64_t a_first = 0; a_first < degree; a_first += p.slots) {
     __syncthreads();
