@@ -29,7 +29,7 @@ using TripletForwardTile = TripletTile<T, S, 8>;
 
 // Block (unit, part of the features): up to 32 outgoing edges of a node times 64 features, of which
 // a warp has 16; it goes over the incoming edges, `slots` at a time. Shared memory:
-// TripletTile::bytes, 35 KB in float32 with n_spherical = 7, n_mid = 8. Reads n_spherical n_radial
+// TripletTile::bytes, 36 KB in float32 with n_spherical = 7, n_mid = 8. Reads n_spherical n_radial
 // + n_emb + 3 numbers of an incoming edge a unit, as every unit of a node finds q and f again. 2
 // n_spherical n_emb operations a triplet on tensor cores, three times; bound by the instructions
 // that bring their operands.
@@ -49,6 +49,7 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t degree = p.incoming.offsets[j + 1] - p.incoming.offsets[j];
   WarpProduct<S, outgoing_slots / 16, feature_tiles<S>> sum;
   tile.load_outgoing(j, tile_begin);
+  __syncthreads();
   const int edge_tiles = tile.n_out > 16 ? 2 : 1;
   for (int64_t a_first = 0; a_first < degree; a_first += p.slots) {
     __syncthreads();

@@ -31,9 +31,8 @@ enum Exclusion { reverse_edge, same_node, none };
 
 constexpr int max_spherical = 10, max_radial = 16, max_mid = 64, max_emb = 512;
 
-// Edges of a tile; lanes over its features where no product is made: 8 x 16 threads.
-constexpr int incoming_slots = 8, outgoing_slots = 32, feature_lanes = 16;
-static_assert(incoming_slots * feature_lanes == block_threads);
+// Edges of a tile
+constexpr int incoming_slots = 8, outgoing_slots = 32;
 constexpr int block_warps = block_threads / warp_lanes;
 // Columns of the weights handled at once
 constexpr int mid_step = 8;
@@ -79,23 +78,12 @@ struct TripletProblem {
   }
 };
 
-// Features of a lane; with those of all lanes, of a tile.
+// Features of a tile
 template <class S>
-constexpr int step = sizeof(S) > 8 ? 2 : 4;
-template <class S>
-constexpr int tile_features = feature_lanes * step<S>;
+constexpr int tile_features = sizeof(S) > 8 ? 32 : 64;
 // Tiles of 8 features of a warp in products of rows or edges by features
 template <class S>
 constexpr int feature_tiles = tile_features<S> / 8 / block_warps;
-
-template <class S, int N = step<S>>
-struct alignas(16) FeaturePack {
-  S v[N];
-};
-template <class S, int N = step<S>>
-__device__ FeaturePack<S, N>& pack(S* p) {
-  return *reinterpret_cast<FeaturePack<S, N>*>(p);
-}
 
 // ---- geometry ----
 

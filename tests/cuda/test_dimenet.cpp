@@ -389,16 +389,19 @@ void test_type() {
   Case<T>(molecules[0], {10, 2, 11, 70, reverse_edge}, 1).test(true);
   Case<T>(molecules[0], {1, 1, 1, 1, none}).test();
   Case<T>(molecules[1], {4, 1, 2, 9, reverse_edge}).test();
+  Case<T>(molecules[1], {7, 6, 8, 64, same_node}).test();
   Case<T>(molecules[2], {2, 1, 2, 5, reverse_edge}).test();
   Case<T>(molecules[3], {10, 16, 64, 512, none}).test();  // the largest sizes
   for (const Molecule& m : {empty(3), empty(0), crowd(40), place(with_room(without_edges(3, 3), 5))})
     Case<T>(m, {3, 2, 5, 20, reverse_edge}).test(true);
 }
 
-// Weights so large that there are fewer pieces of work than nodes.
+// Weights so large that there are fewer pieces of work than nodes; and so many nodes that a unit's
+// is found in three steps.
 void test_pieces() {
-  const Molecule m = ring(40);
+  const Molecule m = ring(40), many = ring(1100);
   Case<float>(m, {1, 1, 64, 512, none}).test();
+  Case<float>(many, {2, 1, 2, 5, reverse_edge}).test();
 }
 
 // The bound of the ring of two nodes, the loosest, still finds what TF32 would make of the products:

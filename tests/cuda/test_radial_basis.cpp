@@ -213,6 +213,25 @@ void test_type() {
   test<T>({1, 2, 8}, many);
 }
 
+// Frequencies whose sines need another reduction, or none; those that are no numbers; edges
+// outside.
+void test_frequencies() {
+  using T = double;
+  const Sizes s{1, 6, 5};
+  const std::vector<T> x{0.5, 0.25, 2.0}, w{0, -3.0, 2097154, 0x1p40 + 2, INFINITY, NAN};
+  Device<T> dx(x), dw(w), rbf(18), sbf(18);
+  CALL(forward, dx.get(), dw.get(), rbf.get(), sbf.get());
+  const Oracle oracle(s);
+  const auto got = rbf.host();
+  for (int64_t i = 0; i < 18; ++i) {
+    const Long want = oracle.value(i % 6, x[i / 6], w[i % 6]);
+    const bool right = i >= 12        ? got[i] == 0
+                       : want == want ? std::fabs(got[i] - want) <= 1e-14
+                                      : std::isnan(got[i]);
+    check(right, "rbf of frequency " + std::to_string(i % 6) + ", edge " + std::to_string(i / 6));
+  }
+}
+
 void test_refusals() {
   const Sizes wrong[] = {{0, 6, 5}, {11, 6, 5}, {7, 0, 5}, {7, 17, 5}, {7, 6, 0}, {7, 6, 101}};
   for (const Sizes& s : wrong)
@@ -230,6 +249,7 @@ int main() {
   test_type<double>();
   test_type<__half>();
   test_type<__nv_bfloat16>();
+  test_frequencies();
   test_refusals();
   return report();
 }
