@@ -7,9 +7,9 @@
 // factors, the error is that of float32. They round sums towards zero, so short sums are added up
 // outside (Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores while
 // surpassing the FP32 theoretical peak performance, IJHPCA 36, 2022). Where the process asks for
-// TF32, each factor is rounded to 11 bits instead: a third of the products, and an error of 2^-10 of
-// the sum of their absolute values. Sums that come out infinite or NaN, as they do where a factor is
-// or rounds to infinity, are made again in float32.
+// TF32, each factor is rounded to 11 bits instead: a third of the products, and an error of 2^-10
+// of the sum of their absolute values. Sums that come out infinite or NaN, as they do where a factor
+// is infinite or becomes so when it is rounded, are made again in float32.
 #pragma once
 #include "copies.cuh"
 #include "gemm.cuh"
@@ -84,7 +84,7 @@ class TileStep {
 };
 
 // What a thread accumulates of a tile: `add` takes in a step of both factors, each(f) calls
-// f(row, column, sum, next) for its entries; `next` is the one behind it in the row, where `run` is 2.
+// f(row, column, sum, next) for its entries; `next` is the one behind it in the row if `run` is 2.
 template <class R, bool rounded, int columns>
 class GemmAccumulator {
   static_assert(!rounded);
@@ -209,7 +209,8 @@ class GemmAccumulator<float, rounded, columns> {
   }
 };
 
-// How A and B lie: whether numbers that follow each other along the inner dimension do so in memory.
+// How A and B lie: whether numbers that follow each other along the inner dimension do so in
+// memory.
 template <bool of_a, bool of_b>
 struct GemmLayout {
   static constexpr bool a = of_a, b = of_b;
