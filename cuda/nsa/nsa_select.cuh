@@ -563,6 +563,7 @@ struct NsaSelectBlocks {
   // Puts x behind the last one that it does not exceed; where the list is full, the last one goes.
   __device__ void insert(Best x, Best* best, int& n_best) const {
     const int lane = int(threadIdx.x) % warp_lanes;
+    __syncwarp();  // all have compared with the last one
     if (n_best < rules.n_slots) ++n_best;
     const int n = n_best - 1;
     int place = 0;
@@ -572,6 +573,7 @@ struct NsaSelectBlocks {
       if (i < n) other = best[i];
       const unsigned before = __ballot_sync(~0u, i < n && !(x.score > other.score));
       place = before ? first + 32 - __clz(before) : first;
+      __syncwarp();  // all have read what others write
       if (place <= i && i < n) best[i + 1] = other;
       __syncwarp();
       if (before) break;
