@@ -29,7 +29,7 @@ using TripletForwardTile = TripletTile<T, S, 8>;
 
 // Block (unit, part of the features): up to 32 outgoing edges of a node times 64 features, of which
 // a warp has 16; it goes over the incoming edges, `slots` at a time. Shared memory:
-// TripletTile::bytes, 36 KB in float32 with n_spherical = 7, n_mid = 8. Reads n_spherical n_radial
+// TripletTile::bytes, 37 KB in float32 with n_spherical = 7, n_mid = 8. Reads n_spherical n_radial
 // + n_emb + 3 numbers of an incoming edge a unit, as every unit of a node finds q and f again. 2
 // n_spherical n_emb operations a triplet on tensor cores, three times; bound by the instructions
 // that bring their operands.

@@ -260,7 +260,7 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
 };
 
 // Block: the nodes of a piece, every gridDim.x-th; up to 8 incoming and 32 outgoing edges and 64
-// features at a time. Shared memory: TripletGradientTile::bytes, 68 KB in float32 with n_spherical
+// features at a time. Shared memory: TripletGradientTile::bytes, 69 KB in float32 with n_spherical
 // = 7, n_mid = 8. 2 n_spherical n_emb operations a triplet, twice that if vectors have a gradient,
 // and 6 n_spherical n_emb n_mid an edge, on tensor cores, three times; bound by shared memory and
 // the instructions that bring their operands. Reads the cotangents of a node's outgoing edges once

@@ -205,7 +205,7 @@ struct TripletTile {
     return round_up(s.n_mid, mid_step) + 4;
   }
   __host__ __device__ static int angular_pitch(const TripletSizes& s, int slots) {
-    return round_up(slots * s.n_spherical, 8) + 4;
+    return row_room(s, slots) + 4;
   }
   __host__ __device__ static int rbf_pitch(const TripletSizes& s) { return s.n_first() | 1; }
   static size_t bytes(const TripletSizes& s, int slots) {
@@ -347,7 +347,7 @@ struct TripletTile {
       else
         for (int l = 0; l < s.n_spherical; ++l) to[l] = S(0);
     });
-    // behind the rows, up to a multiple of 8
+    // behind the rows, where there is room for more
     if (const int b = int(threadIdx.x); b < outgoing_slots)
       for (int i = end; i < between - 4; ++i) angular[b * between + i] = S(0);
   }
