@@ -71,7 +71,9 @@ struct NsaForward {
   real<T>* lse;                  // [rows], or null
   RowStatistics<S> saved;        // each or null
   SplitLse<real<T>> softmax;     // both or none
-  const int* only = nullptr;     // rows that are to be done, with others of their tiles; null: all
+  // Rows that are to be done, with others of their tiles: those with a flag among their only_each.
+  const int* only = nullptr;  // [rows, only_each]; null: all
+  int only_each = 1;
 
   __host__ __device__ bool values_wanted() const { return out || saved.delta; }
   size_t shared_memory() const {
@@ -96,8 +98,9 @@ struct NsaForward {
       bool none = true;
       for (int i = int(threadIdx.x); i < tile.n; i += block_threads) {
         const int64_t query = tile.queries.first + i / tile.heads;
-        none = none && !only[query * p.pattern.query_heads() + tile.head * p.pattern.group +
-                             tile.first_head + i % tile.heads];
+        const int64_t row = query * p.pattern.query_heads() + tile.head * p.pattern.group +
+                            tile.first_head + i % tile.heads;
+        for (int flag = 0; flag < only_each; ++flag) none = none && !only[row * only_each + flag];
       }
       if (__syncthreads_and(none)) return;
     }

@@ -138,9 +138,8 @@ struct NsaFragmentVisits {
   }
 };
 
-// What NsaForward gives, from the records of its visits. Thread: eight features of a row. Reads 2
-// Dv
-// + 8 bytes a visit, writes 2 Dv; bound by memory.
+// What NsaForward gives, from the records of its visits. Thread: eight features of a row, and whether
+// they are finite, redo [rows, Dv / 8]. Reads 2 Dv + 8 bytes a visit, writes 2 Dv; bound by memory.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     nsa_join_fragment_visits(NsaForward<T, float> attend, int parts,
@@ -193,7 +192,7 @@ __global__ void __launch_bounds__(block_threads)
     finite = finite && is_finite(sum[c]);
   }
   store_vector(attend.out + int64_t(row) * p.d_v + column, sum, 8, true);
-  if (!finite) redo[row] = true;
+  redo[number] = !finite;
   if (column > 0) return;
   top *= ln_2;
   if (attend.softmax.max)
@@ -220,7 +219,6 @@ void forward_on_visits(const NsaForward<T, float>& attend, const VisitorLists& l
   const int64_t units = pattern.n_units() * pattern.heads;
   const int parts = int(ceil_div(pattern.block, 64));
   const int64_t blocks = lists.n_chunks * parts;
-  set_zero(redo, pattern.rows(), stream);
   launch_threads(units * warp_lanes, stream, nsa_mark_visits, pattern, units, marks);
   with_features(p.d_k, p.d_v, [&](auto d_k, auto d_v) {
     launch_visits<T, decltype(d_k)::value, decltype(d_v)::value>(attend.problem, lists, sums,

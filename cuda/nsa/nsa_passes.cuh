@@ -84,8 +84,10 @@ template <class T, class S>
 struct NsaForwardPass {
   NsaForward<T, S> attend;
   NsaVisitForward<T, S> visits;
-  // of forms for 16 bits: rows [rows] whose values are not finite, and which slots bring a visit
+  // of forms for 16 bits: rows [rows, redo_each] whose values are not finite, and which slots bring
+  // a visit
   int* redo = nullptr;
+  int redo_each = 1;
   uint4* marks = nullptr;
 
   NsaForwardPass(const NsaForward<T, S>& operation, const VisitorLists& lists, S* values,
@@ -93,7 +95,8 @@ struct NsaForwardPass {
       : attend(operation), visits{attend.problem, lists, attend.known_lse, {}} {
     const Pattern& p = operation.problem.pattern;
     if (fits_fragments(operation.problem)) {
-      redo = workspace.take<int>(p.rows());
+      if (keys_first(p)) redo_each = operation.problem.d_v / 8;
+      redo = workspace.take<int>(p.rows() * redo_each);
       if (keys_first(p)) marks = workspace.take<uint4>(p.n_units() * p.heads);
     }
     fit_query_tiles(attend);
@@ -135,6 +138,7 @@ struct NsaForwardPass {
     if (!attend.values_wanted()) return true;
     NsaForward<T, S> again = attend;
     again.only = redo;
+    again.only_each = redo_each;
     launch_operation(again, p.n_tiles(), stream);
     return true;
   }
