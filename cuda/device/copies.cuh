@@ -13,9 +13,12 @@ __device__ inline void copy_async(void* to, const void* from, bool there = true)
   static_assert(bytes == 4 || bytes == 8 || bytes == 16);
   const unsigned at = unsigned(__cvta_generic_to_shared(to)), n = there ? bytes : 0;
   if constexpr (bytes == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(n) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(n)
+                 : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(bytes), "r"(n) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(bytes),
+                 "r"(n)
+                 : "memory");
 }
 
 // What this thread has started since the last commit becomes a group.

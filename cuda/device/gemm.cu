@@ -35,8 +35,8 @@ struct StoreRows {
 // Block (x, y, z): 64 x 64, 128 x 32 or 128 x 8 of C, from part z of the inner dimension, `depth`
 // long; a warp has 32 columns of 32 rows, or 8, on tensor cores (float32), or a thread 8 x 4 or 4 x
 // 2 (float64). Shared memory: three steps of 16 lines of both factors, 28 to 34 KB; in float64 two,
-// 34 to 45 KB. Reads m k n / columns + k n m / rows numbers; 2 m n k operations, three times that in
-// float32, for every 48 products of 16 x 8 x 8 32 loads from shared memory and 32 numbers split.
+// 34 to 45 KB. Reads m k n / columns + k n m / rows numbers; 2 m n k operations, three times that
+// in float32, for every 48 products of 16 x 8 x 8 32 loads from shared memory and 32 numbers split.
 // Bound by the tensor cores (float64: FMAs), with 8 columns by reading A. Rows that are not in use
 // are not written.
 template <class R, bool rounded, int columns, class Layout>

@@ -8,8 +8,8 @@
 // outside (Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores while
 // surpassing the FP32 theoretical peak performance, IJHPCA 36, 2022). Where the process asks for
 // TF32, each factor is rounded to 11 bits instead: a third of the products, and an error of 2^-10
-// of the sum of their absolute values. Sums that come out infinite or NaN, as they do where a factor
-// is infinite or becomes so when it is rounded, are made again in float32.
+// of the sum of their absolute values. Sums that come out infinite or NaN, as they do where a
+// factor is infinite or becomes so when it is rounded, are made again in float32.
 #pragma once
 #include "copies.cuh"
 #include "gemm.cuh"
@@ -34,7 +34,7 @@ class TileStep {
                                                 : size + 8;
   static constexpr int widest = sizeof(R) == 8 && inner ? 1 : 16 / sizeof(R);
 
-  const R* from;  // what this thread copies first, of the next step
+  const R* from;          // what this thread copies first, of the next step
   int64_t line, advance;  // between lines in global memory; from one step to the next
   int rows;               // that there are
   bool wide;              // 16 bytes at a time
@@ -225,9 +225,10 @@ struct TileSteps {
   static_assert(bytes >= tile_rows<columns> * columns * sizeof(float) && bytes <= plain_shared);
 };
 
-// store(row, column, sum, next, count) for the entries of C in the tile of this block's threads, one
-// or two side by side, from the columns `begin` to `end` of A alone. a_wide, b_wide: whether factors
-// can be copied 16 bytes at a time (wide_copies). Between two tiles of a block is a barrier.
+// store(row, column, sum, next, count) for the entries of C in the tile of this block's threads,
+// one or two side by side, from the columns `begin` to `end` of A alone. a_wide, b_wide: whether
+// factors can be copied 16 bytes at a time (wide_copies). Between two tiles of a block is a
+// barrier.
 template <bool rounded, int columns, class Layout, class R, class Store>
 __device__ void gemm_tile(const Operand<R>& a, bool a_wide, int64_t first_row, int64_t m,
                           const Operand<R>& b, bool b_wide, int64_t first_column, int64_t n,

@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(block_threads)
 
 // The rows of segment s of c [rows, n] = those of a [rows, m] times b[s] [m, n].
 //
-// Block (., y): 64 columns, 64 rows at a time (gemm_tiles), for every 4096th s. Reads m n numbers of
-// b a segment, which bounds it where segments are short.
+// Block (., y): 64 columns, 64 rows at a time (gemm_tiles), for every 4096th s. Reads m n numbers
+// of b a segment, which bounds it where segments are short.
 template <class R, bool rounded>
 __global__ void __launch_bounds__(block_threads, 3)
     gemm_segment_products(Segments segments, Operand<R> a, bool a_wide, int64_t m,

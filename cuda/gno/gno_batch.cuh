@@ -7,8 +7,8 @@
 
 namespace gnograd {
 
-// to [n, n_batch, F] = from [n_batch, n, F]; or back, with n and n_batch exchanged. Thread: an entry;
-// reads and writes F numbers together; bound by memory.
+// to [n, n_batch, F] = from [n_batch, n, F]; or back, with n and n_batch exchanged. Thread: an
+// entry; reads and writes F numbers together; bound by memory.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
     gno_swap_axes(int64_t n_batch, int64_t n, int64_t width, const R* __restrict__ from,

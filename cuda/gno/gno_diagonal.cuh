@@ -55,7 +55,8 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t j = rows[q];
   S sum = 0;
   for (int64_t f = warp.lane; f < walk.width; f += warp_lanes)
-    sum += walk.feature(k, f) * (h ? h[j * walk.width + f] : S(R(1))) * kappa[q * width + f % width];
+    sum +=
+        walk.feature(k, f) * (h ? h[j * walk.width + f] : S(R(1))) * kappa[q * width + f % width];
   sum = group_sum(sum, warp);
   if (warp.lane == 0) grad_weight[walk.graph.edge_of(k)] = result(walk.scale(j, k) * sum);
 }

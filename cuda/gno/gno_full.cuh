@@ -54,7 +54,7 @@ __device__ Four<S> four_at(const S* p) {
   return *reinterpret_cast<const Four<S>*>(p);
 }
 
-constexpr int edges_together = 16;                 // of sums
+constexpr int edges_together = 16;                    // of sums
 constexpr int panel_hidden = 64, thread_hidden = 16;  // of a block, of a warp
 constexpr int panel_features = warp_lanes;
 static_assert(panel_hidden == block_threads / warp_lanes * thread_hidden);
@@ -65,8 +65,8 @@ constexpr size_t outer_sum_bytes = shared_bytes<S>(edges_together * panel_featur
 
 // Panels [K, F] of a tile's pieces. Block (place, part of H, part of F): 64 hidden features by 32
 // features over the edges of a piece, 16 at a time in shared memory (6 KB in float32); a lane has a
-// feature, a warp 16 hidden ones of it and the first also the sum of features alone, which goes with
-// b_v. A hidden feature costs 2 d operations and an activation an edge and part of F, 2 F K
+// feature, a warp 16 hidden ones of it and the first also the sum of features alone, which goes
+// with b_v. A hidden feature costs 2 d operations and an activation an edge and part of F, 2 F K
 // operations an edge go to the sums, for every 16 of which 5 loads from shared memory are made.
 // Writes F K numbers a row; bound by these writes, and with many edges a row by activations.
 template <class R, class S>
@@ -152,13 +152,13 @@ constexpr size_t edge_gradient_bytes(int64_t d) {
          shared_bytes<S>(most * (d + 1));
 }
 
-// Gradients of what belongs to the edges of a tile's pieces, with the products Q [F, K] of its rows.
-// `layer` [places, groups, d + 1, H] takes in what a piece adds to the gradients of [U; b_u].
+// Gradients of what belongs to the edges of a tile's pieces, with the products Q [F, K] of its
+// rows. `layer` [places, groups, d + 1, H] takes in what a piece adds to the gradients of [U; b_u].
 //
 // Block: a piece; a group of 64 (128) threads takes 8 edges at a time, a thread a hidden feature of
-// all 8, then 8 (16) lanes a sum over hidden features of one. Shared memory: edge_gradient_bytes, 12
-// KB in float32. For 8 edges, F K numbers of Q are read, by the second group from the L1 cache: 2 F
-// K operations an edge, for 8 of which 3 loads are made, and a slope for every hidden feature;
+// all 8, then 8 (16) lanes a sum over hidden features of one. Shared memory: edge_gradient_bytes,
+// 12 KB in float32. For 8 edges, F K numbers of Q are read, by the second group from the L1 cache:
+// 2 F K operations an edge, for 8 of which 3 loads are made, and a slope for every hidden feature;
 // bound by issuing these, with few edges a row by reading Q.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
@@ -238,8 +238,10 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
           S sum = layer[a * n_hidden + k];
           for (int b = 0; b < n_mine; ++b) {
             const S x = before[(group * group_edges + b) * pitch + mine];
-            sum += a == d ? x
-                          : x * network.coords[walk.graph.edge_of(p + group * group_edges + b) * d + a];
+            sum +=
+                a == d
+                    ? x
+                    : x * network.coords[walk.graph.edge_of(p + group * group_edges + b) * d + a];
           }
           layer[a * n_hidden + k] = sum;
         }
@@ -281,8 +283,8 @@ struct GnoFullSum {
   cudaStream_t stream;
 
   int64_t hidden() const { return problem.network.size(); }
-  // [V; b_v] for sums over neighbours of width F_in, and for those of width F_out: with K first, and
-  // with F first for products
+  // [V; b_v] for sums over neighbours of width F_in, and for those of width F_out: with K first,
+  // and with F first for products
   LayerOrder forward_order() const { return {problem.f_in, problem.f_out, problem.f_out, 1, true}; }
   LayerOrder reverse_order(bool hidden_first) const {
     return {problem.f_out, problem.f_in, 1, problem.f_out, hidden_first};
@@ -308,8 +310,8 @@ struct GnoFullSum {
     const int64_t parts = ceil_div(int64_t(problem.network.n_hidden), panel_hidden);
     launch(gno_outer_sums<R, S>,
            grid_of(tile.places(), parts, ceil_div(walk.width, panel_features)), dim3(block_threads),
-           outer_sum_bytes<S>, stream, walk, problem.network, tile, int(walk.width / problem.n_batch),
-           panels);
+           outer_sum_bytes<S>, stream, walk, problem.network, tile,
+           int(walk.width / problem.n_batch), panels);
     const int64_t size = walk.width * hidden();
     if (tile.n_pieces)
       launch(gno_join_pieces<R, S>, grid_of(tile.n_pieces, ceil_div(size, 4 * block_threads)),
@@ -373,18 +375,20 @@ struct GnoFullSum {
           to_h(dual, {n_panels, f_in, inner}, panels.rows(inner), layer.rows(f_in), grad.h + start,
                false, stream);
         if (want_last)
-          to_layer(dual, {inner, f_in, n_panels}, panels.rows(inner).transposed(), h, grad_layer, true,
-                   stream);
+          to_layer(dual, {inner, f_in, n_panels}, panels.rows(inner).transposed(), h, grad_layer,
+                   true, stream);
       }
       if (!want_edges) continue;
       const GemmShape shape{n_panels, inner, f_in};
       gemm_planes(to_edges, shape, h, back.rows(f_in).transposed(), panels, stream);
       launch(gno_edge_gradients<R, S>, grid_of(tile.places()), dim3(block_threads),
-             edge_gradient_bytes<R, S>(problem.network.d), stream, walk, problem.network, tile, panels,
-             grad.edge_weight, grad.coords, grad.hid, want_first ? first_layer.sums : nullptr);
+             edge_gradient_bytes<R, S>(problem.network.d), stream, walk, problem.network, tile,
+             panels, grad.edge_weight, grad.coords, grad.hid,
+             want_first ? first_layer.sums : nullptr);
     }
     if (want_last)
-      unpack_layer(reverse_order(true), problem.network.n_hidden, grad_layer, grad.v, grad.b_v, stream);
+      unpack_layer(reverse_order(true), problem.network.n_hidden, grad_layer, grad.v, grad.b_v,
+                   stream);
     if (want_first) first_layer.finish(grad.u, grad.b_u, stream);
     return cudaGetLastError();
   }

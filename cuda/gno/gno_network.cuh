@@ -50,7 +50,8 @@ class HiddenFeature {
     if (network.from_table || k >= network.n_hidden) return;
     bias = network.b_u[k];
 #pragma unroll
-    for (int a = 0; a < kept; ++a) u[a] = a < network.d ? network.u[a * network.n_hidden + k] : S(R(0));
+    for (int a = 0; a < kept; ++a)
+      u[a] = a < network.d ? network.u[a * network.n_hidden + k] : S(R(0));
   }
   __device__ S before(int64_t e) const {
     const int64_t c = e * network.d;
@@ -58,7 +59,8 @@ class HiddenFeature {
 #pragma unroll
     for (int a = 0; a < kept; ++a)
       if (a < network.d) sum += network.coords[c + a] * u[a];
-    for (int a = kept; a < network.d; ++a) sum += network.coords[c + a] * network.u[a * network.n_hidden + k];
+    for (int a = kept; a < network.d; ++a)
+      sum += network.coords[c + a] * network.u[a * network.n_hidden + k];
     return sum;
   }
   __device__ S operator()(int64_t e) const {
@@ -67,8 +69,8 @@ class HiddenFeature {
   }
 };
 
-// [V; b_v] with the index (f, g) of kappa and the hidden feature k in the order (f, k, g), or (k, f,
-// g). `f_step` and `g_step` are strides of kappa.
+// [V; b_v] with the index (f, g) of kappa and the hidden feature k in the order (f, k, g), or (k,
+// f, g). `f_step` and `g_step` are strides of kappa.
 struct LayerOrder {
   int64_t f, g, f_step, g_step;
   bool hidden_first = false;

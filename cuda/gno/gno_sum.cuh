@@ -64,8 +64,8 @@ struct GnoWalk {
   }
 };
 
-// Sizes and inputs of gno (with coords, u, b_u) or gno_contract (with hid). Functions of a batch are
-// side by side.
+// Sizes and inputs of gno (with coords, u, b_u) or gno_contract (with hid). Functions of a batch
+// are side by side.
 template <class R, class S>
 struct GnoProblem {
   const gnograd_cuda_graph& graph;

@@ -50,9 +50,8 @@ __global__ void __launch_bounds__(block_threads)
 // out; reads g and kappa once; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    jets_diagonal_messages_back(Segments segments, int64_t n_batch, int64_t channels,
-                                int64_t width, const R* __restrict__ g, Planes<S> kappa,
-                                R* __restrict__ out) {
+    jets_diagonal_messages_back(Segments segments, int64_t n_batch, int64_t channels, int64_t width,
+                                const R* __restrict__ g, Planes<S> kappa, R* __restrict__ out) {
   const int i = thread_index(), all = int(n_batch * width), f = i % all, s = i / all;
   const int k = f % int(width);
   if (s >= *segments.count) return;
@@ -93,10 +92,10 @@ struct JetSlices {
   cudaStream_t stream;
   int64_t length;
   int64_t n_slices;
-  int32_t* rows;             // of all edges
-  int64_t *before, *begin;   // segments before a place; where they begin
-  int64_t* sums;             // of chunks, for `before`
-  SegmentCounts* counts;     // of slices
+  int32_t* rows;               // of all edges
+  int64_t *before, *begin;     // segments before a place; where they begin
+  int64_t* sums;               // of chunks, for `before`
+  SegmentCounts* counts;       // of slices
   Planes<S> layer, panels, x;  // W; sums or kappa; features
   JetNetwork<R, S> network;
 
@@ -229,8 +228,8 @@ class JetsFullReverse {
     launch_threads(slice.n * problem.all_in(), all.stream, jets_gather_rows<R, S>, slice,
                    all.segments(slice, 1), problem.h, problem.all_in(), x);
     if (of_segments || grad_layer)
-      launch_segment_sums(by_jet, Input<R, S>{g, nullptr}, problem.all_out(), all.network.features(slice),
-                          features, features, panels, all.stream);
+      launch_segment_sums(by_jet, Input<R, S>{g, nullptr}, problem.all_out(),
+                          all.network.features(slice), features, features, panels, all.stream);
     if (of_segments)
       to_h(dual, {n, f_in, inner, count}, panels.rows(inner), w, of_segments, false, all.stream);
     if (grad_layer)
@@ -239,7 +238,8 @@ class JetsFullReverse {
     if (!want_jets) return;
     const GemmShape shape{n, inner, f_in, count};
     gemm_planes(to_panels, shape, x.rows(f_in), w.transposed(), panels, all.stream);
-    launch_segment_products(by_jet, g, problem.all_out(), panels, features, all.network.grad, all.stream);
+    launch_segment_products(by_jet, g, problem.all_out(), panels, features, all.network.grad,
+                            all.stream);
   }
 };
 

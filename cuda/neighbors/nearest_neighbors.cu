@@ -5,8 +5,8 @@
 // computer oriented geodetic data base, IBM 1966). Boxes hold 32 points that follow one another, or
 // 32 boxes, and so on: a tree that needs no pointers, and adapts to points as they lie. A warp goes
 // down to the nearest box first, a lane a box, and leaves out those that are further away than what
-// it has. Distances to boxes are rounded as those to points are, so that no point is nearer than its
-// box.
+// it has. Distances to boxes are rounded as those to points are, so that no point is nearer than
+// its box.
 #include "device/call.cuh"
 #include "neighbors_first.cuh"
 #include "neighbors_sort.cuh"
@@ -177,8 +177,7 @@ __global__ void __launch_bounds__(block_threads)
     for (int l = 0; l <= level; ++l) points *= warp_lanes, more *= warp_lanes;
     const bool there =
         box < tree.counts[level] && points < last && first < points + more && first < last;
-    distances[level] =
-        there ? distance_to_box<D>(s, p, tree.boxes[level] + box * 2 * D) : -1.0;
+    distances[level] = there ? distance_to_box<D>(s, p, tree.boxes[level] + box * 2 * D) : -1.0;
   };
   const auto look_at_points = [&](int64_t k) {
     k += lane;

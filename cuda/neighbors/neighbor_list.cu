@@ -73,8 +73,8 @@ __global__ void __launch_bounds__(block_threads)
   counts[i] = int64_t(fmin(fmax(count, 0.0), double(INT32_MAX)));
 }
 
-// The largest number that a coordinate of an image is made of; infinity where a point is not finite,
-// and one before it where it is too far away. Warp: a part of the points; bound by memory.
+// The largest number that a coordinate of an image is made of; infinity where a point is not
+// finite, and one before it where it is too far away. Warp: a part of the points; bound by memory.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
     list_magnitudes(const R* points, Lattice<D> lattice, PointParts parts) {
@@ -116,9 +116,9 @@ template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
     list_place_images(int64_t n, const R* points, Lattice<D> lattice, const int64_t* starts,
                       const int32_t* base,
-                      double* inside,   // [n, D]
-                      double* copies,   // [n_images, D]
-                      int32_t* point,   // [n_images]
+                      double* inside,    // [n, D]
+                      double* copies,    // [n_images, D]
+                      int32_t* point,    // [n_images]
                       int32_t* shift) {  // [n_images, D]
   const int64_t i = thread_number();
   if (i >= n) return;
@@ -128,8 +128,7 @@ __global__ void __launch_bounds__(block_threads)
     const ImageRange range(lattice, x, base[i * D + a], a);
     first[a] = range.first, counts[a] = range.count;
   }
-  for (int c = 0; c < D; ++c)
-    inside[i * D + c] = double(x[c]) - lattice.shifted(base + i * D, c);
+  for (int c = 0; c < D; ++c) inside[i * D + c] = double(x[c]) - lattice.shifted(base + i * D, c);
   for (int64_t k = starts[i]; k < starts[i + 1]; ++k) {
     int64_t place = k - starts[i];
     for (int a = D - 1; a >= 0; --a) {
@@ -209,19 +208,18 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t i = warp_number();
   if (i >= n) return;
   int64_t end = offsets[i];
-  for_edges<D>(points, lattice, images, radius, full, i,
-               [&](unsigned near, const Edge<D>& edge) {
-                 if (near >> lane_number() & 1) {
-                   const int64_t e = end + __popc(near & lower_lanes());
-                   indices[e] = edge.j;
-                   distances[e] = sqrt(edge.squares);
-                   for (int a = 0; a < D; ++a) {
-                     shifts[e * D + a] = edge.shift[a];
-                     vectors[e * D + a] = edge.vector[a];
-                   }
-                 }
-                 end += __popc(near);
-               });
+  for_edges<D>(points, lattice, images, radius, full, i, [&](unsigned near, const Edge<D>& edge) {
+    if (near >> lane_number() & 1) {
+      const int64_t e = end + __popc(near & lower_lanes());
+      indices[e] = edge.j;
+      distances[e] = sqrt(edge.squares);
+      for (int a = 0; a < D; ++a) {
+        shifts[e * D + a] = edge.shift[a];
+        vectors[e * D + a] = edge.vector[a];
+      }
+    }
+    end += __popc(near);
+  });
 }
 
 template <class T>
@@ -246,17 +244,17 @@ struct NeighborList {
     const int32_t* base;
   };
   struct Copies {
-    double* inside;   // [n, d]
-    double* copies;   // [n_images, d]
-    int32_t* point;   // [n_images]
-    int32_t* shift;   // [n_images, d]
+    double* inside;  // [n, d]
+    double* copies;  // [n_images, d]
+    int32_t* point;  // [n_images]
+    int32_t* shift;  // [n_images, d]
   };
   struct Candidates {
     const T* points;
     const double* lattice;
     const int32_t *base, *point, *shift;
-    const int64_t* candidate_offsets;    // [n + 1]
-    const int32_t* candidates;           // [candidate_offsets[n]]
+    const int64_t* candidate_offsets;  // [n + 1]
+    const int32_t* candidates;         // [candidate_offsets[n]]
   };
   struct Offsets {
     int64_t* offsets;  // [n + 1]

@@ -23,9 +23,9 @@ struct NeighborSearch {
   double* grid;                                     // width of a cell; what is not finite
 
   bool valid() const {
-    bool good = radius >= 0 && max_neighbors >= 0 && n_src >= 0 && n_src <= INT32_MAX && n_dst >= 0 && d >= 1 &&
-                d <= most_axes && n_items >= 1 && n_buckets >= 4 && n_buckets <= int64_t(1) << 31 &&
-                (n_buckets & (n_buckets - 1)) == 0;
+    bool good = radius >= 0 && max_neighbors >= 0 && n_src >= 0 && n_src <= INT32_MAX &&
+                n_dst >= 0 && d >= 1 && d <= most_axes && n_items >= 1 && n_buckets >= 4 &&
+                n_buckets <= int64_t(1) << 31 && (n_buckets & (n_buckets - 1)) == 0;
     for (const double length : period) good = good && length >= 0 && length <= DBL_MAX;
     return good;
   }

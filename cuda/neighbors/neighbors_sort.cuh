@@ -75,8 +75,8 @@ static __global__ void __launch_bounds__(block_threads)
              });
 }
 
-// Sorts pairs by so many lower bits of their keys; those with the same ones stay in their order. They
-// are in `from` then, with which `to` changes places after every pass.
+// Sorts pairs by so many lower bits of their keys; those with the same ones stay in their order.
+// They are in `from` then, with which `to` changes places after every pass.
 inline void sort_pairs(SortDigits digits, int bits, SortPairs& from, SortPairs& to,
                        int64_t* sums /* [ceil_div(warp_lanes n_chunks, scan_chunk)] */,
                        cudaStream_t stream) {

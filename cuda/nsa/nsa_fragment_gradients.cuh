@@ -14,8 +14,8 @@
 namespace gnograd {
 
 // Little on the host, so that small problems have several slices.
-constexpr int64_t record_bytes = slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16
-                                                         : int64_t(slice_bytes) / 4;
+constexpr int64_t record_bytes =
+    slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16 : int64_t(slice_bytes) / 4;
 
 // Keys of a tile.
 constexpr int gradient_keys = 64;

@@ -138,8 +138,9 @@ struct NsaFragmentVisits {
   }
 };
 
-// What NsaForward gives, from the records of its visits. Thread: eight features of a row, and whether
-// they are finite, redo [rows, Dv / 8]. Reads 2 Dv + 8 bytes a visit, writes 2 Dv; bound by memory.
+// What NsaForward gives, from the records of its visits. Thread: eight features of a row, and
+// whether they are finite, redo [rows, Dv / 8]. Reads 2 Dv + 8 bytes a visit, writes 2 Dv; bound by
+// memory.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     nsa_join_fragment_visits(NsaForward<T, float> attend, int parts,

@@ -144,21 +144,20 @@ struct Attention {
 
 template <class T>
 struct Abi;
-#define ABI(name, T, type)                                                                  \
-  template <>                                                                               \
-  struct Abi<T> {                                                                           \
-    static constexpr auto forward = gnograd_cuda_##name##_forward_##type;                   \
-    static constexpr auto vjp = gnograd_cuda_##name##_vjp_##type;                           \
-    static constexpr auto jvp = gnograd_cuda_##name##_jvp_##type;                           \
-    static constexpr auto hvp = gnograd_cuda_##name##_hvp_##type;                           \
-    static constexpr auto forward_bytes =                                                   \
-        gnograd_cuda_##name##_forward_workspace_bytes_##type;                               \
-    static constexpr auto vjp_bytes = gnograd_cuda_##name##_vjp_workspace_bytes_##type;     \
-    static constexpr auto jvp_bytes = gnograd_cuda_##name##_jvp_workspace_bytes_##type;     \
-    static constexpr auto hvp_bytes = gnograd_cuda_##name##_hvp_workspace_bytes_##type;     \
+#define ABI(name, T, type)                                                                      \
+  template <>                                                                                   \
+  struct Abi<T> {                                                                               \
+    static constexpr auto forward = gnograd_cuda_##name##_forward_##type;                       \
+    static constexpr auto vjp = gnograd_cuda_##name##_vjp_##type;                               \
+    static constexpr auto jvp = gnograd_cuda_##name##_jvp_##type;                               \
+    static constexpr auto hvp = gnograd_cuda_##name##_hvp_##type;                               \
+    static constexpr auto forward_bytes = gnograd_cuda_##name##_forward_workspace_bytes_##type; \
+    static constexpr auto vjp_bytes = gnograd_cuda_##name##_vjp_workspace_bytes_##type;         \
+    static constexpr auto jvp_bytes = gnograd_cuda_##name##_jvp_workspace_bytes_##type;         \
+    static constexpr auto hvp_bytes = gnograd_cuda_##name##_hvp_workspace_bytes_##type;         \
   };
-#define ABI_OF(name)    \
-  ABI(name, float, f32) \
+#define ABI_OF(name)     \
+  ABI(name, float, f32)  \
   ABI(name, double, f64) \
   ABI(name, __half, f16) \
   ABI(name, __nv_bfloat16, bf16)
@@ -220,10 +219,10 @@ struct Case {
   }
   void run_vjp(const auto& sizes, T* cotangent, std::vector<Device<T>>& x, T* activations,
                const std::array<T*, 4>& grad, T* out = nullptr, Real<T>* lse = nullptr) const {
-    run_saving(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes,
-               std::tuple(cotangent, x[0].get(), x[1].get(), x[2].get(), edges(x), out, lse,
-                          nullptr),
-               activations, grad[0], grad[1], grad[2], grad[3]);
+    run_saving(
+        Abi<T>::vjp, Abi<T>::vjp_bytes, sizes,
+        std::tuple(cotangent, x[0].get(), x[1].get(), x[2].get(), edges(x), out, lse, nullptr),
+        activations, grad[0], grad[1], grad[2], grad[3]);
   }
 
   void test() {
@@ -402,10 +401,14 @@ void test_type(const std::vector<HostGraph>& graphs) {
 template <class Operator>
 int test_operator() {
   require_device();
-  const std::vector<HostGraph> graphs{power_law(),         small_square(),
-                                      without_edges(3, 5), without_edges(0, 2),
-                                      without_edges(4, 0), without_edges(0, 0),
-                                      with_room(power_law(), 150), with_room(small_square(), 7),
+  const std::vector<HostGraph> graphs{power_law(),
+                                      small_square(),
+                                      without_edges(3, 5),
+                                      without_edges(0, 2),
+                                      without_edges(4, 0),
+                                      without_edges(0, 0),
+                                      with_room(power_law(), 150),
+                                      with_room(small_square(), 7),
                                       with_room(without_edges(3, 5), 4)};
   test_type<Operator, float>(graphs);
   test_type<Operator, double>(graphs);

@@ -187,8 +187,8 @@ struct Case {
     const auto along32 = values(ComplexFloat(), &tangents);
 
     // forward
-    run_entry(Abi<T>::forward, Abi<T>::forward_bytes, sizes, x[0].get(), weights(x),
-              x[2].get(), x[3].get(), out.get(), extremum ? location.get() : nullptr,
+    run_entry(Abi<T>::forward, Abi<T>::forward_bytes, sizes, x[0].get(), weights(x), x[2].get(),
+              x[3].get(), out.get(), extremum ? location.get() : nullptr,
               op == mean ? degree.get() : nullptr);
     compare(name("forward"), out.host(), truth.forward(in64), doubles(plain.forward(in32)));
     if (extremum) {
@@ -212,8 +212,8 @@ struct Case {
     const auto plain_vjp = plain.vjp(numbers<float>(g), in32);
     for (const bool saved : {true, false}) {
       auto grad = room();
-      run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes, cotangent.get(), x[0].get(),
-                weights(x), x[2].get(), x[3].get(), nullptr, saved && extremum ? location.get() : nullptr,
+      run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes, cotangent.get(), x[0].get(), weights(x),
+                x[2].get(), x[3].get(), nullptr, saved && extremum ? location.get() : nullptr,
                 saved && op == mean ? degree.get() : nullptr, grad[0].get(), weights(grad),
                 grad[2].get(), grad[3].get());
       for (int a = 0; a < 4; ++a)
@@ -224,8 +224,8 @@ struct Case {
       if (a == 1 && !weighted) continue;
       auto grad = room();
       const auto wanted = [&](int b) -> T* { return a == b ? grad[b].get() : nullptr; };
-      run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes, cotangent.get(), x[0].get(),
-                weights(x), x[2].get(), x[3].get(), nullptr, nullptr, nullptr, wanted(0), wanted(1), wanted(2),
+      run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes, cotangent.get(), x[0].get(), weights(x),
+                x[2].get(), x[3].get(), nullptr, nullptr, nullptr, wanted(0), wanted(1), wanted(2),
                 wanted(3));
       compare(name("vjp, alone") + " " + "xweo"[a], grad[a].host(), doubles(want[a]),
               doubles(plain_vjp[a]));
@@ -233,18 +233,17 @@ struct Case {
 
     // jvp, which also proves the oracle's vjp: <g, jvp(t)> = <vjp(g), t>
     Device<T> dout(graph.n_dst * n.row(), shift);
-    run_entry(Abi<T>::jvp, Abi<T>::jvp_bytes, sizes, x[0].get(), weights(x), x[2].get(),
-              x[3].get(), dx[0].get(), weights(dx), dx[2].get(), dx[3].get(), dout.get());
+    run_entry(Abi<T>::jvp, Abi<T>::jvp_bytes, sizes, x[0].get(), weights(x), x[2].get(), x[3].get(),
+              dx[0].get(), weights(dx), dx[2].get(), dx[3].get(), dout.get());
     const auto tangent = doubles(truth_derivative.forward(along64));
     compare(name("jvp"), dout.host(), tangent, doubles(plain_derivative.forward(along32)));
     check_adjoint(name("oracle"), g, tangent, want, tangents);
 
     // hvp
     auto grad = room();
-    run_entry(Abi<T>::hvp, Abi<T>::hvp_bytes, sizes, cotangent.get(), x[0].get(),
-              weights(x), x[2].get(), x[3].get(), dx[0].get(), weights(dx), dx[2].get(), dx[3].get(),
-              grad[0].get(), weights(grad), grad[2].get(),
-              grad[3].get());
+    run_entry(Abi<T>::hvp, Abi<T>::hvp_bytes, sizes, cotangent.get(), x[0].get(), weights(x),
+              x[2].get(), x[3].get(), dx[0].get(), weights(dx), dx[2].get(), dx[3].get(),
+              grad[0].get(), weights(grad), grad[2].get(), grad[3].get());
     const auto want_hvp = truth_derivative.vjp(numbers<Complex>(g), along64);
     const auto plain_hvp = plain_derivative.vjp(numbers<ComplexFloat>(g), along32);
     for (int a = 0; a < 4; ++a)
@@ -258,13 +257,12 @@ struct Case {
     const std::tuple sizes(&d.view, n.node, n.edge, n.own, op);
     auto x = upload(in), dx = upload(tangents), grad = room(), dgrad = room();
     Device<T> cotangent(g);
-    run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes, cotangent.get(), x[0].get(),
-              weights(x), x[2].get(), x[3].get(), nullptr, nullptr, nullptr, grad[0].get(), weights(grad),
+    run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes, cotangent.get(), x[0].get(), weights(x),
+              x[2].get(), x[3].get(), nullptr, nullptr, nullptr, grad[0].get(), weights(grad),
               grad[2].get(), grad[3].get());
-    run_entry(Abi<T>::hvp, Abi<T>::hvp_bytes, sizes, cotangent.get(), x[0].get(),
-              weights(x), x[2].get(), x[3].get(), dx[0].get(), weights(dx), dx[2].get(), dx[3].get(),
-              dgrad[0].get(), weights(dgrad), dgrad[2].get(),
-              dgrad[3].get());
+    run_entry(Abi<T>::hvp, Abi<T>::hvp_bytes, sizes, cotangent.get(), x[0].get(), weights(x),
+              x[2].get(), x[3].get(), dx[0].get(), weights(dx), dx[2].get(), dx[3].get(),
+              dgrad[0].get(), weights(dgrad), dgrad[2].get(), dgrad[3].get());
     std::vector<T> all;
     for (auto* arrays : {&grad, &dgrad})
       for (auto& a : *arrays) {
@@ -299,8 +297,8 @@ void test_names(const HostGraph& graph) {
     auto x = c.upload(c.in), grad = c.room();
     Device<T> g(c.g);
     run_entry(Abi<T>::simple, Abi<T>::simple_bytes,
-              std::tuple(&d.view, int64_t(3), int64_t(2), int(sum)), g.get(), x[0].get(), x[2].get(),
-              nullptr, nullptr, grad[0].get(), grad[2].get());
+              std::tuple(&d.view, int64_t(3), int64_t(2), int(sum)), g.get(), x[0].get(),
+              x[2].get(), nullptr, nullptr, grad[0].get(), grad[2].get());
     for (const int a : {0, 2})
       compare("agg_simple_hvp", grad[a].host(), std::vector<double>(c.in[a].size()),
               std::vector<double>(c.in[a].size()));
@@ -323,8 +321,7 @@ void test_own_is_x(const HostGraph& graph, Sizes n, int op, size_t shift = 0) {
   for (int a = 0; a < 4; ++a) in[a] = numbers<double>(c.in[a]), in32[a] = numbers<float>(c.in[a]);
   auto want = Oracle<double>{graph, n, op}.vjp(numbers<double>(c.g), in);
   auto plain = Oracle<float>{graph, n, op}.vjp(numbers<float>(c.g), in32);
-  for (size_t k = 0; k < want[0].size(); ++k)
-    want[0][k] += want[3][k], plain[0][k] += plain[3][k];
+  for (size_t k = 0; k < want[0].size(); ++k) want[0][k] += want[3][k], plain[0][k] += plain[3][k];
   const auto got = grad[0].host();
   compare(c.name("vjp, own is x"), got, want[0], doubles(plain[0]));
   bool rounded_once = true;
@@ -378,10 +375,14 @@ void test_determinism(const HostGraph& graph) {
 
 int main() {
   require_device();
-  const std::vector<HostGraph> graphs{power_law(),         small_square(),
-                                      without_edges(3, 5), without_edges(0, 2),
-                                      without_edges(4, 0), without_edges(0, 0),
-                                      with_room(power_law(), 150), with_room(small_square(), 7),
+  const std::vector<HostGraph> graphs{power_law(),
+                                      small_square(),
+                                      without_edges(3, 5),
+                                      without_edges(0, 2),
+                                      without_edges(4, 0),
+                                      without_edges(0, 0),
+                                      with_room(power_law(), 150),
+                                      with_room(small_square(), 7),
                                       with_room(without_edges(3, 5), 4)};
   test_type<float>(graphs);
   test_type<double>(graphs);

@@ -255,9 +255,9 @@ struct Case {
   // l (l + 1) / 2 where vectors are parallel, 45 at l = 9, so a cosine that is off by its roundings
   // is what matters there: the ring of two nodes has no others. One evaluation of the formula may
   // happen to give exactly -1, as the plain one in float32 does and the kernel does not where
-  // multiply-adds are fused. To first order, in roundings of 2^-24: a component of a direction has 1
-  // by the division by the largest one, 1.5 of the squares' sum (half of 3), 1 of the square root,
-  // 1 of the division; two directions, and 3 of products and sums between them: 12 at most.
+  // multiply-adds are fused. To first order, in roundings of 2^-24: a component of a direction has
+  // 1 by the division by the largest one, 1.5 of the squares' sum (half of 3), 1 of the square
+  // root, 1 of the division; two directions, and 3 of products and sums between them: 12 at most.
   template <class Face>
   std::array<double, 4> amplified(const Face& face) const {
     std::array<double, 4> change{};
@@ -392,7 +392,8 @@ void test_type() {
   Case<T>(molecules[1], {7, 6, 8, 64, same_node}).test();
   Case<T>(molecules[2], {2, 1, 2, 5, reverse_edge}).test();
   Case<T>(molecules[3], {10, 16, 64, 512, none}).test();  // the largest sizes
-  for (const Molecule& m : {empty(3), empty(0), crowd(40), place(with_room(without_edges(3, 3), 5))})
+  for (const Molecule& m :
+       {empty(3), empty(0), crowd(40), place(with_room(without_edges(3, 3), 5))})
     Case<T>(m, {3, 2, 5, 20, reverse_edge}).test(true);
 }
 
@@ -404,8 +405,8 @@ void test_pieces() {
   Case<float>(many, {2, 1, 2, 5, reverse_edge}).test();
 }
 
-// The bound of the ring of two nodes, the loosest, still finds what TF32 would make of the products:
-// every weight off by up to 2^-11 of itself. (The gradient to the vectors is zero there.)
+// The bound of the ring of two nodes, the loosest, still finds what TF32 would make of the
+// products: every weight off by up to 2^-11 of itself. (The gradient to the vectors is zero there.)
 void test_planted_error() {
   const Molecule m = ring(2);
   Case<float> c(m, {10, 16, 64, 512, none});

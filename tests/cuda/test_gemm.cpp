@@ -78,14 +78,17 @@ struct Products {
     run();
     const std::string name = std::string(Type<T>::name) + " product " + std::to_string(m) + " x " +
                              std::to_string(n) + " x " + std::to_string(k);
-    check(worst(out, m, n, k, [&](auto i, auto l) { return of_a(i, l); },
-                [&](auto l, auto j) { return of_b(l, j); }) <= bound,
+    check(worst(
+              out, m, n, k, [&](auto i, auto l) { return of_a(i, l); },
+              [&](auto l, auto j) { return of_b(l, j); }) <= bound,
           name);
-    check(worst(grad_a, m, k - 1, n, [&](auto i, auto l) { return of_g(i, l); },
-                [&](auto l, auto j) { return of_b(j, l); }) <= bound,
+    check(worst(
+              grad_a, m, k - 1, n, [&](auto i, auto l) { return of_g(i, l); },
+              [&](auto l, auto j) { return of_b(j, l); }) <= bound,
           name + ", second factor transposed");
-    check(worst(grad_b, k - 1, n, m, [&](auto i, auto l) { return of_a(l, i); },
-                [&](auto l, auto j) { return of_g(l, j); }) <= bound,
+    check(worst(
+              grad_b, k - 1, n, m, [&](auto i, auto l) { return of_a(l, i); },
+              [&](auto l, auto j) { return of_g(l, j); }) <= bound,
           name + ", first factor transposed");
   }
 };
@@ -94,8 +97,15 @@ struct Products {
 // that cannot, and inner dimensions that are done in parts.
 template <class T>
 void test_shapes(double bound) {
-  for (auto [m, n, k] : {std::tuple(128, 64, 64), {64, 32, 32}, {128, 8, 16}, {130, 5, 17},
-                         {33, 31, 18}, {65, 66, 5}, {1, 1, 2}, {3, 130, 70}, {600, 12, 8}})
+  for (auto [m, n, k] : {std::tuple(128, 64, 64),
+                         {64, 32, 32},
+                         {128, 8, 16},
+                         {130, 5, 17},
+                         {33, 31, 18},
+                         {65, 66, 5},
+                         {1, 1, 2},
+                         {3, 130, 70},
+                         {600, 12, 8}})
     Products<T>(m, n, k).check_errors(bound);
 }
 
@@ -116,7 +126,8 @@ void test_special() {
           for (int64_t l = 0; l < p.k; ++l) sum += double(p.of_a(i, l)) * double(p.of_b(l, j));
           const float want = float(sum), got = p.out[i * n + j];
           same &= std::isfinite(want) ? std::fabs(got - want) <= 1e-5f + 1e-6f * std::fabs(want)
-                                      : std::isnan(want) ? std::isnan(got) : got == want;
+                  : std::isnan(want)  ? std::isnan(got)
+                                      : got == want;
         }
       check(same, "a product with " + std::to_string(x));
     }

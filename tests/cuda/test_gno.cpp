@@ -46,8 +46,8 @@ void test_refusal() {
   const DeviceGraph graph = to_device(small_square());
   const void* x = nullptr;
   void* grad = nullptr;
-  check(gnograd_cuda_gno_vjp_f64(&graph.view, 1, 4000, 1, 1, 1, gelu, sum, full, x, x, x, x, x, x, x, x,
-                                 grad, grad, grad, grad, grad, grad, grad, nullptr, 0,
+  check(gnograd_cuda_gno_vjp_f64(&graph.view, 1, 4000, 1, 1, 1, gelu, sum, full, x, x, x, x, x, x,
+                                 x, x, grad, grad, grad, grad, grad, grad, grad, nullptr, 0,
                                  nullptr) == GNOGRAD_CUDA_VALUE,
         "more coordinates than shared memory holds are refused");
 }
@@ -61,9 +61,13 @@ void test_determinism(const HostGraph& graph) {
 
 int main() {
   require_device();
-  const std::vector<HostGraph> graphs{power_law(), small_square(), without_edges(3, 5),
-                                      without_edges(0, 2), without_edges(4, 0),
-                                      with_room(power_law(), 150), with_room(small_square(), 7),
+  const std::vector<HostGraph> graphs{power_law(),
+                                      small_square(),
+                                      without_edges(3, 5),
+                                      without_edges(0, 2),
+                                      without_edges(4, 0),
+                                      with_room(power_law(), 150),
+                                      with_room(small_square(), 7),
                                       with_room(without_edges(3, 5), 4)};
   test_type<float>(graphs);
   test_type<double>(graphs);

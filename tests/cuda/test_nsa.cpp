@@ -21,9 +21,9 @@ struct Shape {
   // compressed: `block`, `stride`; window: `window`
   int64_t block = 1, stride = 1, window = 0;
   double scale = 0.4;
-  size_t shift = 0;       // of all arrays, in elements
-  double key_scale = 1;   // of the keys
-  bool popular = false;   // everybody selects the first block
+  size_t shift = 0;           // of all arrays, in elements
+  double key_scale = 1;       // of the keys
+  bool popular = false;       // everybody selects the first block
   bool one_sequence = false;  // cu is null
 
   static int64_t sum(const std::vector<int64_t>& x) {
@@ -186,19 +186,18 @@ struct Oracle {
 
 template <class T, Branch branch>
 struct Abi;
-#define BRANCH(T, type, name)                                                      \
-  template <>                                                                      \
-  struct Abi<T, name> {                                                            \
-    static constexpr auto entries =                                                \
-        std::make_tuple(gnograd_cuda_##name##_attention_forward_##type,            \
-                   gnograd_cuda_##name##_attention_vjp_##type,                     \
-                   gnograd_cuda_##name##_attention_jvp_##type,                     \
-                   gnograd_cuda_##name##_attention_hvp_##type);                    \
-    static constexpr auto bytes =                                                  \
-        std::array{gnograd_cuda_##name##_attention_forward_workspace_bytes_##type, \
-                   gnograd_cuda_##name##_attention_vjp_workspace_bytes_##type,     \
-                   gnograd_cuda_##name##_attention_jvp_workspace_bytes_##type,     \
-                   gnograd_cuda_##name##_attention_hvp_workspace_bytes_##type};    \
+#define BRANCH(T, type, name)                                                                   \
+  template <>                                                                                   \
+  struct Abi<T, name> {                                                                         \
+    static constexpr auto entries = std::make_tuple(                                            \
+        gnograd_cuda_##name##_attention_forward_##type,                                         \
+        gnograd_cuda_##name##_attention_vjp_##type, gnograd_cuda_##name##_attention_jvp_##type, \
+        gnograd_cuda_##name##_attention_hvp_##type);                                            \
+    static constexpr auto bytes =                                                               \
+        std::array{gnograd_cuda_##name##_attention_forward_workspace_bytes_##type,              \
+                   gnograd_cuda_##name##_attention_vjp_workspace_bytes_##type,                  \
+                   gnograd_cuda_##name##_attention_jvp_workspace_bytes_##type,                  \
+                   gnograd_cuda_##name##_attention_hvp_workspace_bytes_##type};                 \
   };
 #define ABI(T, type)          \
   BRANCH(T, type, selected)   \
@@ -296,17 +295,17 @@ struct Case {
       const std::tuple head(s.n_queries(), s.n_keys(), s.n_query_heads, s.n_heads, s.d_k, s.d_v);
       if constexpr (branch == selected)
         return std::tuple_cat(
-            head, std::tuple(s.n_slots, n, static_cast<const int32_t*>(device_blocks.get()), q, k,
-                             s.block_size, s.scale, causal, s.q_offset, s.query_block,
-                             s.repeat ? 2 : 0));
+            head,
+            std::tuple(s.n_slots, n, static_cast<const int32_t*>(device_blocks.get()), q, k,
+                       s.block_size, s.scale, causal, s.q_offset, s.query_block, s.repeat ? 2 : 0));
       else if constexpr (branch == compressed)
-        return std::tuple_cat(
-            head, std::tuple(n, q, k, s.block, s.stride, s.scale, causal, s.q_offset));
+        return std::tuple_cat(head,
+                              std::tuple(n, q, k, s.block, s.stride, s.scale, causal, s.q_offset));
       else
         return std::tuple_cat(
             head, std::tuple(int64_t{0}, n, q, k, s.window, s.scale, causal, s.q_offset));
     }();
-    const auto inputs = [](T* const (&x)[4]) {
+    const auto inputs = [](T* const(&x)[4]) {
       if constexpr (branch == selected) return std::tuple(x[0], x[1], x[2], x[3]);
       else if constexpr (branch == compressed) return std::tuple(x[0], x[1], x[2]);
       else return std::tuple(x[0], x[1], x[2], nullptr, nullptr, nullptr);  // no bias
@@ -320,8 +319,7 @@ struct Case {
       if constexpr (face == forward) return std::tuple_cat(x, std::tuple(p.out, p.lse));
       if constexpr (face == vjp)
         return std::tuple_cat(outputs(p.g, p.lse_g), x, std::tuple(p.out, p.lse), inputs(p.grad));
-      if constexpr (face == jvp)
-        return std::tuple_cat(x, inputs(p.dx), outputs(p.out, p.lse));
+      if constexpr (face == jvp) return std::tuple_cat(x, inputs(p.dx), outputs(p.out, p.lse));
       if constexpr (face == hvp)
         return std::tuple_cat(outputs(p.g, p.lse_g), x, inputs(p.dx), inputs(p.grad));
     }();
@@ -336,8 +334,8 @@ struct Case {
     else run<face, window>(p);
   }
 
-  void expect(const std::string& face, std::vector<Device<T>>& got,
-              const Arrays<double>& want, const Arrays<double>& plain, int only = -1) {
+  void expect(const std::string& face, std::vector<Device<T>>& got, const Arrays<double>& want,
+              const Arrays<double>& plain, int only = -1) {
     for (int a = 0; a < 4; ++a)
       if ((a < 3 || s.gated) && (only < 0 || a == only))
         compare(s.name() + " " + face + " " + "qkvg"[a], got[a].host(), want[a], plain[a]);
@@ -388,8 +386,7 @@ struct Case {
     const auto g32 = numbers<float>(g), lse_g32 = numbers<float>(lse_g);
     const auto plain_vjp = all_doubles(plain.vjp(g32, lse_g32, in32));
     // what is saved in 16 bits has that accuracy
-    const auto plain_saved =
-        all_doubles(plain.vjp(g32, lse_g32, in32, numbers<float>(out.host())));
+    const auto plain_saved = all_doubles(plain.vjp(g32, lse_g32, in32, numbers<float>(out.host())));
     for (const bool saved : {true, false}) {
       auto grad = room();
       point(p.grad, grad);
@@ -429,8 +426,8 @@ struct Case {
     auto grad = room();
     point(p.grad, grad);
     run<hvp>(p);
-    const auto want_hvp = all_doubles(
-        truth_derivative.vjp(numbers<Complex>(g), numbers<Complex>(lse_g), along64));
+    const auto want_hvp =
+        all_doubles(truth_derivative.vjp(numbers<Complex>(g), numbers<Complex>(lse_g), along64));
     const auto plain_hvp = all_doubles(
         plain_derivative.vjp(numbers<ComplexFloat>(g), numbers<ComplexFloat>(lse_g), along32));
     expect("hvp", grad, want_hvp, plain_hvp);
@@ -506,9 +503,7 @@ std::vector<Shape> large_shapes() {
     shapes.push_back(s);
   };
   // a list of several chunks; many slots; blocks larger than a tile
-  add({selected, {1300}, {16}, 1, 1, 2, 2}, [](Shape& s) {
-    s.popular = true, s.query_block = 16;
-  });
+  add({selected, {1300}, {16}, 1, 1, 2, 2}, [](Shape& s) { s.popular = true, s.query_block = 16; });
   add({selected, {5}, {400}, 1, 1, 3, 4}, [](Shape& s) { s.block_size = 3, s.n_slots = 40; });
   add({selected, {7}, {300}, 2, 1, 8, 8}, [](Shape& s) { s.block_size = 150; });
   // more heads than rows of a tile, so that gates are summed in parts
@@ -525,9 +520,8 @@ std::vector<Shape> large_shapes() {
   // windows over several blocks and chunks
   add({window, {150}, {150}, 1, 1, 2, 2}, [](Shape& s) { s.window = 70, s.causal = true; });
   add({window, {150}, {140}, 1, 1, 2, 2}, [](Shape& s) { s.window = 100; });
-  add({compressed, {1100}, {70}, 1, 1, 2, 2}, [](Shape& s) {
-    s.block = 32, s.stride = 16, s.causal = true;
-  });
+  add({compressed, {1100}, {70}, 1, 1, 2, 2},
+      [](Shape& s) { s.block = 32, s.stride = 16, s.causal = true; });
   return shapes;
 }
 
@@ -556,21 +550,18 @@ std::vector<Shape> fragment_shapes() {
   add(gqa, [](Shape& s) { s.block_size = 40, s.gated = true, s.query_block = 3; });
   // no heads share a key: one row an entry, and units of less and more than a warp's rows
   add({selected, {70}, {150}, 2, 2, 32, 32}, [](Shape& s) { s.block_size = 64; });
-  add({selected, {70}, {150}, 2, 2, 32, 32}, [](Shape& s) {
-    s.block_size = 50, s.query_block = 8, s.causal = true, s.q_offset = 80;
-  });
-  add({selected, {70}, {150}, 2, 2, 16, 32}, [](Shape& s) {
-    s.block_size = 50, s.query_block = 40, s.one_sequence = true;
-  });
+  add({selected, {70}, {150}, 2, 2, 32, 32},
+      [](Shape& s) { s.block_size = 50, s.query_block = 8, s.causal = true, s.q_offset = 80; });
+  add({selected, {70}, {150}, 2, 2, 16, 32},
+      [](Shape& s) { s.block_size = 50, s.query_block = 40, s.one_sequence = true; });
   add({selected, {5}, {140}, 40, 2, 128, 128}, [](Shape& s) { s.block_size = 64; });
   add({selected, {5}, {140}, 5, 1, 192, 128}, [](Shape& s) { s.block_size = 128; });
   add({selected, {5}, {70}, 16, 1, 80, 96}, [](Shape& s) { s.block_size = 64; });
   add({selected, {3}, {70}, 16, 1, 136, 192}, [](Shape& s) { s.block_size = 64; });
   add({selected, {3}, {70}, 16, 1, 256, 200}, [](Shape& s) { s.block_size = 64; });
   // many visitors of one block: several chunks
-  add({selected, {130}, {64}, 16, 1, 8, 8}, [](Shape& s) {
-    s.block_size = 64, s.popular = true, s.n_slots = 1;
-  });
+  add({selected, {130}, {64}, 16, 1, 8, 8},
+      [](Shape& s) { s.block_size = 64, s.popular = true, s.n_slots = 1; });
   // positions decide
   add(gqa, [](Shape& s) { s.branch = window, s.window = 70, s.causal = true, s.q_offset = 61; });
   add(gqa, [](Shape& s) { s.branch = window, s.n_heads = 16, s.window = 7; });
@@ -683,12 +674,12 @@ void test_faults() {
     Device<int32_t> blocks(c.blocks);
     Device<int64_t> found(2);
     run_entry(gnograd_cuda_selected_attention_check_i32,
-             gnograd_cuda_selected_attention_check_workspace_bytes_i32,
-             std::tuple(s.n_queries(), s.n_keys(), s.n_query_heads, s.n_heads, s.d_k, s.d_v,
-                        s.n_slots, int64_t(1), static_cast<const int32_t*>(blocks.get()),
-                        static_cast<const int64_t*>(nullptr), static_cast<const int64_t*>(nullptr),
-                        s.block_size, s.scale, 0, int64_t(0), int64_t(1), 1),
-             found.get());
+              gnograd_cuda_selected_attention_check_workspace_bytes_i32,
+              std::tuple(s.n_queries(), s.n_keys(), s.n_query_heads, s.n_heads, s.d_k, s.d_v,
+                         s.n_slots, int64_t(1), static_cast<const int32_t*>(blocks.get()),
+                         static_cast<const int64_t*>(nullptr), static_cast<const int64_t*>(nullptr),
+                         s.block_size, s.scale, 0, int64_t(0), int64_t(1), 1),
+              found.get());
     return found.host();
   };
   const auto at = [&](int64_t query, int64_t slot) -> int32_t& {
@@ -721,11 +712,10 @@ void test_ascend(bool causal) {
   p.g = g.get();
   c.run<forward>(p);
   c.run<vjp>(p);
-  const std::tuple sizes(s.n_queries(), s.n_keys(), s.n_query_heads, s.n_heads, s.d_k, s.d_v,
-                         int64_t(3), static_cast<const int32_t*>(c.device_blocks.get()),
-                         static_cast<const int64_t*>(c.cu_q.get()),
-                         static_cast<const int64_t*>(c.cu_k.get()), s.scale, s.block_size,
-                         s.n_slots, causal ? 2 : 0);
+  const std::tuple sizes(
+      s.n_queries(), s.n_keys(), s.n_query_heads, s.n_heads, s.d_k, s.d_v, int64_t(3),
+      static_cast<const int32_t*>(c.device_blocks.get()), static_cast<const int64_t*>(c.cu_q.get()),
+      static_cast<const int64_t*>(c.cu_k.get()), s.scale, s.block_size, s.n_slots, causal ? 2 : 0);
   run_entry(gnograd_cuda_nsa_selected_attention_forward_f32,
             gnograd_cuda_nsa_selected_attention_forward_workspace_bytes_f32, sizes, p.x[0], p.x[1],
             p.x[2], ascend_out.get(), top.get(), total.get());
