@@ -22,6 +22,7 @@ from gnograd import cli
 from gnograd.cli import green
 from gnograd.cli.app import app
 from gnograd.cli.checkpoint import CHECKPOINT, HISTORY, CheckpointError, Epoch, State
+from gnograd.cli.darcy import MODEL, PICTURE, SAMPLE
 from gnograd.cli.files import atomic
 from gnograd.cli.training import learning_rate
 
@@ -109,7 +110,7 @@ def test_darcy_leaves_what_it_promises(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     for text in ("40 random points", "11 x 11 of 21 x 21", "all 21 x 21", "darcy.png"):
         assert text in result.output
-    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, HISTORY, "darcy.png"}
+    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, HISTORY, PICTURE, MODEL, SAMPLE}
     assert (tmp_path / "darcy.png").read_bytes().startswith(b"\x89PNG")
     with open(tmp_path / HISTORY, newline="") as stream:
         rows = list(csv.DictReader(stream))

@@ -24,7 +24,7 @@ from gnograd.cli import poisson, poisson_problem
 from gnograd.cli.app import app
 from gnograd.cli.checkpoint import CHECKPOINT, HISTORY
 from gnograd.cli.config import DarcyConfig, Lesson, Parallel, PoissonConfig
-from gnograd.cli.darcy import DarcyModel
+from gnograd.cli.darcy import MODEL, PICTURE, SAMPLE, DarcyModel
 from gnograd.cli.darcy_data import DarcyData
 from gnograd.cli.darcy_graphs import DarcyGraphs
 from gnograd.cli.engine import Engine, make_engine
@@ -165,7 +165,7 @@ def test_two_processes_train_what_one_does(
     directory, output = by_two
     close(directory, alone())
     assert output.count("epoch 40/40") == output.count("picture: ") == 1
-    assert {p.name for p in directory.iterdir()} == {CHECKPOINT, HISTORY, "darcy.png"}
+    assert {p.name for p in directory.iterdir()} == {CHECKPOINT, HISTORY, PICTURE, MODEL, SAMPLE}
 
 
 @pytest.mark.parametrize(

@@ -401,14 +401,18 @@ def test_networks_on_edges(case, name, dtype, rng):
 
 @pytest.mark.parametrize("kernel", [0, 1])
 def test_memory_of_derivatives_by_positions(kernel):
-    """Of what grows with the edges there is but the gradient of their coordinates."""
+    """What grows with the edges is the gradient of their coordinates, and which segment they are in.
+
+    That takes 20 bytes an edge, whatever the features are, and a little a slice.
+    """
     face, widths = cuda_library.library().faces["gno_with_laplacian_vjp_f64"], np.array([9, 5])
 
     def workspace(n):
         graph = cuda._pass(gg.Graph([0, n], np.zeros(n, int), n_src=1), 0)
         return face.workspace_bytes(graph, 1, 2, 3, 3, 2, widths.ctypes.data, 0, 1, 0, kernel)
 
-    assert workspace(200_000) - workspace(100_000) == 100_000 * 2 * 8
+    of_edge = (workspace(200_000) - workspace(100_000)) / 100_000
+    assert 2 * 8 + 20 <= of_edge < 2 * 8 + 20.5
 
 
 def test_memory_of_networks_on_edges():
@@ -1585,7 +1589,7 @@ def test_header():
     declared = re.findall(r"^GNOGRAD_CUDA_API (.*?gnograd_cuda_\w+\(.*?\));", header, re.M | re.S)
     declared = {re.sub(r"\s+", " ", d).replace(" )", ")") for d in declared}
     faces = {f"gnograd_cuda_{name}" for name in cuda_library.library().faces}
-    pairs = faces | {re.sub(r"_(\w?f\d+|i32)$", r"_workspace_bytes_\1", face) for face in faces}
+    pairs = faces | {re.sub(r"_(\w?f\d+|i32|i64)$", r"_workspace_bytes_\1", face) for face in faces}
     names = {re.search(r"gnograd_cuda_\w+(?=\()", d)[0]: d for d in declared}
     assert pairs <= set(names)
     bound = {

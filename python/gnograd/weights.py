@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 if TYPE_CHECKING:
     import torch
@@ -196,6 +195,8 @@ def _is_of(array: Any, package: str) -> bool:
 
 
 def _written(save: Any, arrays: dict[str, Any], metadata: dict[str, str]) -> bytes:
+    from safetensors import SafetensorError
+
     for name, array in arrays.items():
         # what the package says otherwise names neither array nor argument
         kind = str(array.dtype)
@@ -239,6 +240,8 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _opened(path: str | os.PathLike[str]) -> Any:
+    from safetensors import SafetensorError, safe_open
+
     try:
         return safe_open(os.fspath(path), framework="np")
     except SafetensorError as error:
