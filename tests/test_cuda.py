@@ -401,7 +401,7 @@ def test_networks_on_edges(case, name, dtype, rng):
 
 @pytest.mark.parametrize("kernel", [0, 1])
 def test_memory_of_derivatives_by_positions(kernel):
-    """What grows with the edges is the gradient of their coordinates, and which segment they are in.
+    """What grows with the edges is the gradient of their coordinates, and their segment.
 
     That takes 20 bytes an edge, whatever the features are, and a little a slice.
     """
