@@ -81,7 +81,7 @@ simt: build/simt/build.ninja ## The CUDA kernels on the host: plain, shuffled, a
 tsan: build/simt/build.ninja ## The CUDA kernels on the host under the thread sanitizer
 	meson test -C build/simt --suite tsan --print-errorlogs
 
-tsan-long: build/simt/build.ninja ## The same for the searches, a quarter of an hour
+tsan-long: build/simt/build.ninja ## The same for searches and sorts, a quarter of an hour
 	meson test -C build/simt --suite tsan_long --print-errorlogs
 
 ptx: $(VENV)/tools ## The CUDA kernels as nvcc compiles them, executed on the host: a part, in minutes
