@@ -14,8 +14,8 @@ module gnograd_weights_tensor_header
   use gnograd_core_error, only: error_type, fail, text, code_value
   implicit none
   private
-  public :: place_type, entry_type, header_type, parse_header, header_text, bytes_of_dtype
-  public :: max_header
+  public :: place_type, entry_type, header_type, parse_header, header_text, append_entry
+  public :: bytes_of_dtype, max_header
 
   !> Bytes that a header may have, by the format
   integer(int64), parameter :: max_header = 100000000_int64
@@ -140,6 +140,7 @@ contains
     type(reader_type), intent(inout) :: reader
     type(entry_type), allocatable, intent(inout) :: metadata(:)
     type(entry_type) :: entry
+    integer :: n
 
     call reader%take("{")
     if (.not. reader%is_next("}")) then
@@ -148,13 +149,30 @@ contains
         call reader%take(":")
         call reader%string(entry%value)
         if (allocated(reader%error)) return
-        metadata = [metadata, entry]
+        call append_entry(metadata)
+        n = size(metadata)
+        call move_alloc(entry%key, metadata(n)%key)
+        call move_alloc(entry%value, metadata(n)%value)
         if (.not. reader%is_next(",")) exit
         call reader%take(",")
       end do
     end if
     call reader%take("}")
   end subroutine parse_metadata
+
+  !> Room for one more. (An array constructor would leak: gfortran 12 keeps its components.)
+  subroutine append_entry(metadata)
+    type(entry_type), allocatable, intent(inout) :: metadata(:)
+    type(entry_type), allocatable :: more(:)
+    integer :: k
+
+    allocate (more(size(metadata) + 1))
+    do k = 1, size(metadata)
+      call move_alloc(metadata(k)%key, more(k)%key)
+      call move_alloc(metadata(k)%value, more(k)%value)
+    end do
+    call move_alloc(more, metadata)
+  end subroutine append_entry
 
   subroutine parse_place(reader, name, place)
     type(reader_type), intent(inout) :: reader
