@@ -242,7 +242,7 @@ contains
     integer(int64), intent(in) :: n_data
     type(error_type), allocatable, intent(out) :: error
     integer, allocatable :: order(:)
-    integer(int64) :: end
+    integer(int64) :: behind
     integer :: k
 
     call sort(places, by_name, order)
@@ -253,21 +253,21 @@ contains
         return
       end if
     end do
-    end = 0
+    behind = 0
     call sort(places, by_offset, order)
     do k = 1, size(order)
       associate (place => places(order(k)))
         call check_place(place, error)
         if (allocated(error)) return
-        if (place%first /= end) then
+        if (place%first /= behind) then
           call fail(error, code_value, "places the tensor '"//place%name//"' from byte "// &
-            & text(place%first)//" on, needs "//text(end))
+            & text(place%first)//" on, needs "//text(behind))
           return
         end if
-        end = place%last
+        behind = place%last
       end associate
     end do
-    if (end /= n_data) call fail(error, code_value, "has tensors of "//text(end)//" bytes, "// &
+    if (behind /= n_data) call fail(error, code_value, "has tensors of "//text(behind)//" bytes, "// &
       & text(n_data)//" follow the header")
   end subroutine check_places
 
