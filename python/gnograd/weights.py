@@ -258,9 +258,8 @@ def _assign(path: Path, arrays: Mapping[str, NDArray[Any]], into: Any, strict: b
     if not isinstance(into, Mapping):
         _assign_module(path, arrays, into, strict)
         return
-    if strict and (odd := sorted(into.keys() ^ arrays.keys())):
-        where = "the file has not" if odd[0] in into else "only the file has"
-        raise ValueError(f"{path}: {where} '{odd[0]}' ({len(odd)} names differ)")
+    if strict:
+        _check_names(path, arrays, into)
     both = [name for name in into if name in arrays]
     for name in both:
         target, values = into[name], arrays[name]
@@ -272,6 +271,12 @@ def _assign(path: Path, arrays: Mapping[str, NDArray[Any]], into: Any, strict: b
             raise ValueError(f"{path}: '{name}' is {values.dtype}, the parameter {target.dtype}")
     for name in both:
         into[name].value = arrays[name]
+
+
+def _check_names(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    if odd := sorted(found.keys() ^ wanted.keys()):
+        where = "the file has not" if odd[0] in wanted else "only the file has"
+        raise ValueError(f"{path}: {where} '{odd[0]}' ({len(odd)} names differ)")
 
 
 def _assign_module(
@@ -289,9 +294,8 @@ def _assign_module(
     found = load_file(os.fspath(path))
     # tied weights stand in the file once
     once = _without_shared(state)
-    if strict and (odd := sorted(set(found) ^ set(once))):
-        where = "the file has not" if odd[0] in once else "only the file has"
-        raise ValueError(f"{path}: {where} '{odd[0]}' ({len(odd)} names differ)")
+    if strict:
+        _check_names(path, found, once)
     for name in (n for n in once if n in found):
         if found[name].shape != state[name].shape:
             raise ValueError(
