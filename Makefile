@@ -16,7 +16,7 @@ endif
 CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
 
-.PHONY: demo test fortran-test mpi-test fortran-mpi-test lint doctest sanitize fuzz fuzz-asan fpm simt tsan tsan-long \
+.PHONY: demo test fortran-test mpi-test fortran-mpi-test lint doctest sanitize fuzz fuzz-asan fpm simt tsan simt-long \
 	ptx ptx-all cuda gpu-model gpu-day gpu-test gpu-bench clean help
 
 help: ## This list
@@ -81,8 +81,8 @@ simt: build/simt/build.ninja ## The CUDA kernels on the host: plain, shuffled, a
 tsan: build/simt/build.ninja ## The CUDA kernels on the host under the thread sanitizer
 	meson test -C build/simt --suite tsan --print-errorlogs
 
-tsan-long: build/simt/build.ninja ## The same for searches and sorts, a quarter of an hour
-	meson test -C build/simt --suite tsan_long --print-errorlogs
+simt-long: build/simt/build.ninja ## The rest of both, half an hour
+	meson test -C build/simt --suite simt_long --print-errorlogs
 
 ptx: $(VENV)/tools ## The CUDA kernels as nvcc compiles them, executed on the host: a part, in minutes
 	@if python tests/cuda/ptx/usable.py; then $(MAKE) --no-print-directory ptx-tests; fi

@@ -28,6 +28,9 @@ inline void must(int status, const char* what) {
 }
 #define MUST(call) must(int(call), #call)
 
+// Whether some of the cases will do: under the thread sanitizer, which takes a hundred times as long.
+inline bool short_run() { return std::getenv("GNOGRAD_SHORT_TESTS") != nullptr; }
+
 // An array in device memory, of exactly its size. Where nothing was written it reads as NaN.
 template <class T>
 class Device {

@@ -466,8 +466,10 @@ void test_refusals() {
 int main() {
   require_device();
   test_type<float>();
-  test_type<double>();
-  test_type<__half>();
+  if (!short_run()) {
+    test_type<double>();
+    test_type<__half>();
+  }
   test_type<__nv_bfloat16>();
   test_pieces();
   test_planted_error();
