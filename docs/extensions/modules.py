@@ -110,9 +110,7 @@ def pages() -> Iterator[tuple[str, str]]:
         if package == "gnograd":
             parts += [f"The operators have :doc:`pages of their own <{OPERATORS}>`.\n"]
         elif len(names) < len(public(package)):
-            parts += [
-                f"Operators are :doc:`those of gnograd <{OPERATORS}>`, by the same names.\n"
-            ]
+            parts += [f"Operators are :doc:`those of gnograd <{OPERATORS}>`, by the same names.\n"]
         if len(by_module) > 4 and len(names) > 8:
             parts += [listing(package, by_module)]
             below += [f"{path}/{leaf(package, module)}" for module in by_module]
