@@ -15,6 +15,7 @@ SIMT_LIBRARY := build/simt/tests/cuda/libgnograd_cuda_simt.so
 endif
 CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
+PAGES ?= README.md docs
 
 .PHONY: demo test fortran-test mpi-test fortran-mpi-test lint doctest sanitize fuzz fuzz-asan fpm simt tsan tsan-long \
 	ptx ptx-all cuda gpu-model gpu-day gpu-test gpu-bench clean help
@@ -51,9 +52,9 @@ lint: $(VENV)/installed ## ruff, mypy, and gfortran with warnings as errors
 		--buildtype=debug --werror
 	meson compile -C build/lint
 
-doctest: $(VENV)/installed ## Run the examples in docstrings and documents
+doctest: $(VENV)/installed ## Run the examples in docstrings and all code of the documents (PAGES="docs/start")
 	pytest --doctest-modules --pyargs gnograd
-	pytest --doctest-glob='*.md' docs README.md
+	python -m pytest -p tests.documents -n auto --maxprocesses=4 --dist loadfile $(PAGES)
 
 sanitize: build/sanitize/build.ninja ## Fortran tests with bounds, address and undefined-behaviour checks
 	meson test -C build/sanitize --print-errorlogs --timeout-multiplier 20
