@@ -2,7 +2,7 @@
 """neuraloperator's graph neural operator layers, on the operators of gnograd.
 
 The layers take the arguments of neuraloperator's layers of the same names, and hold parameters of
-the same names and shapes, so that a ``state_dict`` loads as it is. ``docs/neuraloperator.md`` says
+the same names and shapes, so that a ``state_dict`` loads as it is. ``docs/howto/neuraloperator.md`` says
 what differs.
 
 A kernel network of linear layers with an activation between them is carried by `gnograd.gno` (one
