@@ -35,6 +35,7 @@ module gnograd
     & compress
   use gnograd_autodiff_dimenet, only: agg_edge_to_edge, radial_basis
   use gnograd_autodiff_optimizer, only: adam_type, adamw_type, sgd_type, cosine_rate
+  use gnograd_core_random, only: random_type
   use gnograd_core_codes
   use gnograd_kernels
   implicit none

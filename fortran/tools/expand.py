@@ -27,7 +27,8 @@ if target.exists():
     shutil.rmtree(target)
 sources = [root / "gnograd.f90"]
 for folder in ("core", "weights", "primitives", "kernels", "entries", "autodiff", "capi"):
-    sources += sorted(p for p in (root / folder).rglob("*") if p.suffix in (".f90", ".fypp", ".c"))
+    suffixes = ".f90", ".fypp", ".c", ".h"
+    sources += sorted(p for p in (root / folder).rglob("*") if p.suffix in suffixes)
 for source in sources:
     output = target / source.relative_to(root)
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@
 program main
   use testing, only: run_suite
   use test_core, only: core_tests
+  use test_graphs, only: graphs_tests
   use test_autodiff, only: autodiff_tests
   use test_linear_map, only: linear_map_tests
   use test_expressions, only: expressions_tests
@@ -32,6 +33,7 @@ program main
   call get_command_argument(1, only_suite)
   call get_command_argument(2, only_test)
   if (wanted("core")) call run_suite("core", core_tests(), trim(only_test), n_run, n_failed)
+  if (wanted("graphs")) call run_suite("graphs", graphs_tests(), trim(only_test), n_run, n_failed)
   if (wanted("autodiff")) call run_suite("autodiff", autodiff_tests(), trim(only_test), n_run, &
     & n_failed)
   if (wanted("linear_map")) call run_suite("linear_map", linear_map_tests(), trim(only_test), &
