@@ -2,8 +2,8 @@
 
 !> The points within a radius, and the nearest ones: a tree of boxes with right angles.
 !>
-!> What is near is decided by squares of distances in real64, summed in the order of the axes, without
-!> fused operations (hence the parentheses): the same pairs as in Python and on GPUs, on every
+!> What is near is decided by squares of distances in real64, summed in the order of the axes,
+!> without fused operations (hence the parentheses): the same pairs as in Python and on GPUs, on every
 !> machine. The tree only leaves out what is too far away by more than rounding can move it.
 module gnograd_core_near_points
   use, intrinsic :: ieee_arithmetic, only: ieee_is_finite, ieee_value, ieee_positive_inf

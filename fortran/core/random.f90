@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 
-!> Random numbers from a seed, the same on every machine: SplitMix64 (split_mix.h), and divisions that
-!> are exact.
+!> Random numbers from a seed, the same on every machine: SplitMix64 (split_mix.h), scaled, which
+!> is exact.
 module gnograd_core_random
   use, intrinsic :: iso_c_binding, only: c_int64_t
   use gnograd_core_kinds, only: dp, int64

@@ -27,10 +27,10 @@ program graphs
 
   if (.not. allocated(error)) call all%radius(sources, radius, error, destinations, itself, period)
   if (.not. allocated(error)) call near%knn(sources, int(k), error, destinations, itself, period)
-  if (.not. allocated(error)) call some%radius(sources, radius, error, destinations, itself, period, &
-    & max_neighbors=int(k))
-  if (.not. allocated(error)) call any%radius(sources, radius, error, destinations, itself, period, &
-    & max_neighbors=int(k), choose="random", seed=seed)
+  if (.not. allocated(error)) call some%radius(sources, radius, error, destinations, itself, &
+    & period, max_neighbors=int(k))
+  if (.not. allocated(error)) call any%radius(sources, radius, error, destinations, itself, &
+    & period, max_neighbors=int(k), choose="random", seed=seed)
   if (.not. allocated(error)) call joined%union([near, some], error)
   if (.not. allocated(error)) call joined%reverse(back, error)
   if (.not. allocated(error)) call several%batch([near, joined, all], error)

@@ -9,6 +9,7 @@ program main
   use test_linear_map, only: linear_map_tests
   use test_expressions, only: expressions_tests
   use test_training, only: training_tests
+  use test_layers, only: layers_tests
   use test_weights, only: weights_tests
   use test_dimenet, only: dimenet_tests
   use test_edge_mlp, only: edge_mlp_tests
@@ -64,6 +65,7 @@ program main
   if (wanted("nsa")) call run_suite("nsa", nsa_tests(), trim(only_test), n_run, n_failed)
   if (wanted("neighborhoods")) call run_suite("neighborhoods", neighborhoods_tests(), &
     & trim(only_test), n_run, n_failed)
+  if (wanted("layers")) call run_suite("layers", layers_tests(), trim(only_test), n_run, n_failed)
   if (wanted("traps")) call run_suite("traps", traps_tests(), trim(only_test), n_run, n_failed)
 
   if (n_run == 0) error stop "no such test"

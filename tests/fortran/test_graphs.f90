@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 
-!> Graphs of edges, points, meshes and other graphs; those of points again in test_fortran_graphs.py,
-!> against Python's.
+!> Graphs of edges, points, meshes and other graphs; those of points again against Python's, in
+!> test_fortran_graphs.py.
 module test_graphs
   use gnograd
   use testing, only: test_type, check, check_refused
@@ -322,8 +322,8 @@ contains
     call graph%radius(x, -1.0_dp, refused)
     call check_refused(error, refused, "graph%radius: radius must not be negative")
     call graph%radius(x, 1.0_dp, refused, destinations=x(:1, :))
-    call check_refused(error, refused, "graph%radius: sources has 2 coordinates but destinations "// &
-      & "has 1")
+    call check_refused(error, refused, "graph%radius: sources has 2 coordinates but "// &
+      & "destinations has 1")
     call graph%radius(x, 1.0_dp, refused, period=[1.0_dp])
     call check_refused(error, refused, "graph%radius: period has shape 1, needs 2")
     call graph%radius(x, 1.0_dp, refused, max_neighbors=1, choose="best")
