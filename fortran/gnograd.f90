@@ -34,7 +34,17 @@ module gnograd
   use gnograd_autodiff_nsa, only: selected_attention, compressed_attention, window_attention, &
     & compress
   use gnograd_autodiff_dimenet, only: agg_edge_to_edge, radial_basis
-  use gnograd_autodiff_optimizer, only: adam_type, adamw_type, sgd_type, cosine_rate
+  use gnograd_autodiff_optimizer, only: optimizer_type, adam_type, adamw_type, sgd_type, cosine_rate
+  use gnograd_core_random, only: random_type
+  use gnograd_nn_initializer, only: initializer_type
+  use gnograd_nn_dense, only: dense_type
+  use gnograd_nn_mlp, only: mlp_type
+  use gnograd_nn_layer_norm, only: layer_norm_type
+  use gnograd_nn_gno_layer, only: gno_type
+  use gnograd_nn_gat_layer, only: gat_type
+  use gnograd_nn_edge_mlp_layer, only: edge_mlp_type
+  use gnograd_nn_samples, only: sample_type, loader_type
+  use gnograd_nn_training, only: model_type, training_type, evaluate
   use gnograd_core_codes
   use gnograd_kernels
   implicit none

@@ -17,7 +17,7 @@ __device__ inline uint64_t split_mix(uint64_t seed, uint64_t number) {
 }
 
 // Which weights, the seed decides, the row of the edge table, and the head, as on a CPU
-// (fortran/kernels/attention/dropout.c). The seed stays in device memory, so that nobody waits.
+// (fortran/core/split_mix.h). The seed stays in device memory, so that nobody waits.
 struct Dropout {
   const int64_t* seed = nullptr;  // [1], or null: all weights stay
   int64_t dropped = 0;            // so many of 2^53 equally likely numbers are those of dropped ones

@@ -3,7 +3,8 @@
 !> A bipartite graph in both orders: edges by destination as the caller gave them, and by source.
 !>
 !> Validated and transposed once, when it is built; the kernels trust it afterwards, and take a view of
-!> it. Everything is counted from 0, because the arrays are shared with C and Python.
+!> it. Everything is counted from 0, because the arrays are shared with C and Python; Fortran programs
+!> build graphs of nodes that are counted from 1 (graph_building.f90).
 !>
 !> A graph is a value: copies are graphs of their own, and go with their variables. Tapes and C hold
 !> graphs on the heap (hold, share, release), each with the number of its holders: what was computed
@@ -11,13 +12,15 @@
 !> graph that was lent (lend) stay with their owner, who answers for them; holding it makes a copy.
 module gnograd_core_graph
   use gnograd_core_arithmetic, only: check_arithmetic
-  use gnograd_core_kinds, only: int32, int64
-  use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value, code_index, &
-    & code_memory
+  use gnograd_core_kinds, only: dp, int32, int64
+  use gnograd_core_error, only: error_type, fail, text, check_allocation, check_shape, code_value, &
+    & code_index, code_memory
   use gnograd_core_graph_view, only: graph_view, csc_view
   implicit none
   private
   public :: graph_type, csc_type, hold, share, release, lend
+  ! for graph_building.f90: gfortran 12 gives submodules nothing that is private
+  public :: check_nodes, check_ends, order_edges, finish
 
   !> Edges grouped by the node at one end.
   type :: csc_type
@@ -60,7 +63,154 @@ module gnograd_core_graph
     !> Build from pairs of 0-based nodes in any order
     procedure :: init_from_edges
     procedure, private :: init_one_based, init_one_based_int64
+    !> Build from pairs of nodes in any order, counted from 1, default integers or int64
+    generic :: from_edges => from_edges_default, from_edges_int64
+    !> Build from the cells of a mesh, by the numbers of their corners, counted from 1
+    generic :: from_cells => from_cells_default, from_cells_int64
+    !> Build from points: all pairs within a radius; the k nearest
+    procedure :: radius => graph_radius
+    procedure :: knn => graph_knn
+    !> Build from other graphs: side by side; every edge that one of them has, once
+    procedure :: batch => graph_batch
+    procedure :: union => graph_union
+    !> The same edges the other way round
+    procedure :: reverse => graph_reverse
+    !> Source and destination of every row of the edge table, counted from 1
+    procedure :: src => graph_src
+    procedure :: dst => graph_dst
+    procedure, private :: from_edges_default, from_edges_int64, from_cells_default, from_cells_int64
   end type graph_type
+
+  interface
+
+    !> Edges src(e) -> dst(e); row e of edge tables is that of pair e.
+    module subroutine from_edges_int64(self, src, dst, error, n_src, n_dst, self_loops)
+      !> Becomes the graph; left as it was on error
+      class(graph_type), intent(inout) :: self
+      !> The two ends of every edge, from 1 [n_edges]
+      integer(int64), intent(in) :: src(:), dst(:)
+      type(error_type), allocatable, intent(out) :: error
+      !> Numbers of nodes. One left out is as the other; without both, the largest node there is
+      integer(int64), intent(in), optional :: n_src, n_dst
+      !> Leave out edges from a node to itself: their rows of edge tables belong to no edge then. If
+      !> true, have exactly one at each of the first min(n_src, n_dst) nodes, with rows behind the
+      !> others
+      logical, intent(in), optional :: self_loops
+    end subroutine from_edges_int64
+
+    !> The same of default integers.
+    module subroutine from_edges_default(self, src, dst, error, n_src, n_dst, self_loops)
+      class(graph_type), intent(inout) :: self
+      integer, intent(in) :: src(:), dst(:)
+      type(error_type), allocatable, intent(out) :: error
+      integer, intent(in), optional :: n_src, n_dst
+      logical, intent(in), optional :: self_loops
+    end subroutine from_edges_default
+
+    !> The edges of a mesh, both ways and once: between all corners of a cell, or those of its kind.
+    module subroutine from_cells_int64(self, cells, n_points, error, kind, self_loops)
+      !> Becomes the graph; left as it was on error
+      class(graph_type), intent(inout) :: self
+      !> Corners of every cell, from 1 [corners, n_cells]
+      integer(int64), intent(in) :: cells(:, :)
+      !> Points of the mesh, which are the nodes
+      integer(int64), intent(in) :: n_points
+      type(error_type), allocatable, intent(out) :: error
+      !> line, triangle, quadrilateral, tetrahedron, pyramid, prism or hexahedron, with corners in
+      !> the order of VTK; absent: all corners of a cell are joined
+      character(len=*), intent(in), optional :: kind
+      !> Join every point with itself, too
+      logical, intent(in), optional :: self_loops
+    end subroutine from_cells_int64
+
+    !> The same of default integers.
+    module subroutine from_cells_default(self, cells, n_points, error, kind, self_loops)
+      class(graph_type), intent(inout) :: self
+      integer, intent(in) :: cells(:, :), n_points
+      type(error_type), allocatable, intent(out) :: error
+      character(len=*), intent(in), optional :: kind
+      logical, intent(in), optional :: self_loops
+    end subroutine from_cells_default
+
+    !> All pairs of points at most a radius apart; the sources of a destination ascend.
+    module subroutine graph_radius(self, sources, radius, error, destinations, include_self, &
+        & period, max_neighbors, choose, seed)
+      !> Becomes the graph; left as it was on error
+      class(graph_type), intent(inout) :: self
+      !> Coordinates [d, n_src]
+      real(dp), intent(in), contiguous :: sources(:, :)
+      !> Largest distance, inclusive
+      real(dp), intent(in) :: radius
+      type(error_type), allocatable, intent(out) :: error
+      !> [d, n_dst]; the sources if absent
+      real(dp), intent(in), contiguous, optional :: destinations(:, :)
+      !> Is a point its own neighbour? Default: yes; no only without destinations
+      logical, intent(in), optional :: include_self
+      !> Lengths of a periodic box, 0 along axes that are not periodic [d]. Distances are to the
+      !> nearest image, which makes one edge even where more images are in reach
+      real(dp), intent(in), optional :: period(:)
+      !> No destination has more edges
+      integer, intent(in), optional :: max_neighbors
+      !> Which ones a destination with more in reach has: "nearest" (default), or "random", those
+      !> with the smallest hashes of the seed and the two nodes
+      character(len=*), intent(in), optional :: choose
+      integer(int64), intent(in), optional :: seed
+    end subroutine graph_radius
+
+    !> The k sources nearest to every destination, the nearest first, by number where equal.
+    module subroutine graph_knn(self, sources, k, error, destinations, include_self, period)
+      !> Becomes the graph; left as it was on error
+      class(graph_type), intent(inout) :: self
+      real(dp), intent(in), contiguous :: sources(:, :)
+      !> Where there are less sources, all are neighbours
+      integer, intent(in) :: k
+      type(error_type), allocatable, intent(out) :: error
+      !> As for radius
+      real(dp), intent(in), contiguous, optional :: destinations(:, :)
+      logical, intent(in), optional :: include_self
+      real(dp), intent(in), optional :: period(:)
+    end subroutine graph_knn
+
+    !> Graphs without edges between them: nodes, and rows of edge tables, of a graph come behind
+    !> those of the graphs before it.
+    module subroutine graph_batch(self, graphs, error)
+      !> Becomes the graph; left as it was on error
+      class(graph_type), intent(inout) :: self
+      type(graph_type), intent(in), target :: graphs(:)
+      type(error_type), allocatable, intent(out) :: error
+    end subroutine graph_batch
+
+    !> Every edge that one of the graphs has, once. Rows of edge tables are in the order in which
+    !> edges come first.
+    module subroutine graph_union(self, graphs, error)
+      !> Becomes the graph; left as it was on error
+      class(graph_type), intent(inout) :: self
+      !> Of the same numbers of nodes
+      type(graph_type), intent(in), target :: graphs(:)
+      type(error_type), allocatable, intent(out) :: error
+    end subroutine graph_union
+
+    !> Sources become destinations; rows of edge tables stay.
+    module subroutine graph_reverse(self, reversed, error)
+      class(graph_type), intent(in), target :: self
+      !> Another variable; left as it was on error
+      type(graph_type), intent(inout) :: reversed
+      type(error_type), allocatable, intent(out) :: error
+    end subroutine graph_reverse
+
+    !> So that x(:, graph%dst()) - y(:, graph%src()) are the edges' vectors; 1 where a row of the
+    !> edge table belongs to no edge.
+    module function graph_src(self) result(nodes)
+      class(graph_type), intent(in), target :: self
+      integer, allocatable :: nodes(:)
+    end function graph_src
+
+    module function graph_dst(self) result(nodes)
+      class(graph_type), intent(in), target :: self
+      integer, allocatable :: nodes(:)
+    end function graph_dst
+
+  end interface
 
   !> Serial of the graph built last
   integer(int64), save :: last_serial = 0
@@ -174,17 +324,26 @@ contains
     integer, intent(in) :: self_loops
     !> Allocated on error
     type(error_type), allocatable, intent(out) :: error
+
+    call check_arithmetic(error)
+    if (.not. allocated(error)) call check_nodes(n_src, n_dst, error)
+    if (.not. allocated(error)) call check_ends("src", src, n_src, "source", error)
+    if (.not. allocated(error)) call check_ends("dst", dst, n_dst, "destination", error)
+    if (.not. allocated(error)) call order_edges(self, src, dst, n_src, n_dst, self_loops, error)
+  end subroutine init_from_edges
+
+  !> Group checked pairs by destination. Rows with a source -1 belong to no edge.
+  subroutine order_edges(self, src, dst, n_src, n_dst, self_loops, error)
+    class(graph_type), intent(inout) :: self
+    integer(int64), intent(in) :: src(0:), dst(0:), n_src, n_dst
+    integer, intent(in) :: self_loops
+    type(error_type), allocatable, intent(out) :: error
     type(graph_type) :: graph
     integer(int64), allocatable :: next(:)
     integer(int64) :: n_given, n_loops, left_out, last, p, i
     integer :: status
     logical :: ordered
 
-    call check_arithmetic(error)
-    if (.not. allocated(error)) call check_nodes(n_src, n_dst, error)
-    if (.not. allocated(error)) call check_ends("src", src, n_src, "source", error)
-    if (.not. allocated(error)) call check_ends("dst", dst, n_dst, "destination", error)
-    if (allocated(error)) return
     n_given = size(src, kind=int64)
     n_loops = merge(min(n_src, n_dst), 0_int64, self_loops > 0)
     graph%n_src = n_src
@@ -199,7 +358,10 @@ contains
       last = 0
       ordered = self_loops < 0
       do p = 0, n_given - 1
-        if (self_loops >= 0 .and. src(p) == dst(p)) cycle
+        if (is_left_out(p)) then
+          ordered = .false.
+          cycle
+        end if
         offsets(dst(p) + 1) = offsets(dst(p) + 1) + 1
         ordered = ordered .and. dst(p) >= last
         last = dst(p)
@@ -220,7 +382,7 @@ contains
     call check_allocation(status, "graph", error)
     if (allocated(error)) return
     do p = 0, n_given - 1
-      if (self_loops >= 0 .and. src(p) == dst(p)) then
+      if (is_left_out(p)) then
         call put(p, 0_int64, left_out)
       else
         call put(p, src(p), next(dst(p)))
@@ -233,6 +395,13 @@ contains
 
   contains
 
+    pure function is_left_out(p)
+      integer(int64), intent(in) :: p
+      logical :: is_left_out
+
+      is_left_out = src(p) < 0 .or. (self_loops >= 0 .and. src(p) == dst(p))
+    end function is_left_out
+
     !> A row of the edge table at the next place of those that it belongs to.
     subroutine put(row, from, place)
       integer(int64), intent(in) :: row, from
@@ -243,7 +412,7 @@ contains
       place = place + 1
     end subroutine put
 
-  end subroutine init_from_edges
+  end subroutine order_edges
 
   !> Transpose, and make it the graph.
   subroutine finish(self, graph, error)
@@ -446,17 +615,24 @@ contains
       & call fail(error, code_value, "graph: n_src and n_dst must lie between 0 and 2^31-1")
   end subroutine check_nodes
 
-  !> Ends of edges that are nodes.
-  pure subroutine check_ends(name, ends, n, kind, error)
+  !> Ends of edges that are nodes, counted from 0. Messages count as the caller does.
+  pure subroutine check_ends(name, ends, n, kind, error, base)
     character(len=*), intent(in) :: name, kind
     integer(int64), intent(in) :: ends(0:), n
     type(error_type), allocatable, intent(out) :: error
-    integer(int64) :: p
+    !> 0 if absent
+    integer(int64), intent(in), optional :: base
+    character(len=2) :: brackets
+    integer(int64) :: first, p
+
+    first = 0
+    if (present(base)) first = base
+    brackets = merge("()", "[]", first > 0)
 
     do p = 0, size(ends, kind=int64) - 1
       if (ends(p) < 0 .or. ends(p) >= n) then
-        call fail(error, code_index, "graph: "//name//"["//text(p)//"] is "//text(ends(p))// &
-          & ", not one of "//text(n)//" "//kind//" nodes")
+        call fail(error, code_index, "graph: "//name//brackets(1:1)//text(p + first)// &
+          & brackets(2:2)//" is "//text(ends(p) + first)//", not one of "//text(n)//" "//kind//" nodes")
         return
       end if
     end do

@@ -26,8 +26,9 @@ def expand(source: Path, output: Path, *options: str) -> None:
 if target.exists():
     shutil.rmtree(target)
 sources = [root / "gnograd.f90"]
-for folder in ("core", "weights", "primitives", "kernels", "entries", "autodiff", "capi"):
-    sources += sorted(p for p in (root / folder).rglob("*") if p.suffix in (".f90", ".fypp", ".c"))
+for folder in ("core", "weights", "primitives", "kernels", "entries", "autodiff", "nn", "capi"):
+    suffixes = ".f90", ".fypp", ".c", ".h"
+    sources += sorted(p for p in (root / folder).rglob("*") if p.suffix in suffixes)
 for source in sources:
     output = target / source.relative_to(root)
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -137,7 +137,7 @@ def _hash(seed: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.u
 def _split_mix(
     seed: NDArray[np.uint64] | np.uint64, number: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """As in fortran/kernels/attention/dropout.c, which names the source."""
+    """As in fortran/core/split_mix.h, which names the source."""
     with np.errstate(over="ignore"):
         z = seed + (number.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -4,10 +4,12 @@
 program main
   use testing, only: run_suite
   use test_core, only: core_tests
+  use test_graphs, only: graphs_tests
   use test_autodiff, only: autodiff_tests
   use test_linear_map, only: linear_map_tests
   use test_expressions, only: expressions_tests
   use test_training, only: training_tests
+  use test_layers, only: layers_tests
   use test_weights, only: weights_tests
   use test_dimenet, only: dimenet_tests
   use test_edge_mlp, only: edge_mlp_tests
@@ -32,6 +34,7 @@ program main
   call get_command_argument(1, only_suite)
   call get_command_argument(2, only_test)
   if (wanted("core")) call run_suite("core", core_tests(), trim(only_test), n_run, n_failed)
+  if (wanted("graphs")) call run_suite("graphs", graphs_tests(), trim(only_test), n_run, n_failed)
   if (wanted("autodiff")) call run_suite("autodiff", autodiff_tests(), trim(only_test), n_run, &
     & n_failed)
   if (wanted("linear_map")) call run_suite("linear_map", linear_map_tests(), trim(only_test), &
@@ -62,6 +65,7 @@ program main
   if (wanted("nsa")) call run_suite("nsa", nsa_tests(), trim(only_test), n_run, n_failed)
   if (wanted("neighborhoods")) call run_suite("neighborhoods", neighborhoods_tests(), &
     & trim(only_test), n_run, n_failed)
+  if (wanted("layers")) call run_suite("layers", layers_tests(), trim(only_test), n_run, n_failed)
   if (wanted("traps")) call run_suite("traps", traps_tests(), trim(only_test), n_run, n_failed)
 
   if (n_run == 0) error stop "no such test"

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Random bits of edges and heads: integers without sign, which Fortran does not have.
 //
-// Number r * n_heads + h of the sequence that SplitMix64 makes of a seed belongs to row r of the edge
-// table and head h (Steele, Lea, Flood, Fast splittable pseudorandom number generators, OOPSLA 2014).
-// Any number of the sequence can be had without those before it.
-#include <stdint.h>
-
-static inline uint64_t split_mix(uint64_t seed, uint64_t number)
-{
-    uint64_t z = seed + (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
+// Number r * n_heads + h of the sequence of a seed belongs to row r of the edge table and head h.
+#include "../../core/split_mix.h"
 
 // factor[n_edges, n_heads] = kept where the 53 upper bits are not less than dropped, else 0. A table of
 // both instead of a branch, which no processor could foresee.

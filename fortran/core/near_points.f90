@@ -1,0 +1,549 @@
+! SPDX-License-Identifier: MIT
+
+!> The points within a radius, and the nearest ones: a tree of boxes with right angles.
+!>
+!> What is near is decided by squares of distances in real64, summed in the order of the axes,
+!> without fused operations (hence the parentheses): the same pairs as in Python and on GPUs, on every
+!> machine. The tree only leaves out what is too far away by more than rounding can move it.
+module gnograd_core_near_points
+  use, intrinsic :: ieee_arithmetic, only: ieee_is_finite, ieee_value, ieee_positive_inf
+  use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value
+  use gnograd_core_kinds, only: dp, int32, int64
+  use gnograd_core_random, only: split_mix
+  use gnograd_core_sorting, only: sort
+  use gnograd_core_threads, only: n_threads
+  implicit none
+  private
+  public :: find_near, search_type
+
+  !> Points in a box that is not divided
+  integer(int64), parameter :: leaf_size = 12
+  !> Destinations whose neighbours are kept together
+  integer(int64), parameter :: chunk_size = 512
+  !> Points of a box that is worth a task
+  integer(int64), parameter :: task_size = 16384
+  !> Bounds of distances are right to this, relatively
+  real(dp), parameter :: certain = 1 - 1e-9_dp
+  !> Boxes inside each other: half as many points every time
+  integer, parameter :: max_depth = 40
+
+  !> Which of the near points are wanted.
+  type :: search_type
+    !> Largest distance, inclusive
+    real(dp) :: radius = huge(1.0_dp)
+    !> Neighbours of a destination at most
+    integer(int64) :: most = huge(1_int64)
+    !> Where there are more: those with the smallest hashes, not the nearest
+    logical :: by_hash = .false.
+    integer(int64) :: seed = 0
+    !> Nearest first; else in ascending order
+    logical :: nearest_first = .false.
+    !> Is point i of the sources a neighbour of point i of the destinations?
+    logical :: include_self = .true.
+  end type search_type
+
+  !> Sources in the order of the tree. Box k has boxes 2k and 2k+1 inside; box 1 has all.
+  type :: tree_type
+    integer(int64) :: n = 0
+    integer :: depth = 0
+    !> Number of every point, from 0 [n]
+    integer(int32), allocatable :: number(:)
+    !> Where they are [d, n]
+    real(dp), allocatable :: points(:, :)
+    !> Least and largest coordinates in every box [d, boxes]
+    real(dp), allocatable :: low(:, :), high(:, :)
+  end type tree_type
+
+  !> Neighbours of some destinations, one behind the other.
+  type :: list_type
+    integer(int32), allocatable :: items(:)
+    integer(int64) :: length = 0
+  end type list_type
+
+  !> The best candidates so far, the worst of them first: a heap.
+  type :: heap_type
+    integer(int64) :: length = 0
+    !> What candidates are compared by, then their numbers
+    integer(int64), allocatable :: key(:)
+    integer(int32), allocatable :: number(:)
+  end type heap_type
+
+contains
+
+  !> Neighbours of every destination.
+  subroutine find_near(where, sources, destinations, period, wanted, offsets, indices, error)
+    !> For messages
+    character(len=*), intent(in) :: where
+    !> [d, n_src], [d, n_dst]
+    real(dp), intent(in), contiguous :: sources(:, :), destinations(:, :)
+    !> Lengths of a periodic box, 0 along open axes [d]
+    real(dp), intent(in) :: period(:)
+    type(search_type), intent(in) :: wanted
+    !> First neighbour of every destination, from 0 [0:n_dst]
+    integer(int64), allocatable, intent(out) :: offsets(:)
+    !> Sources, from 0 [0:n_edges-1]
+    integer(int32), allocatable, intent(out) :: indices(:)
+    type(error_type), allocatable, intent(out) :: error
+    type(tree_type) :: tree
+    type(list_type), allocatable :: lists(:)
+    real(dp), allocatable :: inside(:, :)
+    integer(int64) :: n_dst, n_chunks, chunk, first, last
+    integer :: status, failures
+
+    n_dst = size(destinations, 2, int64)
+    call check_points("sources", sources)
+    call check_points("destinations", destinations)
+    if (allocated(error)) return
+    call plant(sources, period, tree, status)
+    n_chunks = (n_dst + chunk_size - 1)/chunk_size
+    if (status == 0) allocate (lists(n_chunks), offsets(0:n_dst), &
+      & inside(size(destinations, 1), n_dst), stat=status)
+    call check_allocation(status, where, error)
+    if (allocated(error)) return
+    call wrap(destinations, period, inside)
+
+    offsets(0) = 0
+    failures = 0
+    !$omp parallel do default(none) num_threads(n_threads()) schedule(dynamic) &
+    !$omp & shared(n_chunks, n_dst, tree, inside, period, wanted, lists, offsets) &
+    !$omp & private(first, last, status) reduction(+: failures)
+    do chunk = 1, n_chunks
+      first = (chunk - 1)*chunk_size
+      last = min(first + chunk_size, n_dst) - 1
+      call search_chunk(tree, inside, period, wanted, first, last, offsets(first + 1:last + 1), &
+        & lists(chunk), status)
+      if (status /= 0) failures = failures + 1
+    end do
+    call check_allocation(failures, where, error)
+    if (allocated(error)) return
+
+    do first = 1, n_dst
+      offsets(first) = offsets(first) + offsets(first - 1)
+    end do
+    allocate (indices(0:offsets(n_dst) - 1), stat=status)
+    call check_allocation(status, where, error)
+    if (allocated(error)) return
+    do chunk = 1, n_chunks
+      first = offsets((chunk - 1)*chunk_size)
+      associate (list => lists(chunk))
+        if (list%length > 0) indices(first:first + list%length - 1) = list%items(:list%length)
+      end associate
+    end do
+
+  contains
+
+    subroutine check_points(name, points)
+      character(len=*), intent(in) :: name
+      real(dp), intent(in), contiguous :: points(:, :)
+      integer(int64) :: k
+
+      do k = 1, size(points, 2, int64)
+        if (allocated(error)) return
+        if (.not. all(ieee_is_finite(points(:, k)))) call fail(error, code_value, where//": "// &
+          & name//"(:, "//text(k)//") has entries that are not finite")
+      end do
+    end subroutine check_points
+
+  end subroutine find_near
+
+  !> The image of every point with coordinates 0 <= x < period along periodic axes.
+  subroutine wrap(points, period, inside)
+    real(dp), intent(in), contiguous :: points(:, :)
+    real(dp), intent(in) :: period(:)
+    real(dp), intent(out), contiguous :: inside(:, :)
+    real(dp) :: x
+    integer(int64) :: k
+    integer :: a
+
+    do k = 1, size(points, 2, int64)
+      do a = 1, size(period)
+        x = points(a, k)
+        if (period(a) > 0) then
+          x = mod(x, period(a))
+          if (x < 0) x = x + period(a)
+          ! a tiny negative number becomes the period itself
+          if (x >= period(a)) x = 0
+        end if
+        inside(a, k) = x
+      end do
+    end do
+  end subroutine wrap
+
+  ! ---- the tree ----
+
+  !> Sort the sources into boxes.
+  subroutine plant(sources, period, tree, status)
+    real(dp), intent(in), contiguous :: sources(:, :)
+    real(dp), intent(in) :: period(:)
+    type(tree_type), intent(out) :: tree
+    !> Of the allocations
+    integer, intent(out) :: status
+    integer(int64) :: k, n, n_boxes
+
+    n = size(sources, 2, int64)
+    tree%n = n
+    do while (ishft(leaf_size, tree%depth) < n .and. tree%depth < max_depth)
+      tree%depth = tree%depth + 1
+    end do
+    n_boxes = ishft(1_int64, tree%depth + 1) - 1
+    allocate (tree%number(n), tree%points(size(period), n), tree%low(size(period), n_boxes), &
+      & tree%high(size(period), n_boxes), stat=status)
+    if (status /= 0 .or. n == 0) return
+    call wrap(sources, period, tree%points)
+    do k = 1, n
+      tree%number(k) = int(k - 1, int32)
+    end do
+    !$omp parallel default(none) num_threads(n_threads()) shared(tree, n)
+    !$omp single
+    call grow(tree, 1_int64, 1_int64, n, 0)
+    !$omp end single
+    !$omp end parallel
+  end subroutine plant
+
+  !> Measure a box, and put the half of its points that is lower along its longest side first.
+  recursive subroutine grow(tree, box, first, last, level)
+    type(tree_type), intent(inout) :: tree
+    integer(int64), intent(in) :: box, first, last
+    integer, intent(in) :: level
+    integer(int64) :: middle
+    integer :: a
+
+    do a = 1, size(tree%points, 1)
+      tree%low(a, box) = minval(tree%points(a, first:last))
+      tree%high(a, box) = maxval(tree%points(a, first:last))
+    end do
+    if (level == tree%depth) return
+    middle = (first + last)/2
+    a = maxloc(tree%high(:, box) - tree%low(:, box), dim=1)
+    call divide(tree, a, first, middle, last)
+    !$omp task default(none) shared(tree) firstprivate(box, first, middle, level) &
+    !$omp & if (middle - first > task_size)
+    call grow(tree, 2*box, first, middle, level + 1)
+    !$omp end task
+    call grow(tree, 2*box + 1, middle + 1, last, level + 1)
+    !$omp taskwait
+  end subroutine grow
+
+  !> Points first..middle become those with the lowest coordinates a (Hoare's selection).
+  subroutine divide(tree, a, first, middle, last)
+    type(tree_type), intent(inout) :: tree
+    integer, intent(in) :: a
+    integer(int64), intent(in) :: first, middle, last
+    integer(int64) :: low, high, i, j
+    real(dp) :: pivot
+
+    low = first
+    high = last
+    do while (low < high)
+      pivot = median(tree%points(a, low), tree%points(a, (low + high)/2), tree%points(a, high))
+      i = low
+      j = high
+      do while (i <= j)
+        do while (tree%points(a, i) < pivot)
+          i = i + 1
+        end do
+        do while (tree%points(a, j) > pivot)
+          j = j - 1
+        end do
+        if (i > j) exit
+        call swap(i, j)
+        i = i + 1
+        j = j - 1
+      end do
+      if (middle <= j) then
+        high = j
+      else if (middle >= i) then
+        low = i
+      else
+        return
+      end if
+    end do
+
+  contains
+
+    subroutine swap(i, j)
+      integer(int64), intent(in) :: i, j
+      integer(int32) :: number
+      real(dp) :: x
+      integer :: k
+
+      number = tree%number(i)
+      tree%number(i) = tree%number(j)
+      tree%number(j) = number
+      do k = 1, size(tree%points, 1)
+        x = tree%points(k, i)
+        tree%points(k, i) = tree%points(k, j)
+        tree%points(k, j) = x
+      end do
+    end subroutine swap
+
+  end subroutine divide
+
+  pure function median(x, y, z)
+    real(dp), intent(in) :: x, y, z
+    real(dp) :: median
+
+    median = max(min(x, y), min(max(x, y), z))
+  end function median
+
+  ! ---- the search ----
+
+  !> Neighbours of the destinations first..last, counted from 0.
+  subroutine search_chunk(tree, points, period, wanted, first, last, counts, list, status)
+    type(tree_type), intent(in) :: tree
+    !> Destinations [d, n_dst]
+    real(dp), intent(in), contiguous :: points(:, :)
+    real(dp), intent(in) :: period(:)
+    type(search_type), intent(in) :: wanted
+    integer(int64), intent(in) :: first, last
+    !> Neighbours of each
+    integer(int64), intent(out) :: counts(:)
+    type(list_type), intent(inout) :: list
+    !> Of the allocations
+    integer, intent(out) :: status
+    type(heap_type) :: heap
+    integer(int64) :: i, start, most
+
+    status = 0
+    counts = 0
+    if (tree%n == 0) return
+    most = min(wanted%most, tree%n)
+    if (most < tree%n .or. wanted%nearest_first) &
+      & allocate (heap%key(most), heap%number(most), stat=status)
+    allocate (list%items(64*(last - first + 1)), stat=status)
+    do i = first, last
+      start = list%length
+      heap%length = 0
+      if (status == 0) call search(tree, points(:, i + 1), period, wanted, i, &
+        & allocated(heap%key) .and. .not. wanted%by_hash, heap, list, status)
+      if (status /= 0) return
+      if (wanted%by_hash .and. list%length - start > most) call choose(i, start)
+      if (heap%length > 0) call take_heap()
+      if (.not. wanted%nearest_first) call sort(list%items(start + 1:list%length))
+      counts(i - first + 1) = list%length - start
+    end do
+
+  contains
+
+    !> The ones with the smallest hashes: number j of the sequence of number i of that of the seed.
+    subroutine choose(i, start)
+      integer(int64), intent(in) :: i, start
+      integer(int64) :: k, row, hash
+
+      row = split_mix(wanted%seed, i)
+      do k = start + 1, list%length
+        hash = split_mix(row, int(list%items(k), int64))
+        ! as if without sign
+        call offer(heap, ieor(hash, ishft(1_int64, 63)), list%items(k))
+      end do
+      list%length = start
+    end subroutine choose
+
+    !> Everything from the heap, the best first.
+    subroutine take_heap()
+      integer(int64) :: k, n
+
+      n = heap%length
+      call reserve(list, n, status)
+      if (status /= 0) return
+      do k = n, 1, -1
+        list%items(list%length + k) = heap%number(1)
+        call drop_worst(heap)
+      end do
+      list%length = list%length + n
+    end subroutine take_heap
+
+  end subroutine search_chunk
+
+  !> Visit all boxes that may have a neighbour of a point, the nearer one of two first.
+  subroutine search(tree, point, period, wanted, own, to_heap, heap, list, status)
+    type(tree_type), intent(in) :: tree
+    real(dp), intent(in) :: point(:), period(:)
+    type(search_type), intent(in) :: wanted
+    !> Number of the point, from 0
+    integer(int64), intent(in) :: own
+    !> The nearest ones; else all
+    logical, intent(in) :: to_heap
+    type(heap_type), intent(inout) :: heap
+    type(list_type), intent(inout) :: list
+    integer, intent(inout) :: status
+    integer(int64) :: box, first, last, middle, k, waiting(4, max_depth + 1)
+    real(dp) :: limit, bound, bounds(2), bound_of(max_depth + 1), square
+    integer :: level, n_waiting
+
+    limit = ieee_value(limit, ieee_positive_inf)
+    if (wanted%radius < sqrt(huge(limit))) limit = wanted%radius*wanted%radius
+    n_waiting = 0
+    box = 1
+    first = 1
+    last = tree%n
+    level = 0
+    bound = distance_to(box)
+    do
+      if (.not. too_far(bound)) then
+        if (level < tree%depth) then
+          middle = (first + last)/2
+          bounds = [distance_to(2*box), distance_to(2*box + 1)]
+          n_waiting = n_waiting + 1
+          level = level + 1
+          if (bounds(1) <= bounds(2)) then
+            waiting(:, n_waiting) = [2*box + 1, middle + 1, last, int(level, int64)]
+            bound_of(n_waiting) = bounds(2)
+            bound = bounds(1)
+            box = 2*box
+            last = middle
+          else
+            waiting(:, n_waiting) = [2*box, first, middle, int(level, int64)]
+            bound_of(n_waiting) = bounds(1)
+            bound = bounds(2)
+            box = 2*box + 1
+            first = middle + 1
+          end if
+          cycle
+        end if
+        if (.not. to_heap) call reserve(list, last - first + 1, status)
+        if (status /= 0) return
+        do k = first, last
+          square = square_of(k)
+          if (.not. square <= limit) cycle
+          if (.not. wanted%include_self .and. tree%number(k) == own) cycle
+          if (to_heap) then
+            ! numbers that are not negative are in the order of their bits
+            call offer(heap, transfer(square, 0_int64), tree%number(k))
+          else
+            list%length = list%length + 1
+            list%items(list%length) = tree%number(k)
+          end if
+        end do
+      end if
+      if (n_waiting == 0) return
+      box = waiting(1, n_waiting)
+      first = waiting(2, n_waiting)
+      last = waiting(3, n_waiting)
+      level = int(waiting(4, n_waiting))
+      bound = bound_of(n_waiting)
+      n_waiting = n_waiting - 1
+    end do
+
+  contains
+
+    pure function too_far(bound)
+      real(dp), intent(in) :: bound
+      logical :: too_far
+
+      too_far = bound*certain > limit
+      if (.not. to_heap .or. heap%length < size(heap%key)) return
+      if (heap%length == 0) then
+        too_far = .true.
+      else
+        too_far = too_far .or. bound*certain > transfer(heap%key(1), 0.0_dp)
+      end if
+    end function too_far
+
+    !> Square of the distance to the nearest image, in the order of the axes.
+    pure function square_of(k) result(square)
+      integer(int64), intent(in) :: k
+      real(dp) :: square, offset
+      integer :: a
+
+      square = 0
+      do a = 1, size(point)
+        offset = point(a) - tree%points(a, k)
+        if (period(a) > 0) then
+          if (offset < -0.5_dp*period(a)) offset = period(a) + offset
+          if (offset > 0.5_dp*period(a)) offset = offset - period(a)
+        end if
+        square = square + (offset*offset)
+      end do
+    end function square_of
+
+    !> A square that no point of a box is nearer than, but for rounding.
+    pure function distance_to(box) result(square)
+      integer(int64), intent(in) :: box
+      real(dp) :: square, gap
+      integer :: a
+
+      square = 0
+      do a = 1, size(point)
+        gap = max(tree%low(a, box) - point(a), point(a) - tree%high(a, box), 0.0_dp)
+        if (period(a) > 0 .and. gap > 0) gap = max(0.0_dp, min(gap, &
+          & tree%low(a, box) + period(a) - point(a), point(a) + period(a) - tree%high(a, box)) &
+          & - 8*epsilon(gap)*period(a))
+        square = square + gap*gap
+      end do
+    end function distance_to
+
+  end subroutine search
+
+  !> Room for n more.
+  subroutine reserve(list, n, status)
+    type(list_type), intent(inout) :: list
+    integer(int64), intent(in) :: n
+    integer, intent(inout) :: status
+    integer(int32), allocatable :: more(:)
+
+    if (list%length + n <= size(list%items, kind=int64)) return
+    allocate (more(2*(list%length + n)), stat=status)
+    if (status /= 0) return
+    more(:list%length) = list%items(:list%length)
+    call move_alloc(more, list%items)
+  end subroutine reserve
+
+  ! ---- order ----
+
+  !> Add a candidate that is better than the worst one, or where there is room.
+  pure subroutine offer(heap, key, number)
+    type(heap_type), intent(inout) :: heap
+    integer(int64), intent(in) :: key
+    integer(int32), intent(in) :: number
+    integer(int64) :: k
+
+    if (heap%length == size(heap%key, kind=int64)) then
+      if (heap%length == 0) return
+      if (.not. before(key, number, heap%key(1), heap%number(1))) return
+      call drop_worst(heap)
+    end if
+    heap%length = heap%length + 1
+    k = heap%length
+    do while (k > 1)
+      if (before(key, number, heap%key(k/2), heap%number(k/2))) exit
+      heap%key(k) = heap%key(k/2)
+      heap%number(k) = heap%number(k/2)
+      k = k/2
+    end do
+    heap%key(k) = key
+    heap%number(k) = number
+  end subroutine offer
+
+  pure subroutine drop_worst(heap)
+    type(heap_type), intent(inout) :: heap
+    integer(int64) :: k, next, n
+
+    n = heap%length - 1
+    heap%length = n
+    k = 1
+    do
+      next = 2*k
+      if (next > n) exit
+      if (next < n) then
+        if (before(heap%key(next), heap%number(next), heap%key(next + 1), heap%number(next + 1))) &
+          & next = next + 1
+      end if
+      if (before(heap%key(next), heap%number(next), heap%key(n + 1), heap%number(n + 1))) exit
+      heap%key(k) = heap%key(next)
+      heap%number(k) = heap%number(next)
+      k = next
+    end do
+    heap%key(k) = heap%key(n + 1)
+    heap%number(k) = heap%number(n + 1)
+  end subroutine drop_worst
+
+  pure function before(key, number, other_key, other_number)
+    integer(int64), intent(in) :: key, other_key
+    integer(int32), intent(in) :: number, other_number
+    logical :: before
+
+    before = key < other_key .or. (key == other_key .and. number < other_number)
+  end function before
+
+end module gnograd_core_near_points

@@ -1,0 +1,163 @@
+! SPDX-License-Identifier: MIT
+
+!> Samples to learn from, each with a mesh of its own, and batches of them.
+module gnograd_nn_samples
+  use gnograd_core_error, only: error_type, fail, text, code_value
+  use gnograd_core_graph, only: graph_type
+  use gnograd_core_kinds, only: int64
+  use gnograd_core_random, only: shuffled, split_mix
+  use gnograd_weights, only: weights_type, weights_ref, join_weights
+  use gnograd_autodiff_array, only: array_type, node_type, set_tape_error => fail, max_rank, &
+    & kind_r32, kind_r64
+  use gnograd_autodiff_tape, only: tape_type
+  implicit none
+  private
+  public :: sample_type, loader_type
+
+  !> A graph, and arrays by names: features of nodes or edges, with these along the last axis.
+  type :: sample_type
+    type(graph_type) :: graph
+    type(weights_type) :: arrays
+  contains
+    !> An array as a constant of a tape: f = sample%array(tape, "f")
+    procedure :: array
+  end type sample_type
+
+  !> Batches in an order that is another one in every epoch. Batch 1, 2, 3, ... is always the same
+  !> for a seed, so that a training goes on where it stopped.
+  type :: loader_type
+    type(sample_type), allocatable :: samples(:)
+    !> Samples of a batch, side by side in one graph; the last batch of an epoch may have less
+    integer :: batch_size = 1
+    integer(int64) :: seed = 0
+    !> Otherwise they come as they are
+    logical :: shuffle = .true.
+    integer(int64), private :: epoch = -1
+    integer, allocatable, private :: order(:)
+    type(sample_type), private :: joined
+  contains
+    procedure :: init
+    !> Batches of an epoch
+    procedure :: n_batches
+    procedure :: batch
+  end type loader_type
+
+contains
+
+  !> An array without a value if there is none of the name; then the tape is marked.
+  function array(self, tape, name) result(x)
+    class(sample_type), intent(in) :: self
+    class(tape_type), intent(in) :: tape
+    character(len=*), intent(in) :: name
+    type(array_type) :: x
+    type(error_type), allocatable :: error
+    type(node_type), pointer :: node
+    integer(int64) :: shape(max_rank)
+    integer :: rank, kind
+
+    if (.not. associated(tape%store)) return
+    rank = size(self%arrays%shape(name))
+    if (.not. self%arrays%has(name)) then
+      call set_tape_error(tape%store, code_value, "sample: there is no array '"//name//"'")
+      return
+    else if (rank > max_rank) then
+      call set_tape_error(tape%store, code_value, "sample: '"//name// &
+        & "' has more axes than arrays of tapes")
+      return
+    end if
+    shape = 1
+    shape(:rank) = self%arrays%shape(name)
+    kind = merge(kind_r64, kind_r32, self%arrays%dtype(name) == "F64")
+    call tape%leaf(kind, rank, shape, .false., x, node)
+    if (.not. associated(node)) return
+    if (kind == kind_r32) then
+      call self%arrays%get_row(name, node%size, node%value%r32, error)
+    else
+      call self%arrays%get_row(name, node%size, node%value%r64, error)
+    end if
+    if (allocated(error)) call set_tape_error(tape%store, error%code, error%message)
+  end function array
+
+  !> Take the samples, which are not allocated afterwards.
+  subroutine init(self, samples, error, batch_size, seed, shuffle)
+    class(loader_type), intent(inout) :: self
+    type(sample_type), allocatable, intent(inout) :: samples(:)
+    type(error_type), allocatable, intent(out) :: error
+    !> 1 if absent
+    integer, intent(in), optional :: batch_size
+    !> 0 if absent
+    integer, intent(in), optional :: seed
+    !> Default: yes
+    logical, intent(in), optional :: shuffle
+
+    if (.not. allocated(samples)) then
+      call fail(error, code_value, "loader: samples is not allocated")
+    else if (size(samples) == 0) then
+      call fail(error, code_value, "loader: samples is empty")
+    end if
+    if (present(batch_size)) then
+      self%batch_size = batch_size
+      if (batch_size < 1) call fail(error, code_value, "loader: batch_size is "// &
+        & text(int(batch_size, int64))//", needs 1 or more")
+    end if
+    if (allocated(error)) return
+    if (present(seed)) self%seed = seed
+    if (present(shuffle)) self%shuffle = shuffle
+    self%epoch = -1
+    call move_alloc(samples, self%samples)
+  end subroutine init
+
+  pure integer function n_batches(self)
+    class(loader_type), intent(in) :: self
+
+    n_batches = 0
+    if (allocated(self%samples)) n_batches = (size(self%samples) + self%batch_size - 1)/ &
+      & self%batch_size
+  end function n_batches
+
+  !> Batch 1, 2, 3, ... of all epochs.
+  subroutine batch(self, number, sample, error)
+    class(loader_type), intent(inout), target :: self
+    integer(int64), intent(in) :: number
+    !> Until the next call, and the end of the loader
+    type(sample_type), pointer, intent(out) :: sample
+    type(error_type), allocatable, intent(out) :: error
+    type(weights_ref), allocatable :: arrays(:)
+    type(graph_type), allocatable :: graphs(:)
+    integer(int64) :: epoch
+    integer :: first, last, k
+
+    sample => null()
+    if (self%n_batches() == 0) then
+      call fail(error, code_value, "loader: init comes first")
+      return
+    else if (number < 1) then
+      call fail(error, code_value, "loader%batch: number is "//text(number)//", needs 1 or more")
+      return
+    end if
+    epoch = (number - 1)/self%n_batches()
+    if (epoch /= self%epoch) then
+      self%epoch = epoch
+      if (self%shuffle) then
+        self%order = shuffled(size(self%samples), split_mix(self%seed, epoch))
+      else
+        self%order = [(k, k=1, size(self%samples))]
+      end if
+    end if
+    first = int(modulo(number - 1, int(self%n_batches(), int64)))*self%batch_size + 1
+    last = min(first + self%batch_size - 1, size(self%samples))
+    if (self%batch_size == 1) then
+      sample => self%samples(self%order(first))
+      return
+    end if
+    allocate (arrays(last - first + 1), graphs(last - first + 1))
+    do k = first, last
+      arrays(k - first + 1)%weights => self%samples(self%order(k))%arrays
+      graphs(k - first + 1) = self%samples(self%order(k))%graph
+    end do
+    call self%joined%graph%batch(graphs, error)
+    if (.not. allocated(error)) call join_weights(arrays, self%joined%arrays, error)
+    if (.not. allocated(error)) sample => self%joined
+  end subroutine batch
+
+end module gnograd_nn_samples

@@ -1,0 +1,694 @@
+! SPDX-License-Identifier: MIT
+
+!> Layers, what they begin with, samples in batches, and the loop of a training.
+module test_layers
+  use gnograd
+  use testing, only: test_type, check, check_refused
+  implicit none
+  private
+  public :: layers_tests
+
+  character(len=*), parameter :: filename = "gnograd_test_layers.safetensors"
+
+  !> Learns a sum over neighbours, and counts the calls.
+  type, extends(model_type) :: net_type
+    type(mlp_type) :: lift
+    type(gno_type) :: gno
+    type(dense_type) :: project
+  contains
+    procedure :: loss => net_loss
+    procedure :: init => net_init
+    procedure :: parameters => net_parameters
+  end type net_type
+
+  !> Does not print.
+  type, extends(training_type) :: quiet_type
+  contains
+    procedure :: report => keep_report
+  end type quiet_type
+
+  !> Of the report made last
+  integer, save :: last_step = 0
+  real(dp), save :: last_loss = 0
+
+contains
+
+  function layers_tests() result(tests)
+    type(test_type), allocatable :: tests(:)
+
+    tests = [ &
+      & test_type("what parameters begin with", test_initializer), &
+      & test_type("dense", test_dense), &
+      & test_type("layer norm", test_layer_norm), &
+      & test_type("mlp", test_mlp), &
+      & test_type("gno", test_gno), &
+      & test_type("gat", test_gat), &
+      & test_type("network on edges", test_edge_mlp), &
+      & test_type("layers that cannot be", test_refused_layers), &
+      & test_type("batches", test_batches), &
+      & test_type("order of samples", test_order), &
+      & test_type("samples that do not fit", test_refused_samples), &
+      & test_type("a training learns", test_learns), &
+      & test_type("batches one after another", test_accumulate), &
+      & test_type("a training goes on with the same bits", test_resume), &
+      & test_type("a training that fails", test_refused_training), &
+      & test_type("memory of 10,000 steps", test_memory)]
+  end function layers_tests
+
+  ! ---- layers ----
+
+  subroutine test_initializer(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(initializer_type) :: initial
+    type(array_type) :: x(4)
+    real(dp), allocatable :: wide(:, :), again(:, :), he(:, :)
+    real(sp), allocatable :: narrow(:, :)
+
+    call tape%init(error)
+    if (allocated(error)) return
+    initial = initializer_type(seed=3)
+    x(1) = initial%weight(tape, "a.weight", [40, 50], 40, 50)
+    initial = initializer_type(seed=3)
+    x(2) = initial%weight(tape, ".weight", [40, 50], 40, 50)
+    initial = initializer_type(seed=3, rule="he")
+    x(3) = initial%weight(tape, "c.weight", [40, 50], 40, 50)
+    initial = initializer_type(seed=3, kind=sp)
+    x(4) = initial%weight(tape, "d.weight", [40, 50], 40, 50)
+    call x(1)%val(wide)
+    call x(2)%val(again)
+    call x(3)%val(he)
+    call x(4)%val(narrow, error)
+    if (allocated(error)) return
+    associate (bound => sqrt(6.0_dp/90))
+      call check(error, maxval(abs(wide)) <= bound .and. maxval(abs(wide)) > 0.99_dp*bound, &
+        & "glorot")
+      call check(error, abs(sum(wide)/2000) < 0.03_dp*bound, "mean")
+    end associate
+    call check(error, all(abs(he - wide*sqrt(90.0_dp/40)) < 1e-15_dp), "he")
+    call check(error, all(wide == again), "the same seed, the same bits")
+    call check(error, all(narrow == real(wide, sp)), "sp")
+    call check(error, x(1)%name() == "a.weight" .and. x(2)%name() == "weight", "names")
+    ! a number that any machine has to find
+    call check(error, transfer(wide(1, 1), 0_int64) == -4627012186432871223_int64, "the first bits")
+  end subroutine test_initializer
+
+  !> A tape, and numbers [3, 4] on it.
+  subroutine begin(tape, x, values, error)
+    type(tape_type), intent(inout) :: tape
+    type(array_type), intent(out) :: x
+    real(dp), intent(out) :: values(3, 4)
+    type(error_type), allocatable, intent(out) :: error
+    type(random_type) :: random
+    integer :: i, j
+
+    random = random_type(seed=9)
+    do j = 1, 4
+      do i = 1, 3
+        values(i, j) = random%uniform(-1.0_dp, 1.0_dp)
+      end do
+    end do
+    call tape%init(error)
+    if (.not. allocated(error)) x = tape%constant(values)
+  end subroutine begin
+
+  subroutine test_dense(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(initializer_type) :: initial
+    type(dense_type) :: layer, bare
+    type(array_type) :: x, y
+    real(dp) :: values(3, 4), b(2)
+    real(dp), allocatable :: w(:, :), out(:, :), column(:)
+
+    call begin(tape, x, values, error)
+    if (allocated(error)) return
+    call layer%init(tape, initial, "d", 3, 2, "tanh")
+    b = [0.3_dp, -0.2_dp]
+    call layer%bias%set_value(b)
+    call layer%weight%val(w)
+    y = layer%forward(x)
+    call y%val(out, error)
+    if (allocated(error)) return
+    call check(error, all(abs(out - tanh(matmul(transpose(w), values) + spread(b, 2, 4))) &
+      & < 1e-15), "values")
+    call check(error, size(layer%parameters()) == 2 .and. layer%bias%name() == "d.bias", &
+      & "parameters")
+    y = layer%forward(tape%constant(values(:, 2)))
+    call y%val(column, error)
+    if (allocated(error)) return
+    call check(error, all(abs(column - out(:, 2)) < 1e-15), "one column")
+    call bare%init(tape, initial, "e", 3, 2, bias=.false.)
+    call check(error, size(bare%parameters()) == 1, "no bias")
+  end subroutine test_dense
+
+  subroutine test_layer_norm(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(initializer_type) :: initial
+    type(layer_norm_type) :: layer
+    type(array_type) :: x, y
+    real(dp) :: values(3, 4), wanted(3)
+    real(dp), allocatable :: out(:, :)
+    integer :: k
+
+    call begin(tape, x, values, error)
+    if (allocated(error)) return
+    call layer%init(tape, initial, "n", 3)
+    call layer%weight%set_value([1.0_dp, 2.0_dp, 3.0_dp])
+    call layer%bias%set_value([0.0_dp, 0.5_dp, 0.0_dp])
+    y = layer%forward(x)
+    call y%val(out, error)
+    if (allocated(error)) return
+    do k = 1, 4
+      wanted = values(:, k) - sum(values(:, k))/3
+      wanted = wanted/sqrt(sum(wanted**2)/3 + 1e-5_dp)*[1, 2, 3] + [0.0_dp, 0.5_dp, 0.0_dp]
+      call check(error, all(abs(out(:, k) - wanted) < 1e-14), "values")
+    end do
+  end subroutine test_layer_norm
+
+  subroutine test_mlp(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(initializer_type) :: initial
+    type(mlp_type) :: net
+    type(array_type) :: x, y, z
+    type(array_type), allocatable :: all_of_them(:)
+    real(dp) :: values(3, 4)
+    real(dp), allocatable :: out(:, :), wanted(:, :)
+
+    call begin(tape, x, values, error)
+    if (allocated(error)) return
+    call net%init(tape, initial, "m", [3, 5, 5, 2], activation="silu", layer_norm=.true.)
+    all_of_them = net%parameters()
+    call check(error, size(all_of_them) == 8, "number of parameters")
+    call check(error, net%layers(2)%activation == "silu" .and. &
+      & net%layers(3)%activation == "identity", "activations")
+    call check(error, all_of_them(5)%name() == "m.4.weight" .and. all_of_them(7)%name() == &
+      & "m.5.weight", "names of torch.nn.Sequential")
+    y = net%forward(x)
+    z = net%norm%forward(net%layers(3)%forward(net%layers(2)%forward(net%layers(1)%forward(x))))
+    call y%val(out, error)
+    if (allocated(error)) return
+    call z%val(wanted)
+    call check(error, all(out == wanted), "values")
+  end subroutine test_mlp
+
+  subroutine test_gno(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(graph_type) :: graph
+    type(initializer_type) :: initial
+    type(gno_type) :: full, diagonal
+    type(array_type) :: x, coords, y
+    real(dp) :: values(3, 4)
+    integer(int64), allocatable :: shape(:)
+
+    call begin(tape, x, values, error)
+    if (.not. allocated(error)) call graph%from_edges([1, 2, 3, 4], [2, 3, 4, 4], error)
+    if (allocated(error)) return
+    coords = tape%constant(values(:2, :))
+    call full%init(tape, initial, "g", 3, 2, 2, n_hidden=8)
+    call diagonal%init(tape, initial, "h", 3, 3, 2, kernel="diagonal")
+    y = full%forward(x, coords, graph)
+    shape = y%shape()
+    call check(error, all(shape == [2, 4]), "full")
+    call check(error, y%alive() .and. same(y, gno(x, coords, full%U, full%b_u, full%V, full%b_v, &
+      & graph, activation="gelu", reduction="mean")), "values")
+    y = diagonal%forward(x, coords, graph)
+    shape = y%shape()
+    call check(error, all(shape == [3, 4]), "diagonal")
+    if (.not. allocated(error)) call tape%check(error)
+  end subroutine test_gno
+
+  logical function same(x, y)
+    type(array_type), intent(in) :: x, y
+    real(dp), allocatable :: a(:, :), b(:, :)
+
+    call x%val(a)
+    call y%val(b)
+    same = all(a == b)
+  end function same
+
+  subroutine test_gat(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(graph_type) :: graph
+    type(initializer_type) :: initial
+    type(gat_type) :: layer
+    type(array_type) :: x, y
+    real(dp) :: values(3, 4), h(2, 4), score(2), wanted(2)
+    real(dp), allocatable :: w(:, :), src(:, :, :), dst(:, :, :), out(:, :)
+
+    call begin(tape, x, values, error)
+    if (.not. allocated(error)) call graph%from_edges([1, 2], [3, 3], error, n_src=4)
+    if (allocated(error)) return
+    call layer%init(tape, initial, "g", 3, 2)
+    y = layer%forward(x, graph)
+    call y%val(out, error)
+    if (allocated(error)) return
+    call layer%weight%val(w)
+    call layer%att_src%val(src)
+    call layer%att_dst%val(dst)
+    h = matmul(transpose(w), values)
+    score = [dot_product(src(:, 1, 1), h(:, 1)), dot_product(src(:, 1, 1), h(:, 2))] &
+      & + dot_product(dst(:, 1, 1), h(:, 3))
+    score = exp(merge(score, 0.2_dp*score, score > 0))
+    wanted = matmul(h(:, :2), score/sum(score))
+    call check(error, all(abs(out(:, 3) - wanted) < 1e-14), "values")
+    call check(error, all(out(:, 1) == 0), "no neighbours")
+    call layer%init(tape, initial, "k", 3, 2, n_heads=4)
+    y = layer%forward(x, graph)
+    call check(error, all(y%shape() == [8, 4]) .and. size(layer%parameters()) == 4, "heads")
+    call layer%init(tape, initial, "l", 3, 2, n_heads=4, concat_heads=.false.)
+    y = layer%forward(x, graph)
+    call check(error, all(y%shape() == [2, 4]), "mean of heads")
+  end subroutine test_gat
+
+  !> Against the layers on what is gathered.
+  subroutine test_edge_mlp(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(graph_type) :: graph
+    type(initializer_type) :: initial
+    type(edge_mlp_type) :: layer
+    type(array_type) :: x, e, edges, nodes, wanted
+    real(dp) :: values(3, 4)
+    real(dp), allocatable :: a(:, :), b(:, :)
+
+    call begin(tape, x, values, error)
+    if (.not. allocated(error)) call graph%from_edges([1, 4, 3], [3, 2, 3], error)
+    if (allocated(error)) return
+    e = tape%constant(values(:2, :3))
+    call layer%init(tape, initial, "edge", 2, 3, [6, 2])
+    call layer%forward(e, x, graph, edges, nodes)
+    wanted = e + layer%mlp%forward(concatenate([e, gather(x, graph%src()), &
+      & gather(x, graph%dst())], 1))
+    call edges%val(a, error)
+    if (.not. allocated(error)) call wanted%val(b, error)
+    if (allocated(error)) return
+    call check(error, all(abs(a - b) < 1e-14), "edges")
+    call nodes%val(b)
+    call check(error, all(abs(b(:, 3) - a(:, 1) - a(:, 3)) < 1e-14) .and. all(b(:, 1) == 0), &
+      & "nodes")
+    call check(error, size(layer%parameters()) == 6, "parameters")
+  end subroutine test_edge_mlp
+
+  subroutine test_refused_layers(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(tape_type) :: tape
+    type(initializer_type) :: initial
+    type(dense_type) :: dense
+    type(mlp_type) :: mlp
+    type(gno_type) :: gno
+    type(array_type) :: x
+
+    call tape%init(error)
+    if (allocated(error)) return
+    call dense%init(tape, initial, "d", 0, 3)
+    call refuse("dense: n_in is 0, needs 1 or more")
+    call mlp%init(tape, initial, "d", [1])
+    call refuse("mlp: widths has less than two entries")
+    call gno%init(tape, initial, "d", 2, 3, 1, kernel="diagonal")
+    call refuse("gno: a diagonal kernel needs n_out equal to n_in")
+    call dense%init(tape, initial, "d", 1, 1, "swish")
+    x = dense%forward(tape%constant([1.0_dp]))
+    call refuse("dense: activation is 'swish', needs relu, gelu, silu, tanh, sin, sigmoid or "// &
+      & "identity")
+    initial%rule = "lecun"
+    call dense%init(tape, initial, "d", 1, 1)
+    call refuse("d.weight: rule is 'lecun', needs glorot or he")
+
+  contains
+
+    subroutine refuse(message)
+      character(len=*), intent(in) :: message
+
+      call tape%check(refused)
+      call check_refused(error, refused, message)
+      call tape%clear_error()
+    end subroutine refuse
+
+  end subroutine test_refused_layers
+
+  ! ---- samples ----
+
+  !> Sample k has k + 2 nodes in a row, and what a sum over neighbours makes of a wave.
+  subroutine make_samples(n, samples, error)
+    integer, intent(in) :: n
+    type(sample_type), allocatable, intent(out) :: samples(:)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), allocatable :: x(:, :), f(:, :), sums(:, :)
+    integer :: i, k
+
+    allocate (samples(n))
+    do k = 1, n
+      x = reshape([(real(i, dp)/(k + 2), i=1, k + 2)], [1, k + 2])
+      f = cos(k*x)
+      sums = 0*f
+      associate (sample => samples(k))
+        call sample%graph%knn(x, 3, error)
+        if (allocated(error)) return
+        associate (src => sample%graph%src(), dst => sample%graph%dst())
+          do i = 1, size(src)
+            sums(1, dst(i)) = sums(1, dst(i)) + f(1, src(i))
+          end do
+          call sample%arrays%set("coords", x(:, dst) - x(:, src), error)
+        end associate
+        if (.not. allocated(error)) call sample%arrays%set("f", f, error)
+        if (.not. allocated(error)) call sample%arrays%set("sums", sums, error)
+        if (allocated(error)) return
+      end associate
+    end do
+  end subroutine make_samples
+
+  subroutine test_batches(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(sample_type), allocatable :: samples(:)
+    type(sample_type), pointer :: sample
+    type(loader_type) :: loader
+    real(dp), allocatable :: f(:, :)
+    integer(int64) :: k
+    integer :: n
+
+    call make_samples(5, samples, error)
+    if (.not. allocated(error)) call loader%init(samples, error, batch_size=2, shuffle=.false.)
+    if (allocated(error)) return
+    call check(error, loader%n_batches() == 3, "batches of an epoch")
+    do k = 1, 6
+      call loader%batch(k, sample, error)
+      if (allocated(error)) return
+      n = merge(4*int(modulo(k - 1, 3_int64)) + 7, 7, modulo(k, 3_int64) /= 0)
+      call check(error, sample%graph%n_src == n, "nodes")
+      call sample%arrays%get("f", f, error)
+      if (allocated(error)) return
+      call check(error, size(f, 2) == n, "features")
+      if (k == 2) call check(error, abs(f(1, 6) - cos(4.0_dp/6)) < 1e-15, "those of the second")
+      call check(error, all(sample%arrays%shape("coords") == [1_int64, sample%graph%n_edges]), &
+        & "edges")
+    end do
+  end subroutine test_batches
+
+  subroutine test_order(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(sample_type), allocatable :: samples(:)
+    type(sample_type), pointer :: sample
+    type(loader_type) :: loader
+    integer :: order(6, 3), again(6)
+    integer :: epoch, k
+
+    call make_samples(6, samples, error)
+    if (.not. allocated(error)) call loader%init(samples, error, seed=4)
+    do epoch = 1, 3
+      do k = 1, 6
+        if (allocated(error)) return
+        call loader%batch(6_int64*(epoch - 1) + k, sample, error)
+        if (associated(sample)) order(k, epoch) = int(sample%graph%n_src) - 2
+      end do
+      call check(error, all([(count(order(:, epoch) == k) == 1, k=1, 6)]), "every one once")
+    end do
+    call check(error, any(order(:, 1) /= order(:, 2)) .and. any(order(:, 2) /= order(:, 3)), &
+      & "another order in every epoch")
+    do k = 1, 6
+      if (allocated(error)) return
+      call loader%batch(6_int64 + k, sample, error)
+      again(k) = int(sample%graph%n_src) - 2
+    end do
+    call check(error, all(again == order(:, 2)), "always the same")
+  end subroutine test_order
+
+  subroutine test_refused_samples(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(tape_type) :: tape
+    type(sample_type), allocatable :: samples(:)
+    type(sample_type), pointer :: sample
+    type(loader_type) :: loader
+    type(array_type) :: x
+
+    call loader%batch(1_int64, sample, refused)
+    call check_refused(error, refused, "loader: init comes first")
+    call loader%init(samples, refused)
+    call check_refused(error, refused, "loader: samples is not allocated")
+    if (.not. allocated(error)) call make_samples(2, samples, error)
+    if (allocated(error)) return
+    call loader%init(samples, refused, batch_size=0)
+    call check_refused(error, refused, "loader: batch_size is 0, needs 1 or more")
+    call samples(2)%arrays%set("f", [1.0_dp], error)
+    if (.not. allocated(error)) call loader%init(samples, error, batch_size=2)
+    if (allocated(error)) return
+    call loader%batch(1_int64, sample, refused)
+    call check_refused(error, refused, &
+      & "join_weights: 'f' has another type or shape in part 2; only the last axis may differ")
+    call tape%init(error)
+    if (allocated(error)) return
+    x = loader%samples(1)%array(tape, "g")
+    call tape%check(refused)
+    call check_refused(error, refused, "sample: there is no array 'g'")
+  end subroutine test_refused_samples
+
+  ! ---- training ----
+
+  subroutine net_init(self, tape, initial)
+    class(net_type), intent(inout) :: self
+    type(tape_type), intent(in) :: tape
+    type(initializer_type), intent(inout) :: initial
+
+    call self%lift%init(tape, initial, "lift", [1, 8, 8])
+    call self%gno%init(tape, initial, "gno", 8, 8, 1, n_hidden=8, reduction="sum")
+    call self%project%init(tape, initial, "project", 8, 1)
+  end subroutine net_init
+
+  function net_parameters(self) result(list)
+    class(net_type), intent(in) :: self
+    type(array_type), allocatable :: list(:)
+
+    list = [self%lift%parameters(), self%gno%parameters(), self%project%parameters()]
+  end function net_parameters
+
+  function net_loss(self, tape, sample) result(loss)
+    class(net_type), intent(in) :: self
+    type(tape_type), intent(inout) :: tape
+    type(sample_type), intent(in) :: sample
+    type(array_type) :: loss, h
+
+    h = self%lift%forward(sample%array(tape, "f"))
+    h = self%gno%forward(h, sample%array(tape, "coords"), sample%graph)
+    loss = mean((self%project%forward(h) - sample%array(tape, "sums"))**2)
+  end function net_loss
+
+  subroutine keep_report(self, step, loss, lr, seconds)
+    class(quiet_type), intent(in) :: self
+    integer, intent(in) :: step
+    real(dp), intent(in) :: loss, lr, seconds
+
+    last_step = step
+    last_loss = loss
+  end subroutine keep_report
+
+  !> Everything that a training needs.
+  subroutine prepare(tape, net, loader, adam, error, batch_size)
+    type(tape_type), intent(inout) :: tape
+    type(net_type), intent(inout) :: net
+    type(loader_type), intent(inout) :: loader
+    type(adam_type), intent(inout) :: adam
+    type(error_type), allocatable, intent(out) :: error
+    integer, intent(in), optional :: batch_size
+    type(sample_type), allocatable :: samples(:)
+    type(initializer_type) :: initial
+
+    call make_samples(5, samples, error)
+    if (.not. allocated(error)) call loader%init(samples, error, batch_size, seed=1)
+    if (.not. allocated(error)) call tape%init(error)
+    if (allocated(error)) return
+    initial = initializer_type(seed=2)
+    call net%init(tape, initial)
+    call adam%init(net%parameters(), 0.01_dp, error)
+  end subroutine prepare
+
+  subroutine test_learns(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(net_type) :: net
+    type(loader_type) :: loader
+    type(adam_type) :: adam
+    type(quiet_type) :: training
+    real(dp) :: before, behind
+    integer :: mark
+
+    call prepare(tape, net, loader, adam, error, 3)
+    if (.not. allocated(error)) call evaluate(net, tape, loader, before, error)
+    if (allocated(error)) return
+    mark = tape%mark()
+    training%n_steps = 150
+    training%lr = 0.02_dp
+    training%n_warmup = 10
+    training%max_norm = 1
+    training%report_every = 40
+    call training%run(net, tape, loader, adam, error)
+    if (.not. allocated(error)) call evaluate(net, tape, loader, behind, error)
+    if (allocated(error)) return
+    call check(error, behind < 0.02_dp*before, "the loss falls")
+    call check(error, last_step == 150 .and. last_loss < 0.1_dp*before, "reports")
+    call check(error, adam%steps == 150 .and. adam%lr < 1e-10_dp, "steps, rate")
+    call check(error, tape%mark() == mark, "nothing is left on the tape")
+  end subroutine test_learns
+
+  !> Five samples one after another give the gradients of their mean loss.
+  subroutine test_accumulate(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(net_type) :: net
+    type(loader_type) :: loader
+    type(adam_type) :: adam
+    type(quiet_type) :: training
+    type(array_type) :: loss
+    real(dp), allocatable :: found(:, :), wanted(:, :)
+    integer :: k
+
+    call prepare(tape, net, loader, adam, error)
+    if (allocated(error)) return
+    training%n_steps = 1
+    training%lr = 0
+    training%n_accumulate = 5
+    training%report_every = 0
+    call training%run(net, tape, loader, adam, error)
+    if (allocated(error)) return
+    call net%project%weight%grad(found)
+    loss = net%loss(tape, loader%samples(1))
+    do k = 2, 5
+      loss = loss + net%loss(tape, loader%samples(k))
+    end do
+    call tape%backward(loss/5.0_dp, error)
+    if (allocated(error)) return
+    call net%project%weight%grad(wanted)
+    call check(error, all(abs(found - wanted) < 1e-13_dp*maxval(abs(wanted))), "gradients")
+  end subroutine test_accumulate
+
+  !> Twelve steps, or seven, another program, and five more.
+  subroutine test_resume(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape, other
+    type(net_type) :: net, again
+    type(loader_type) :: loader, second
+    type(adam_type) :: adam, third
+    type(quiet_type) :: training
+    real(dp), allocatable :: whole(:, :), parts(:, :)
+
+    training%n_steps = 12
+    call prepare(tape, net, loader, adam, error, 2)
+    if (.not. allocated(error)) call training%run(net, tape, loader, adam, error)
+    if (allocated(error)) return
+    call net%gno%U%val(whole)
+    call prepare(tape, again, second, third, error, 2)
+    if (.not. allocated(error)) call stop_after(7)
+    if (.not. allocated(error)) call prepare(other, again, second, third, error, 2)
+    if (allocated(error)) return
+    training%checkpoint = filename
+    call training%run(again, other, second, third, error)
+    if (allocated(error)) return
+    call again%gno%U%val(parts)
+    call check(error, third%steps == 12, "steps")
+    call check(error, all(whole == parts), "the same bits")
+    call remove()
+
+  contains
+
+    !> What there is of the same training when its process is killed behind a checkpoint.
+    subroutine stop_after(n)
+      integer, intent(in) :: n
+      type(sample_type), pointer :: sample
+      integer :: step, mark
+
+      mark = tape%mark()
+      do step = 1, n
+        call second%batch(int(step, int64), sample, error)
+        if (.not. allocated(error)) call tape%backward(again%loss(tape, sample), error)
+        third%lr = training%rate(step)
+        if (.not. allocated(error)) call third%step(error)
+        if (allocated(error)) return
+        call tape%rewind(mark)
+      end do
+      call third%save(filename, error)
+    end subroutine stop_after
+
+  end subroutine test_resume
+
+  subroutine test_refused_training(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(tape_type) :: tape
+    type(net_type) :: net
+    type(loader_type) :: loader
+    type(adam_type) :: adam
+    type(quiet_type) :: training
+    integer :: unit
+
+    call prepare(tape, net, loader, adam, error)
+    if (allocated(error)) return
+    training%n_accumulate = 0
+    call training%run(net, tape, loader, adam, refused)
+    call check_refused(error, refused, "training: n_accumulate is 0, needs 1 or more")
+    training%n_accumulate = 1
+    call net%project%bias%set_value([huge(1.0_dp)])
+    call training%run(net, tape, loader, adam, refused)
+    call check_refused(error, refused, "training: the loss of step 1 is not finite")
+    open (newunit=unit, file=filename)
+    write (unit, "(a)") "something else"
+    close (unit)
+    training%checkpoint = filename
+    call training%run(net, tape, loader, adam, refused)
+    call check(error, allocated(refused), "a file that is none of ours")
+    call check(error, adam%steps == 0, "nothing has changed")
+    call remove()
+  end subroutine test_refused_training
+
+  !> Memory of the process stays what it is behind the first steps.
+  subroutine test_memory(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(net_type) :: net
+    type(loader_type) :: loader
+    type(adam_type) :: adam
+    type(quiet_type) :: training
+    integer :: before
+
+    call prepare(tape, net, loader, adam, error, 2)
+    if (allocated(error)) return
+    training%n_steps = 2000
+    call training%run(net, tape, loader, adam, error)
+    before = resident()
+    if (before == 0 .or. allocated(error)) return  ! not on Linux
+    training%n_steps = 10000
+    call training%run(net, tape, loader, adam, error)
+    if (allocated(error)) return
+    call check(error, adam%steps == 10000, "steps")
+    call check(error, resident() <= before + 1024, "memory grows")
+  end subroutine test_memory
+
+  !> kB of memory, 0 where the system does not tell.
+  integer function resident()
+    character(len=100) :: line
+    integer :: unit, status
+
+    resident = 0
+    open (newunit=unit, file="/proc/self/status", action="read", status="old", iostat=status)
+    do while (status == 0)
+      read (unit, "(a)", iostat=status) line
+      if (line(:6) == "VmRSS:") then
+        read (line(7:index(line, "kB") - 1), *) resident
+        exit
+      end if
+    end do
+    close (unit, iostat=status)
+  end function resident
+
+  subroutine remove()
+    integer :: unit
+
+    open (newunit=unit, file=filename, status="old")
+    close (unit, status="delete")
+  end subroutine remove
+
+end module test_layers
