@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import os
-import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from gnograd.data.contents import DataError
 from gnograd.data.readers.library import library
 from gnograd.data.roles import OFFSETS
-from gnograd.weights import save_weights
+from gnograd.weights import replaced, save_weights
 
 __all__ = ["WRITERS", "Prediction", "write"]
 
@@ -70,7 +68,7 @@ def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> li
 
 
 def _npz(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
-    with _replaced(path) as part, open(part, "xb") as stream:
+    with replaced(path) as part, open(part, "xb") as stream:
         np.savez(stream, **_arrays(predictions))
     return [path]
 
@@ -138,7 +136,7 @@ def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array])
         for name, f in fields.items()
     }  # fmt: skip
     mesh = meshio.Mesh(points, list(cells.items()), point_data=shown)
-    with _replaced(path) as part:
+    with replaced(path) as part:
         meshio.write(part, mesh, file_format="vtu")
 
 
@@ -150,20 +148,8 @@ def _write_collection(path: Path, entries: Sequence[tuple[int, int, str]]) -> No
         f'<DataSet timestep="{time}" part="{part}" file={quoteattr(name)}/>'
         for time, part, name in entries
     ]
-    with _replaced(path) as new:
+    with replaced(path) as new:
         new.write_text("\n".join([*lines, "</Collection>", "</VTKFile>", ""]), encoding="utf-8")
-
-
-@contextmanager
-def _replaced(path: Path) -> Iterator[Path]:
-    """A name for a file that becomes `path` when the block ends without an error."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.gnograd-part")
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 WRITERS: dict[str, Callable[[Path, Sequence[Prediction]], list[Path]]] = {
