@@ -28,6 +28,7 @@ from gnograd.gno_jets import (
     gno_with_laplacian,
 )
 from gnograd.graph import EdgesBySource, Graph
+from gnograd.loading import load
 from gnograd.moments import NeighborhoodMoments, neighborhood_moments, offset_moments
 from gnograd.neighbor_list import NeighborList, neighbor_list
 from gnograd.neighbors import Neighbors, knn, neighbors
@@ -95,6 +96,7 @@ __all__ = [
     "gno_with_laplacian",
     "halo",
     "knn",
+    "load",
     "load_weights",
     "load_weights_metadata",
     "mha_gat",

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -223,13 +223,18 @@ def _without_shared(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Replace a file whole, or leave what is there."""
+    with replaced(path) as part, open(part, "xb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Name of a file that becomes `path` when the block ends without an error."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.gnograd-part")
     try:
-        with open(part, "xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+        yield part
         os.replace(part, path)
     finally:
         with suppress(OSError):

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Commands and their options."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 import gnograd as gg
+from gnograd.cli import point_commands
 from gnograd.cli.config import (
     MOST_QUERIES,
     DarcyConfig,
@@ -20,10 +18,8 @@ from gnograd.cli.config import (
     lessons,
 )
 from gnograd.cli.engine import Engine, make_engine
-from gnograd.cli.errors import JobError
-from gnograd.cli.files import BusyError, FileError, locked
-from gnograd.cli.processes import ALONE, Processes, connected
-from gnograd.distributed.launchers import launched
+from gnograd.cli.job import console, job
+from gnograd.cli.processes import Processes
 
 # The jobs themselves are imported by their commands: with SciPy and Matplotlib they take seconds,
 # which nobody who asks for --help should wait for.
@@ -35,8 +31,6 @@ app = typer.Typer(
 )
 train = typer.Typer(help="Train a graph neural operator.", no_args_is_help=True)
 app.add_typer(train, name="train")
-
-console = Console(highlight=False)
 
 DARCY = DarcyConfig()
 GREEN = GreenConfig()
@@ -165,7 +159,7 @@ def train_darcy(
     )
     from gnograd.cli import darcy
 
-    with _job(threads, [out], parallel) as processes:
+    with job(threads, [out], parallel) as processes:
         engine = _engine(device, torch, threads, double, batch, processes)
         darcy.train(config, data, out, engine, console, fresh, processes)
 
@@ -199,7 +193,7 @@ def train_green(
     )
     from gnograd.cli import green
 
-    with _job(threads, [out], Parallel.NONE):
+    with job(threads, [out], Parallel.NONE):
         green.train(config, out, console, fresh)
 
 
@@ -262,54 +256,12 @@ def train_poisson(
     from gnograd.cli import poisson
 
     runs = [out / lesson.directory for lesson in lessons(physics)]
-    with _job(threads, [out, *runs], parallel) as processes:
+    with job(threads, [out, *runs], parallel) as processes:
         engine = _engine(device, torch, threads, double, batch, processes)
         poisson.train(config, physics, out, engine, console, fresh, processes)
 
 
-@contextmanager
-def _job(threads: int, directories: Iterable[Path], parallel: Parallel) -> Iterator[Processes]:
-    """Prepare a job that has some directories to itself; say in one line why it ends early."""
-    first = launched().rank == 0
-    if parallel is Parallel.NONE and not first:
-        raise typer.Exit
-    try:
-        gg.set_num_threads(threads)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--threads") from error
-    processes = ALONE
-    try:
-        processes = connected(parallel)
-        gg.set_num_threads(threads or processes.threads)
-        with ExitStack() as stack:
-            with processes.together():
-                for directory in directories if first else ():
-                    stack.enter_context(locked(directory))
-            yield processes
-    except JobError as error:
-        if first or not error.common:
-            _say(_explained(error))
-        _end(processes, error.common)
-        raise typer.Exit(1) from error
-    except RuntimeError as error:
-        if not processes.lost(error):
-            raise
-        if first:
-            _say("another process has ended, and with it this run; the same command continues it")
-        raise typer.Exit(1) from error
-    except KeyboardInterrupt as error:
-        console.print("\nStopped; the same command, without --fresh, continues the run.")
-        _end(processes, together=False)
-        raise typer.Exit(130) from error
-    finally:
-        gg.set_num_threads(0)  # who calls the app from Python has the default back
-
-
-def _end(processes: Processes, together: bool) -> None:
-    """End the other processes, if they do not end as this one does: they would wait for it."""
-    if processes.size > 1 and not together:
-        console.file.flush()
-        processes.comm.abort()
+app.command("inspect")(point_commands.inspect)
 
 
 def _engine(
@@ -322,18 +274,3 @@ def _engine(
     with processes.together():
         engine = make_engine(device, torch, threads or processes.threads, dtype, processes.place)
     return engine
-
-
-def _explained(error: JobError) -> str:
-    """Message of an error, and what helps."""
-    if isinstance(error, BusyError):
-        return f"{error}; wait for it, or choose another --out"
-    if isinstance(error, FileError):
-        return f"{error}; mend this, or choose another --out"
-    return str(error)
-
-
-def _say(message: str) -> None:
-    # names in files and directories may hold what a terminal would obey
-    line = "".join(c if c.isprintable() else "?" for c in f"gnograd: {message}")
-    Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gnograd.cli import npz
 from gnograd.cli.errors import JobError
 from gnograd.cli.files import atomic
+from gnograd.data.readers import npz
 
 Array = npt.NDArray[Any]
 

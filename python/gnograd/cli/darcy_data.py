@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gnograd.cli import darcy_problem, npz
+from gnograd.cli import darcy_problem
 from gnograd.cli.errors import JobError
 from gnograd.cli.files import FileError, atomic, locked
 from gnograd.cli.random_streams import Stream, generator
+from gnograd.data.readers import npz
 
 Array = npt.NDArray[Any]
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gnograd.data.contents import Contents, DataError, numeric
+
 Array = npt.NDArray[Any]
 
 _DEFLATED = 1100
@@ -32,12 +34,26 @@ _OTHERS = {
 _NEEDED = "needs an .npz file as numpy.savez writes it"
 
 
-class NpzError(ValueError):
+class NpzError(DataError):
     """A file that cannot be used; the message names the file and what is wrong with it."""
 
 
-def read(path: Path, names: Iterable[str]) -> dict[str, Array]:
-    """Read some arrays of a file.
+def contents(path: Path) -> Contents:
+    """All arrays of a file.
+
+    Raises
+    ------
+    NpzError
+    """
+    arrays = read(path)
+    unused = {name: why for name, array in arrays.items() if (why := numeric(array))}
+    return Contents(
+        path, "NumPy .npz", {n: a for n, a in arrays.items() if n not in unused}, unused
+    )
+
+
+def read(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
+    """Read some arrays of a file, or all.
 
     Nothing in the file is trusted: it is not unpickled, and no more memory is asked for than
     the bytes in it account for.
@@ -56,6 +72,8 @@ def read(path: Path, names: Iterable[str]) -> dict[str, Array]:
                 if any(name.endswith("/data.pkl") for name in archive.namelist()):
                     raise NpzError(f"is a PyTorch file, {_NEEDED}")
                 size = os.fstat(file.fileno()).st_size
+                if names is None:
+                    names = [name.removesuffix(".npy") for name in archive.namelist()]
                 return {name: _array(archive, name, size) for name in names}
     except NpzError as error:
         raise NpzError(f"{path}: {error}") from error

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""What all commands have around their work: processes, threads, locks, and why it ends early."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+import gnograd as gg
+from gnograd.cli.config import Parallel
+from gnograd.cli.errors import JobError
+from gnograd.cli.files import BusyError, FileError, locked
+from gnograd.cli.processes import ALONE, Processes, connected
+from gnograd.data.contents import DataError
+from gnograd.distributed.launchers import launched
+
+console = Console(highlight=False)
+
+
+@contextmanager
+def job(threads: int, directories: Iterable[Path], parallel: Parallel) -> Iterator[Processes]:
+    """Prepare a job that has some directories to itself; say in one line why it ends early."""
+    first = launched().rank == 0
+    if parallel is Parallel.NONE and not first:
+        raise typer.Exit
+    try:
+        gg.set_num_threads(threads)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--threads") from error
+    processes = ALONE
+    try:
+        processes = connected(parallel)
+        gg.set_num_threads(threads or processes.threads)
+        with ExitStack() as stack:
+            with processes.together():
+                for directory in directories if first else ():
+                    stack.enter_context(locked(directory))
+            yield processes
+    except JobError as error:
+        if first or not error.common:
+            _say(_explained(error))
+        _end(processes, error.common)
+        raise typer.Exit(1) from error
+    except DataError as error:
+        _say(str(error))
+        raise typer.Exit(1) from error
+    except RuntimeError as error:
+        if not processes.lost(error):
+            raise
+        if first:
+            _say("another process has ended, and with it this run; the same command continues it")
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt as error:
+        console.print("\nStopped; the same command, without --fresh, continues the run.")
+        _end(processes, together=False)
+        raise typer.Exit(130) from error
+    finally:
+        gg.set_num_threads(0)  # who calls the app from Python has the default back
+
+
+def _end(processes: Processes, together: bool) -> None:
+    """End the other processes, if they do not end as this one does: they would wait for it."""
+    if processes.size > 1 and not together:
+        console.file.flush()
+        processes.comm.abort()
+
+
+def _explained(error: JobError) -> str:
+    """Message of an error, and what helps."""
+    if isinstance(error, BusyError):
+        return f"{error}; wait for it, or choose another --out"
+    if isinstance(error, FileError):
+        return f"{error}; mend this, or choose another --out"
+    return str(error)
+
+
+def _say(message: str) -> None:
+    # names in files and directories may hold what a terminal would obey
+    line = "".join(c if c.isprintable() else "?" for c in f"gnograd: {message}")
+    Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""What a file of data holds, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Contents", "DataError", "numeric", "reason"]
+
+Array = NDArray[Any]
+
+
+class DataError(ValueError):
+    """A file that cannot be used; the message names the file, and the array where it is one."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Arrays of a file by name."""
+
+    path: Path
+    kind: str
+    """The format, for people."""
+    arrays: Mapping[str, Array]
+    unused: Mapping[str, str] = field(default_factory=dict)
+    """What else there is, and why it cannot be used."""
+    cells: Mapping[str, Array] = field(default_factory=dict)
+    """Of a mesh: points of the cells (n_cells, points of a cell) by meshio's names of types."""
+
+
+def numeric(array: Any) -> str | None:
+    """Why an array cannot be used, or None if it can."""
+    kind = np.asarray(array).dtype.kind
+    if kind in "fiub":
+        return None
+    return {
+        "O": "it holds objects, which are never loaded",
+        "c": "it is complex; store real and imaginary part as two arrays",
+        "U": "it is text",
+        "S": "it is text",
+    }.get(kind, f"its type is {np.asarray(array).dtype}")
+
+
+def reason(error: BaseException) -> str:
+    """Why a file cannot be read, in a few words."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if isinstance(error, MemoryError):
+        return "it is larger than memory"
+    text = str(error).strip().splitlines()
+    return text[0][:200] if text else type(error).__name__

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""Files of data, by their endings."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from gnograd.data.contents import Contents, DataError
+from gnograd.data.readers import hdf5, matlab, mesh, npz, safetensors, torch_file, zarr_store
+from gnograd.data.roles import Roles, samples_of
+from gnograd.data.samples import PointData
+
+__all__ = ["SUFFIXES", "contents", "expand", "read"]
+
+SUFFIXES: dict[str, Callable[[Path], Contents]] = {
+    ".npz": npz.contents,
+    ".safetensors": safetensors.contents,
+    ".h5": hdf5.contents,
+    ".hdf5": hdf5.contents,
+    ".zarr": zarr_store.contents,
+    ".mat": matlab.contents,
+    ".pt": torch_file.contents,
+    ".pth": torch_file.contents,
+    **dict.fromkeys(mesh.FORMATS, mesh.contents),
+}
+"""What reads files with these endings."""
+
+
+def contents(path: str | os.PathLike[str]) -> Contents:
+    """Everything in a file.
+
+    Parameters
+    ----------
+    path : path-like
+        Its ending says what it is: one of `SUFFIXES`.
+
+    Returns
+    -------
+    Contents
+
+    Raises
+    ------
+    DataError
+        It cannot be read, or a library is needed for it.
+    """
+    path = Path(path)
+    reader = SUFFIXES.get(path.suffix.lower())
+    if reader is None:
+        raise DataError(f"{path}: files are read that end in {', '.join(SUFFIXES)}")
+    if not path.exists():
+        raise DataError(f"{path}: No such file or directory")
+    return reader(path)
+
+
+def expand(paths: Iterable[str | os.PathLike[str]]) -> list[list[Path]]:
+    """Files that are meant, a list for each of `paths`.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        Files, folders, which mean the files of known formats in them, and patterns as ``*.vtu``.
+
+    Raises
+    ------
+    DataError
+        There is no such file.
+    """
+    found = []
+    for given in map(Path, paths):
+        if given.is_dir() and given.suffix.lower() != ".zarr":
+            files = sorted(f for f in given.iterdir() if _is_data(f))
+            if not files:
+                raise DataError(f"{given}: holds no files that end in {', '.join(SUFFIXES)}")
+            found.append(files)
+        elif given.exists():
+            found.append([given])
+        else:
+            files = [Path(name) for name in sorted(glob.glob(str(given)))]
+            if not files:
+                raise DataError(f"{given}: No such file or directory")
+            found.append(files)
+    return found
+
+
+def _is_data(file: Path) -> bool:
+    """Whether a file of a folder is of a known format, and not the numbers of an XDMF file."""
+    suffix = file.suffix.lower()
+    of_another = suffix == ".h5" and any(file.with_suffix(s).exists() for s in (".xdmf", ".xmf"))
+    return suffix in SUFFIXES and not file.name.startswith(".") and not of_another
+
+
+def read(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    roles: Roles | None = None,
+    needs_outputs: bool = True,
+) -> PointData:
+    """Samples of files.
+
+    Parameters
+    ----------
+    paths : path-like or sequence of these
+        As `expand` takes them. Where a state is stepped in time, the meshes of a folder are the
+        times of one trajectory, in the order of their names.
+    roles : Roles, optional
+        Names of the arrays.
+    needs_outputs : bool
+        Whether there must be outputs.
+
+    Returns
+    -------
+    PointData
+
+    Raises
+    ------
+    DataError
+        A file cannot be read, or does not fit, by itself or to the others.
+
+    Examples
+    --------
+    >>> import gnograd.data, numpy as np, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "heat.npz"
+    >>> rng = np.random.default_rng(0)
+    >>> np.savez(path, points=rng.random((50, 2)), source=rng.random((8, 50)),
+    ...          temperature=rng.random((8, 50, 1)))
+    >>> data = gnograd.data.read(path, gnograd.data.Roles(outputs=("temperature",)))
+    >>> len(data), data.layout.inputs
+    (8, (Field(name='source', width=1),))
+    """
+    roles = Roles() if roles is None else roles
+    parts = []
+    for files in expand([paths] if isinstance(paths, str | os.PathLike) else paths):
+        loaded = [contents(file) for file in files]
+        if (
+            roles.states
+            and len(loaded) > 1
+            and all(c.cells or c.path.suffix in mesh.FORMATS for c in loaded)
+        ):
+            loaded = [_as_times(loaded, roles.states)]
+        parts += [samples_of(each, roles, needs_outputs) for each in loaded]
+    return PointData.join(parts)
+
+
+def _as_times(loaded: Sequence[Contents], states: Sequence[str]) -> Contents:
+    """One trajectory of meshes with one time each."""
+    first = loaded[0]
+    for each in loaded:
+        for name in states:
+            if name not in each.arrays:
+                raise DataError(f"{each.path}: array '{name}' is missing")
+            if each.arrays[name].shape != first.arrays[name].shape:
+                raise DataError(f"{each.path}: '{name}' has another shape than in {first.path}")
+        if not np.array_equal(each.arrays[mesh.POINTS], first.arrays[mesh.POINTS]):
+            raise DataError(f"{each.path}: has other points than {first.path}, needs the same")
+    times = {}
+    for name in states:
+        steps = np.stack([each.arrays[name] for each in loaded])
+        times[name] = steps[..., None] if steps.ndim == 2 else steps
+    return replace(first, path=first.path.parent, arrays={**first.arrays, **times})

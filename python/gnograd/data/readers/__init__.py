@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+"""A module a format; each imports what it needs when it is asked to read.
+
+``contents(path)`` of each gives the arrays of a file and raises `gnograd.data.DataError`. Nothing
+that a file says is executed, and no memory is asked for that its bytes do not account for.
+"""

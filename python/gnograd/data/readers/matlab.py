@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Arrays of a MATLAB file: version 5 to 7.2 by SciPy, 7.3, which is HDF5, by h5py."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.data.contents import Contents, DataError, numeric, reason
+from gnograd.data.readers.hdf5 import arrays_of
+from gnograd.data.readers.library import library
+
+
+def contents(path: Path) -> Contents:
+    """All arrays of a file, with the axes that they have in MATLAB.
+
+    Fields of a struct are arrays called ``struct.field``. Cells, functions and objects are left
+    out.
+
+    Raises
+    ------
+    DataError
+    """
+    try:
+        with open(path, "rb") as file:
+            start = file.read(128)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({reason(error)})") from error
+    if start.startswith(b"MATLAB 7.3") or start.startswith(b"\x89HDF"):
+        return _version_7_3(path)
+    return _version_5(path)
+
+
+def _version_5(path: Path) -> Contents:
+    io = library("scipy.io", path)
+    try:
+        found = io.loadmat(path, struct_as_record=True)
+    except Exception as error:  # SciPy raises almost anything on bytes that make no sense
+        raise DataError(f"{path}: cannot be read as a MATLAB file ({reason(error)})") from error
+    arrays: dict[str, NDArray[Any]] = {}
+    unused: dict[str, str] = {}
+
+    def take(name: str, value: Any) -> None:
+        array = np.asarray(value)
+        if array.dtype.names and array.size == 1 and not hasattr(value, "classname"):
+            for field in array.dtype.names:
+                take(f"{name}.{field}", array.reshape(-1)[0][field])
+        elif array.dtype.names:
+            unused[name] = "it is an array of structs, or an object"
+        elif why := numeric(array):
+            unused[name] = "it is a cell, function or object" if array.dtype.hasobject else why
+        else:
+            arrays[name] = array
+
+    for name, value in found.items():
+        if name not in ("__header__", "__version__", "__globals__"):
+            take(name, value)
+    return Contents(path, "MATLAB 5", arrays, unused)
+
+
+def _version_7_3(path: Path) -> Contents:
+    h5py = library("h5py", path)
+    try:
+        with h5py.File(path, "r") as file:
+            arrays, unused = arrays_of(file, h5py, path.stat().st_size)
+    except Exception as error:
+        raise DataError(f"{path}: cannot be read as MATLAB 7.3 ({reason(error)})") from error
+    # MATLAB's first axis runs fastest, HDF5's last one; what cells refer to is kept apart there
+    named = {n.replace("/", "."): a.T for n, a in arrays.items() if not n.startswith("#")}
+    left = {n.replace("/", "."): why for n, why in unused.items() if not n.startswith("#")}
+    return Contents(path, "MATLAB 7.3", named, left)

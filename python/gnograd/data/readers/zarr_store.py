@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Arrays of a zarr store, a folder, by their paths: ``group/array``."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.data.contents import Contents, DataError, numeric, reason
+from gnograd.data.readers.library import library
+
+_CODECS = {
+    "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta",
+    "fixedscaleoffset", "fletcher32", "gzip", "lz4", "lzma", "packbits", "quantize",
+    "sharding_indexed", "shuffle", "transpose", "zlib", "zstd",
+}  # fmt: skip
+"""Those that change numbers into bytes, and nothing else; pickle is one that is not here."""
+
+_METADATA = ("zarr.json", ".zarray")
+
+
+def contents(path: Path) -> Contents:
+    """All arrays of a store.
+
+    Raises
+    ------
+    DataError
+        Also where an array has a codec that is not known to be harmless.
+    """
+    zarr = library("zarr", path)
+    arrays: dict[str, NDArray[Any]] = {}
+    unused: dict[str, str] = {}
+    try:
+        if not any((path / name).exists() for name in (*_METADATA, ".zgroup")):
+            raise DataError("it is a folder without zarr's metadata")
+        for folder in sorted(_arrays(path)):
+            name = folder.relative_to(path).as_posix()
+            name = path.stem if name == "." else name
+            if why := _refused(folder):
+                unused[name] = why
+                continue
+            array = zarr.open_array(store=str(folder), mode="r")
+            why = numeric(np.empty(0, array.dtype))
+            if why:
+                unused[name] = why
+            else:
+                arrays[name] = np.asarray(array[...])
+    except DataError as error:
+        raise DataError(f"{path}: cannot be read as zarr ({error})") from error
+    except Exception as error:
+        raise DataError(f"{path}: cannot be read as zarr ({reason(error)})") from error
+    return Contents(path, "zarr", arrays, unused)
+
+
+def _arrays(path: Path) -> set[Path]:
+    """Folders of the arrays; links, which may lead out of the store, are not followed."""
+    found = {file.parent for name in _METADATA for file in path.rglob(name)}
+    inside = path.resolve()
+    for folder in found:
+        if not folder.resolve().is_relative_to(inside):
+            raise DataError("it links to another folder")
+    return {folder for folder in found if _metadata(folder).get("node_type") != "group"}
+
+
+def _metadata(folder: Path) -> dict[str, Any]:
+    for name in _METADATA:
+        if (folder / name).exists():
+            found = json.loads((folder / name).read_text())
+            if not isinstance(found, dict):
+                raise DataError(f"'{name}' is no description of an array")
+            return found
+    return {}
+
+
+def _refused(folder: Path) -> str | None:
+    """Why an array is not read, from its description alone."""
+    about = _metadata(folder)
+    kind = about.get("dtype", about.get("data_type"))
+    if isinstance(kind, str) and ("O" in kind or "object" in kind):
+        return "it holds objects, which are never loaded"
+    for codec in sorted(_codecs(about)):
+        if codec not in _CODECS:
+            return f"its codec '{codec}' is not one of numbers"
+    return None
+
+
+def _codecs(about: dict[str, Any]) -> set[str]:
+    """Names of all codecs in a description of version 2 or 3, also those inside of others."""
+    names: set[str] = set()
+    waiting = [about.get("codecs"), about.get("filters"), about.get("compressor")]
+    waiting += [about.get("storage_transformers")]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting += item
+        elif isinstance(item, dict):
+            name = item.get("id", item.get("name"))
+            names.add(str(name).removeprefix("numcodecs."))
+            inner = item.get("configuration", {})
+            if isinstance(inner, dict):
+                waiting += [inner.get("codecs"), inner.get("index_codecs")]
+    return names

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""Fields on points, written for other programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.data.contents import DataError
+from gnograd.data.readers.library import library
+from gnograd.data.roles import OFFSETS
+from gnograd.weights import replaced, save_weights
+
+__all__ = ["WRITERS", "Prediction", "write"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Fields on the points of one sample."""
+
+    points: Array
+    """(n, d)"""
+    fields: Mapping[str, Array]
+    """(n, channels), or of trajectories (n_times, n, channels)."""
+    cells: Mapping[str, Array] = field(default_factory=dict)
+    in_time: bool = False
+
+
+def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> list[Path]:
+    """Write fields to a file of the format that its ending names.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.npz`` and ``.safetensors`` hold all samples: ``points`` and every field with an axis of
+        samples in front, or, where samples have different numbers of points, one sample behind the
+        other, with ``offsets``. ``.vtu`` holds one mesh: several samples, and several times, are
+        files with numbers in their names, and a ``.pvd`` file beside them tells ParaView of these.
+    predictions : sequence of Prediction
+
+    Returns
+    -------
+    list of pathlib.Path
+        What has been written, the file to be opened first.
+
+    Raises
+    ------
+    DataError
+        The ending is none of these; the file cannot be written, and what was there stays.
+    """
+    path = Path(path)
+    writer = WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise DataError(f"{path}: files are written that end in {', '.join(WRITERS)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return writer(path, predictions)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+def _npz(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
+    with replaced(path) as part, open(part, "xb") as stream:
+        np.savez(stream, **_arrays(predictions))
+    return [path]
+
+
+def _safetensors(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
+    save_weights(path, _arrays(predictions))
+    return [path]
+
+
+def _arrays(predictions: Sequence[Prediction]) -> dict[str, Any]:
+    """All samples in one array a field."""
+    points = [p.points for p in predictions]
+    names = predictions[0].fields
+    if len({x.shape for x in points}) == 1:
+        one = all(np.array_equal(x, points[0]) for x in points)
+        return {"points": points[0] if one else np.stack(points)} | {
+            name: np.stack([p.fields[name] for p in predictions]) for name in names
+        }
+    if predictions[0].in_time:
+        raise DataError("trajectories on different numbers of points need a file each")
+    return {
+        "points": np.concatenate(points),
+        OFFSETS: np.cumsum([0, *map(len, points)]),
+    } | {name: np.concatenate([p.fields[name] for p in predictions]) for name in names}
+
+
+def _vtu(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
+    meshes = []  # time, number of the sample, points, fields, cells
+    for k, p in enumerate(predictions):
+        times = len(next(iter(p.fields.values()))) if p.in_time else 1
+        for t in range(times):
+            fields = {name: f[t] if p.in_time else f for name, f in p.fields.items()}
+            meshes.append((t, k, p, fields))
+    if len(meshes) == 1:
+        _write_mesh(path, *meshes[0][2:])
+        return [path]
+    several = len(predictions) > 1
+    digits = max(4, len(str(len(meshes))))
+    written = []
+    for t, k, p, fields in meshes:
+        number = (f"_{k:0{digits}}" if several else "") + (f"_{t:0{digits}}" if p.in_time else "")
+        written.append(path.with_name(f"{path.stem}{number}.vtu"))
+        _write_mesh(written[-1], p, fields)
+    # without time, samples are shown one after the other
+    entries = [
+        (t if p.in_time else k, k, file.name)
+        for (t, k, p, _), file in zip(meshes, written, strict=True)
+    ]
+    collection = path.with_suffix(".pvd")
+    _write_collection(collection, entries)
+    return [collection, *written]
+
+
+def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array]) -> None:
+    meshio = library("meshio", path)
+    n, d = prediction.points.shape
+    points = np.zeros((n, 3))
+    points[:, :d] = prediction.points
+    # a cell a point, where there is no mesh: ParaView shows nothing of points alone
+    cells = dict(prediction.cells) or {"vertex": np.arange(n)[:, None]}
+    # vectors of a plane as ParaView has them
+    shown = {
+        name: f[:, 0] if f.shape[1] == 1
+        else np.pad(f, ((0, 0), (0, 1))) if f.shape[1] == 2 == d else f
+        for name, f in fields.items()
+    }  # fmt: skip
+    mesh = meshio.Mesh(points, list(cells.items()), point_data=shown)
+    with replaced(path) as part:
+        meshio.write(part, mesh, file_format="vtu")
+
+
+def _write_collection(path: Path, entries: Sequence[tuple[int, int, str]]) -> None:
+    from xml.sax.saxutils import quoteattr
+
+    lines = ['<?xml version="1.0"?>', '<VTKFile type="Collection" version="0.1">', "<Collection>"]
+    lines += [
+        f'<DataSet timestep="{time}" part="{part}" file={quoteattr(name)}/>'
+        for time, part, name in entries
+    ]
+    with replaced(path) as new:
+        new.write_text("\n".join([*lines, "</Collection>", "</VTKFile>", ""]), encoding="utf-8")
+
+
+WRITERS: dict[str, Callable[[Path, Sequence[Prediction]], list[Path]]] = {
+    ".vtu": _vtu,
+    ".npz": _npz,
+    ".safetensors": _safetensors,
+}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""Models on points and meshes, of PyTorch: whole networks of gnograd's layers, by name.
+
+Importing this package imports torch. `PointModel` has one of the networks in `MODELS` and the
+normalisation of what goes in and comes out; `gnograd train points` trains it, `gnograd.load` reads
+it.
+"""
+
+from gnograd.models.bsa import PointBSA
+from gnograd.models.cloud import Cloud
+from gnograd.models.factory import MODELS, NAMES, SIZES, options_of
+from gnograd.models.files import description_of, load, save
+from gnograd.models.gino import PointGINO
+from gnograd.models.gno import PointGNO
+from gnograd.models.magno import PointMAGNO
+from gnograd.models.mgn import PointMeshGraphNet
+from gnograd.models.network import Network
+from gnograd.models.point_model import Description, PointModel
+
+__all__ = [
+    "MODELS",
+    "NAMES",
+    "SIZES",
+    "Cloud",
+    "Description",
+    "Network",
+    "PointBSA",
+    "PointGINO",
+    "PointGNO",
+    "PointMAGNO",
+    "PointMeshGraphNet",
+    "PointModel",
+    "description_of",
+    "load",
+    "options_of",
+    "save",
+]

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""Points of several items, and what networks see of where they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+import gnograd as gg
+from gnograd.torch.graph import Graph
+
+__all__ = [
+    "Cloud",
+    "Period",
+    "box_of",
+    "coordinate_features",
+    "edge_features",
+    "grid_in",
+    "radius_of",
+]
+
+Period = Sequence[float] | None
+"""Lengths of a periodic box, 0 along axes that are not periodic."""
+
+_LOOKED_AT = 2000
+"""Points that a typical distance is taken from."""
+
+
+class Cloud(NamedTuple):
+    """Points of the items of a batch, one item behind the other."""
+
+    positions: Tensor
+    """(n, d)"""
+    item: Tensor
+    """Item of every point, int64 (n,)."""
+    borders: Tensor
+    """First point of every item, and their number: int64 (n_items + 1,)."""
+
+    @classmethod
+    def of(cls, items: Sequence[Tensor]) -> Cloud:
+        """Cloud of the positions of every item."""
+        device = items[0].device
+        sizes = torch.tensor([len(x) for x in items], device=device)
+        borders = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        numbers = torch.arange(len(items), device=device)
+        return cls(torch.cat(list(items)), numbers.repeat_interleave(sizes), borders)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return self.borders.shape[0] - 1
+
+    def items(self) -> list[Tensor]:
+        """Positions of every item."""
+        sizes: list[int] = self.borders.diff().tolist()
+        return list(self.positions.split(sizes))
+
+    def to(self, device: torch.device | str) -> Cloud:
+        """The same on a device."""
+        return Cloud(*(x.to(device) for x in self))
+
+
+def coordinate_features(positions: Tensor, period: Period = None) -> Tensor:
+    """Coordinates as a network takes them: sine and cosine along periodic axes.
+
+    Parameters
+    ----------
+    positions : Tensor, (n, d)
+    period : sequence of float, optional
+
+    Returns
+    -------
+    Tensor, (n, d + number of periodic axes)
+    """
+    if period is None or not any(period):
+        return positions
+    columns = []
+    for k, length in enumerate(period):
+        x = positions[:, k]
+        if length:
+            angle = x * (2 * math.pi / length)
+            columns += [angle.sin(), angle.cos()]
+        else:
+            columns.append(x)
+    return torch.stack(columns, dim=1)
+
+
+def edge_features(
+    sources: Tensor, destinations: Tensor, graph: Graph, length: float, period: Period = None
+) -> Tensor:
+    """Differences of positions and their norm, in units of a length.
+
+    Parameters
+    ----------
+    sources, destinations : Tensor, (n_src, d), (n_dst, d)
+    graph : Graph
+    length : float
+    period : sequence of float, optional
+        Differences are to the nearest image.
+
+    Returns
+    -------
+    Tensor, (n_edges, d + 1)
+    """
+    difference = sources[graph.src] - destinations[graph.dst]
+    if period is not None and any(period):
+        lengths = difference.new_tensor(period)
+        whole = (difference / lengths.where(lengths > 0, torch.inf)).round()
+        difference = difference - whole * lengths
+    difference = difference / length
+    return torch.cat([difference, difference.norm(dim=1, keepdim=True)], dim=1)
+
+
+def radius_of(
+    clouds: Sequence[NDArray[np.float64]], neighbors: int, period: Period = None
+) -> float:
+    """Distance within which points typically have so many neighbours.
+
+    Parameters
+    ----------
+    clouds : sequence of ndarray, (n, d)
+    neighbors : int
+    period : sequence of float, optional
+
+    Returns
+    -------
+    float
+        Median over points of the distance to the neighbour of this number.
+    """
+    found: list[float] = []
+    for points in clouds:
+        k = min(neighbors + 1, len(points))
+        graph = gg.Graph.knn(points, k, period=None if period is None else list(period))
+        difference = points[graph.src] - points[graph.dst]
+        if period is not None:
+            lengths = np.asarray(period)
+            whole = np.round(difference / np.where(lengths > 0, lengths, np.inf))
+            difference = difference - whole * lengths
+        distances = np.linalg.norm(difference, axis=1)
+        found += np.maximum.reduceat(distances, np.arange(0, len(distances), k)).tolist()
+        if len(found) >= _LOOKED_AT:
+            break
+    radius = float(np.median(found))
+    return radius if radius > 0 else 1.0
+
+
+def box_of(
+    lower: NDArray[np.float64], upper: NDArray[np.float64], period: Period = None
+) -> tuple[list[float], list[float]]:
+    """Corners of what a latent grid fills: along periodic axes the period, and never nothing."""
+    if period is not None:
+        lengths = np.asarray(period)
+        upper = np.where(lengths > 0, lower + lengths, upper)
+    upper = np.where(upper > lower, upper, lower + 1.0)
+    return lower.tolist(), upper.tolist()
+
+
+def grid_in(
+    lower: Sequence[float], upper: Sequence[float], side: int, period: Period = None
+) -> tuple[Tensor, tuple[int, ...], float]:
+    """Points of a regular grid in a box.
+
+    Parameters
+    ----------
+    lower, upper : sequence of float
+        Corners of the box.
+    side : int
+        Points along its longest axis; others have as many as keeps the distance, 4 at least.
+    period : sequence of float, optional
+        Along these axes there is no point at the far end.
+
+    Returns
+    -------
+    points : Tensor, (n_1 .. n_d, d)
+    shape : tuple of int
+    spacing : float
+        The largest distance of neighbours along an axis.
+    """
+    extents = [high - low for low, high in zip(lower, upper, strict=True)]
+    shape = tuple(max(4, round(side * extent / max(extents))) for extent in extents)
+    wraps = [bool(p) for p in period] if period is not None else [False] * len(shape)
+    axes = [
+        torch.arange(n) * ((high - low) / (n if wrap else n - 1)) + low
+        for low, high, n, wrap in zip(lower, upper, shape, wraps, strict=True)
+    ]
+    points = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).flatten(0, -2)
+    spacing = max(e / (n - 1) for e, n in zip(extents, shape, strict=True))
+    return points, shape, spacing

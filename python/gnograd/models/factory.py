@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Networks by name and size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.models.bsa import PointBSA
+from gnograd.models.cloud import Period, box_of, radius_of
+from gnograd.models.gino import PointGINO
+from gnograd.models.gno import PointGNO
+from gnograd.models.magno import PointMAGNO
+from gnograd.models.mgn import PointMeshGraphNet
+from gnograd.models.network import Network
+
+__all__ = ["MODELS", "NAMES", "SIZES", "options_of"]
+
+MODELS: dict[str, type[Network]] = {
+    "gno": PointGNO,
+    "gino": PointGINO,
+    "magno": PointMAGNO,
+    "mgn": PointMeshGraphNet,
+    "bsa": PointBSA,
+}
+"""Networks by name."""
+
+NAMES = tuple(MODELS)
+SIZES = ("small", "medium", "large")
+
+_SIDES = {1: (32, 64, 128), 2: (12, 24, 40), 3: (6, 10, 16)}
+"""Of latent grids, by dimension and size."""
+
+_OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
+    "gno": (
+        {"width": 16, "hidden": 16, "layers": 3},
+        {"width": 32, "hidden": 32, "layers": 4},
+        {"width": 64, "hidden": 64, "layers": 6},
+    ),
+    "gino": (
+        {"width": 16, "hidden": 16, "layers": 3, "modes": 6},
+        {"width": 32, "hidden": 32, "layers": 4, "modes": 10},
+        {"width": 64, "hidden": 64, "layers": 4, "modes": 14},
+    ),
+    "magno": (
+        {"width": 32, "hidden": 32, "layers": 2, "heads": 4},
+        {"width": 64, "hidden": 64, "layers": 4, "heads": 4},
+        {"width": 128, "hidden": 64, "layers": 8, "heads": 8},
+    ),
+    "mgn": (
+        {"width": 32, "layers": 6},
+        {"width": 64, "layers": 10},
+        {"width": 128, "layers": 15},
+    ),
+    "bsa": (
+        {"width": 32, "heads": 4, "layers": 3, "ball_size": 32},
+        {"width": 64, "heads": 4, "layers": 6, "ball_size": 64},
+        {"width": 128, "heads": 8, "layers": 12, "ball_size": 128},
+    ),
+}
+
+_NEIGHBORS = {1: 4, 2: 12, 3: 20}
+"""Points within the radius, typically, by dimension."""
+
+
+def options_of(
+    name: str,
+    size: str,
+    clouds: Sequence[NDArray[np.float64]],
+    corners: tuple[NDArray[np.float64], NDArray[np.float64]],
+    period: Period = None,
+    radius: float | None = None,
+) -> dict[str, Any]:
+    """Arguments of a network that suit points.
+
+    Parameters
+    ----------
+    name : {"gno", "gino", "magno", "mgn", "bsa"}
+    size : {"small", "medium", "large"}
+    clouds : sequence of ndarray, (n, d)
+        Points as the network will see them, of some samples.
+    corners : pair of ndarray, (d,)
+        Of the box that holds those of all samples.
+    period : sequence of float, optional
+    radius : float, optional
+        Distance up to which points are neighbours; where there are typically 4, 12 or 20 of
+        them in 1, 2 or 3 dimensions when left out.
+
+    Returns
+    -------
+    dict
+        What the network takes besides its dimension, channels, period and whether queries are
+        apart. Numbers, and lists of these.
+
+    Raises
+    ------
+    ValueError
+        A name or size that is not known.
+    """
+    for what, value, known in (("model", name, NAMES), ("size", size, SIZES)):
+        if value not in known:
+            raise ValueError(f"{what} is {value!r}, needs one of {', '.join(map(repr, known))}")
+    d, number = clouds[0].shape[1], SIZES.index(size)
+    options = dict(_OPTIONS[name][number])
+    if name != "magno":
+        near = _NEIGHBORS[d]
+        options["radius"] = radius_of(clouds, near, period) if radius is None else radius
+    if name == "mgn":
+        options["neighbors"] = {1: 2, 2: 6, 3: 8}[d]
+    if name in ("gino", "magno"):
+        lower, upper = box_of(*corners, period)
+        options |= {"lower": lower, "upper": upper, "side": _SIDES[d][number]}
+    if name == "magno":
+        options["scales"] = [1.2, 2.4]
+    return options

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Models on disk: numbers as safetensors, and what they belong to as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gnograd.data.samples import Field, Layout
+from gnograd.models.factory import MODELS
+from gnograd.models.point_model import Description, PointModel
+from gnograd.weights import load_weights, replaced, save_weights
+
+__all__ = ["DESCRIPTION", "WEIGHTS", "description_of", "load", "save"]
+
+DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
+
+FORMAT = 1
+"""Of the description; files of later formats are refused."""
+
+_LARGEST = 1 << 16
+"""Of the numbers in a description, which may come from anywhere."""
+
+
+def save(
+    model: PointModel,
+    directory: str | os.PathLike[str],
+    about: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a model, as ``model.json`` and ``model.safetensors``.
+
+    Parameters
+    ----------
+    model : PointModel
+    directory : path-like
+    about : mapping, optional
+        What else is to be remembered, of which JSON can be made.
+    """
+    made = model.description
+    text = {
+        "format": FORMAT,
+        "model": made.name,
+        "options": dict(made.options),
+        "layout": asdict(made.layout),
+        "about": dict(about or {}),
+    }
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    save_weights(Path(directory) / WEIGHTS, model)
+    with replaced(Path(directory) / DESCRIPTION) as part:
+        part.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+
+
+def load(directory: str | os.PathLike[str], device: torch.device | str = "cpu") -> PointModel:
+    """Read a model; nothing that the files say is executed.
+
+    Parameters
+    ----------
+    directory : path-like
+        Where `gnograd train points`, or `save`, has written it.
+    device : torch.device or str
+
+    Returns
+    -------
+    PointModel
+        In evaluation mode.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no model.
+    ValueError
+        A file is damaged, or the two do not belong together.
+    """
+    directory = Path(directory)
+    description = _description(directory / DESCRIPTION, _parsed(directory / DESCRIPTION))
+    arrays = load_weights(directory / WEIGHTS)
+    try:
+        # first without memory: what the description asks for may be anything
+        with torch.device("meta"):
+            shapes = {n: tuple(x.shape) for n, x in PointModel(description).state_dict().items()}
+    except (TypeError, ValueError, RuntimeError, KeyError) as error:
+        raise ValueError(f"{directory / DESCRIPTION}: describes no model ({error})") from error
+    found = {name: array.shape for name, array in arrays.items()}
+    if odd := sorted(n for n in shapes.keys() | found.keys() if shapes.get(n) != found.get(n)):
+        raise ValueError(
+            f"{directory / WEIGHTS}: '{odd[0]}' has shape {found.get(odd[0])}, but the model needs "
+            f"{shapes.get(odd[0])}"
+        )
+    model = PointModel(description)
+    load_weights(directory / WEIGHTS, model)
+    return model.to(device).eval()
+
+
+def description_of(directory: str | os.PathLike[str]) -> tuple[Description, dict[str, Any]]:
+    """What a model is, and what else is remembered of it.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As `load`.
+    """
+    path = Path(directory) / DESCRIPTION
+    text = _parsed(path)
+    about = text.get("about", {})
+    return _description(path, text), about if isinstance(about, dict) else {}
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        text = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{path}: is no JSON, or damaged") from error
+    if not isinstance(text, dict) or text.get("model") not in MODELS:
+        raise ValueError(f"{path}: describes no model that is known")
+    if text.get("format") != FORMAT:
+        raise ValueError(
+            f"{path}: has format {text.get('format')}, but this gnograd reads {FORMAT}; "
+            "a newer one may read it"
+        )
+    return text
+
+
+def _description(path: Path, text: Mapping[str, Any]) -> Description:
+    try:
+        about, options = dict(text["layout"]), dict(text["options"])
+        for name in ("inputs", "outputs", "parameters"):
+            about[name] = tuple(Field(str(n), int(width)) for n, width in about[name])
+        if about["period"] is not None:
+            about["period"] = tuple(map(float, about["period"]))
+        _check_size([options, about])
+        return Description(text["model"], options, Layout(**about))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: describes no model ({error})") from error
+
+
+def _check_size(value: Any) -> None:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        if len(value) > _LARGEST:
+            raise ValueError("a list that is too long")
+        for item in value:
+            _check_size(item)
+    elif isinstance(value, int) and abs(value) > _LARGEST:
+        raise ValueError(f"{value} is too large")

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""MeshGraphNets on points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from gnograd.models.cloud import Cloud
+from gnograd.models.network import Network, ToQueries, perceptron
+from gnograd.torch.graph import Graph
+from gnograd.torch.mesh_graph_net import MeshGraphNet
+
+__all__ = ["PointMeshGraphNet"]
+
+
+class PointMeshGraphNet(Network):
+    """`gnograd.torch.MeshGraphNet` [1]_ between the nearest points.
+
+    Parameters
+    ----------
+    dimension, in_channels, out_channels, period, apart
+        As for `Network`.
+    radius : float
+        Unit of distances.
+    neighbors : int
+        Points that send to a point; edges go both ways.
+    width : int
+        Of all networks.
+    layers : int
+        Steps of message passing.
+
+    References
+    ----------
+    .. [1] Pfaff, Fortunato, Sanchez-Gonzalez, Battaglia, "Learning Mesh-Based Simulation with Graph
+       Networks", arXiv:2010.03409, 2020.
+    """
+
+    def __init__(
+        self, *where: Any, radius: float, neighbors: int, width: int, layers: int, **how: Any
+    ) -> None:
+        super().__init__(*where, **how)
+        self.radius, self.neighbors = radius, neighbors
+        self.passing = MeshGraphNet(
+            self.coordinate_channels + self.in_channels, self.dimension + 1, width,
+            processor_size=layers, mlp_activation_fn="gelu",
+            num_layers_node_processor=1, num_layers_edge_processor=1,
+            hidden_dim_processor=width, hidden_dim_node_encoder=width,
+            num_layers_node_encoder=1, hidden_dim_edge_encoder=width, num_layers_edge_encoder=1,
+            hidden_dim_node_decoder=width, num_layers_node_decoder=1, aggregation="mean",
+        )  # fmt: skip
+        self.to_queries = ToQueries(self, width, width, radius) if self.apart else None
+        self.projection = perceptron(width, width, self.out_channels)
+
+    def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
+        """The nearest points, both ways; points that queries see."""
+        k = min(self.neighbors + 1, len(points))
+        nearest = Graph.knn(points, k, period=self.period)
+        found = {"near": Graph.union(nearest, nearest.reverse())}
+        if self.to_queries is not None and queries is not None:
+            found["queries"] = self.to_queries.graph(points, queries)
+        return found
+
+    def forward(
+        self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
+    ) -> Tensor:
+        """As `Network.forward`."""
+        x, near = points.positions, graphs["near"]
+        edges = self._edges(x, x, near, self.radius)
+        h: Tensor = self.passing(self._known(points, features), edges, near)
+        if self.to_queries is not None and queries is not None:
+            h = self.to_queries(points, h, queries, graphs["queries"])
+        out: Tensor = self.projection(h)
+        return out

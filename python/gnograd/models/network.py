@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""What all networks on points have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gnograd.models.cloud import Cloud, Period, coordinate_features, edge_features
+from gnograd.torch.graph import Graph
+from gnograd.torch.layers import GNO
+
+__all__ = ["Network", "ToQueries", "perceptron"]
+
+
+class Network(nn.Module):
+    """From functions on points to functions on these, or on others.
+
+    Parameters
+    ----------
+    dimension : int
+        Of space.
+    in_channels, out_channels : int
+    period : sequence of float, optional
+        Lengths of a periodic box, 0 along axes that are not periodic.
+    apart : bool
+        Whether results are wanted on points of their own.
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        in_channels: int,
+        out_channels: int,
+        period: Period = None,
+        apart: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dimension, self.apart = dimension, apart
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.period = None if period is None else [float(length) for length in period]
+        periodic = sum(bool(length) for length in self.period or ())
+        self.coordinate_channels = dimension + periodic
+
+    def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
+        """Graphs that `forward` needs, of one item.
+
+        Parameters
+        ----------
+        points : Tensor, (n, d)
+        queries : Tensor, (m, d), or None
+            None where results are wanted on `points`.
+        """
+        raise NotImplementedError
+
+    def forward(
+        self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
+    ) -> Tensor:
+        """Results at the queries, or at the points where there are none.
+
+        Parameters
+        ----------
+        points : Cloud
+        features : Tensor, (n, in_channels)
+        queries : Cloud, optional
+        graphs : mapping
+            Those of all items, `Graph.batch` of what `graphs` gives.
+
+        Returns
+        -------
+        Tensor, (m, out_channels)
+        """
+        raise NotImplementedError
+
+    def _known(self, points: Cloud, features: Tensor) -> Tensor:
+        """All that is known at a point."""
+        where = coordinate_features(points.positions, self.period)
+        return torch.cat([where, features], dim=1)
+
+    def _edges(self, sources: Tensor, destinations: Tensor, graph: Graph, length: float) -> Tensor:
+        return edge_features(sources, destinations, graph, length, self.period)
+
+
+class ToQueries(nn.Module):
+    """From features on points to features on near queries: a graph neural operator layer.
+
+    Parameters
+    ----------
+    network : Network
+        Whose points they are.
+    width : int
+    hidden : int
+        Hidden width of the kernel network.
+    radius : float
+        Unit of distances.
+    neighbors : int
+        Points that a query sees.
+    """
+
+    def __init__(
+        self, network: Network, width: int, hidden: int, radius: float, neighbors: int = 8
+    ) -> None:
+        super().__init__()
+        self.period, self.radius, self.neighbors = network.period, radius, neighbors
+        self.kernel = GNO(width, width, network.dimension + 1, hidden)
+        self.where = nn.Linear(network.coordinate_channels, width)
+
+    def graph(self, points: Tensor, queries: Tensor) -> Graph:
+        """Points that the queries see."""
+        return Graph.knn(points, min(self.neighbors, len(points)), queries, self.period)
+
+    def forward(self, points: Cloud, h: Tensor, queries: Cloud, graph: Graph) -> Tensor:
+        """Features at the queries, (m, width)."""
+        edges = edge_features(points.positions, queries.positions, graph, self.radius, self.period)
+        where: Tensor = self.where(coordinate_features(queries.positions, self.period))
+        integral: Tensor = self.kernel(h, edges, graph)
+        return where + integral
+
+
+def perceptron(*widths: int) -> nn.Sequential:
+    """Linear layers with GELU between them."""
+    layers: list[Any] = []
+    for before, width in pairwise(widths):
+        layers += [nn.Linear(before, width), nn.GELU()]
+    return nn.Sequential(*layers[:-1])

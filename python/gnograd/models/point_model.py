@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: MIT
+"""Networks on points in the units of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from gnograd.data.samples import Layout, PointData, Sample
+from gnograd.models.cloud import Cloud
+from gnograd.models.factory import MODELS, options_of
+from gnograd.models.network import Network
+from gnograd.torch.graph import Graph
+
+__all__ = ["Description", "PointModel"]
+
+Array = NDArray[Any]
+
+_STATISTICS = ("input", "parameter", "output")
+_ITEMS = 32
+"""Trajectories, or samples, that lengths are taken from."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """All that a model is made of, but its numbers."""
+
+    name: str
+    """Of the network, one of `gnograd.models.MODELS`."""
+    options: Mapping[str, Any]
+    """Arguments of the network."""
+    layout: Layout
+    """Quantities that it takes and gives."""
+
+    @property
+    def widths(self) -> tuple[int, int, int]:
+        """Numbers of inputs, parameters and outputs; a state is an input, too."""
+        inputs, parameters, outputs = (
+            sum(f.width for f in fields)
+            for fields in (self.layout.inputs, self.layout.parameters, self.layout.outputs)
+        )
+        return inputs + (outputs if self.layout.in_time else 0), parameters, outputs
+
+
+class PointModel(nn.Module):
+    """A network on points with the normalisation of what goes in and comes out.
+
+    Positions are moved and scaled, by one factor, into the box from -1 to 1; inputs and parameters
+    have mean 0 and variance 1 in the training data, and so have outputs, or the changes of a state
+    in a step. All this is part of the state dict.
+
+    Parameters
+    ----------
+    description : Description
+        Lengths in its options, and its period, are in units of the scaled box.
+
+    See Also
+    --------
+    gnograd.load : a model that `gnograd train points` has trained.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from gnograd.data import Field, Layout, PointData, Sample
+    >>> from gnograd.models import PointModel
+    >>> rng = np.random.default_rng(0)
+    >>> x, f = rng.random((50, 2)), rng.random((50, 1)).astype(np.float32)
+    >>> data = PointData([Sample(x, f, x, 2 * f, np.zeros(0, np.float32))],
+    ...                  Layout(2, (Field("f", 1),), (Field("u", 1),)))
+    >>> model = PointModel.for_data(data, "gno", "small")
+    >>> model(torch.rand(70, 2), torch.rand(70, 1)).shape
+    torch.Size([70, 1])
+    >>> model.predict(data.samples[0]).shape
+    (50, 1)
+    """
+
+    centre: Tensor
+    scale: Tensor
+    input_mean: Tensor
+    input_std: Tensor
+    parameter_mean: Tensor
+    parameter_std: Tensor
+    output_mean: Tensor
+    output_std: Tensor
+
+    def __init__(self, description: Description) -> None:
+        super().__init__()
+        layout, widths = description.layout, description.widths
+        self.description = description
+        for name, width in zip(_STATISTICS, widths, strict=True):
+            self.register_buffer(f"{name}_mean", torch.zeros(width))
+            self.register_buffer(f"{name}_std", torch.ones(width))
+        self.register_buffer("centre", torch.zeros(layout.dimension))
+        self.register_buffer("scale", torch.ones(()))
+        self.network: Network = MODELS[description.name](
+            layout.dimension,
+            widths[0] + widths[1],
+            widths[2],
+            apart=layout.apart,
+            **description.options,
+        )
+
+    @classmethod
+    def for_data(
+        cls, data: PointData, name: str, size: str = "small", radius: float | None = None
+    ) -> PointModel:
+        """A model that suits data, with the normalisation that these need.
+
+        Parameters
+        ----------
+        data : gnograd.data.PointData
+            What it will be trained on.
+        name : {"gno", "gino", "magno", "mgn", "bsa"}
+        size : {"small", "medium", "large"}
+        radius : float, optional
+            Distance up to which points are neighbours, in units of the data.
+
+        Raises
+        ------
+        ValueError
+            A name or size that is not known.
+        """
+        clouds = list({id(x): x for s in data.samples for x in (s.points, s.queries)}.values())
+        lower = np.min([x.min(axis=0) for x in clouds], axis=0)
+        upper = np.max([x.max(axis=0) for x in clouds], axis=0)
+        scale = float((upper - lower).max() / 2) or 1.0
+        centre, period = (lower + upper) / 2, data.layout.period
+        scaled = None if period is None else [length / scale for length in period]
+        seen = list({id(s.points): s.points for s in data.samples}.values())[:_ITEMS]
+        options = options_of(
+            name,
+            size,
+            [(x - centre) / scale for x in seen],
+            ((lower - centre) / scale, (upper - centre) / scale),
+            scaled,
+            None if radius is None else radius / scale,
+        )
+        model = cls(Description(name, {**options, "period": scaled}, data.layout))
+        model.centre.copy_(torch.from_numpy(centre))
+        model.scale.fill_(scale)
+        model._measure(data)
+        return model
+
+    # ---- what it computes ----
+
+    def forward(
+        self,
+        points: Tensor | Cloud,
+        inputs: Tensor,
+        queries: Tensor | Cloud | None = None,
+        parameters: Tensor | None = None,
+        graphs: Mapping[str, Graph] | None = None,
+    ) -> Tensor:
+        """Outputs at the queries, or the next state at the points.
+
+        Parameters
+        ----------
+        points : Tensor, (n, d), or Cloud
+            Of one item, or of several.
+        inputs : Tensor, (n, channels)
+            In time stepping, the columns of the state are the last ones.
+        queries : Tensor, (m, d), or Cloud, optional
+            Where outputs are wanted; at `points` when left out.
+        parameters : Tensor, (n_parameters,) or (n_items, n_parameters), optional
+        graphs : mapping, optional
+            What `graphs` has given for the same points.
+
+        Returns
+        -------
+        Tensor, (m, channels)
+
+        Raises
+        ------
+        ValueError
+            Shapes that do not fit; queries, where the model was not trained for them.
+        """
+        cloud = points if isinstance(points, Cloud) else Cloud.of([points])
+        asked = Cloud.of([queries]) if isinstance(queries, Tensor) else queries
+        features = self._features(cloud, inputs, parameters)
+        self._check_queries(cloud, asked)
+        if graphs is None:
+            graphs = self.graphs(cloud, asked)
+        here, there = self._scaled(cloud), None if asked is None else self._scaled(asked)
+        made = self.network(here, features, there, graphs).float()
+        outputs = made * self.output_std + self.output_mean
+        return (
+            inputs[:, -outputs.shape[1] :] + outputs
+            if self.description.layout.in_time
+            else (outputs)
+        )
+
+    def graphs(
+        self, points: Tensor | Cloud, queries: Tensor | Cloud | None = None
+    ) -> dict[str, Graph]:
+        """Graphs that `forward` needs for points and queries, to be given again and again."""
+        cloud = points if isinstance(points, Cloud) else Cloud.of([points])
+        asked = Cloud.of([queries]) if isinstance(queries, Tensor) else queries
+        with torch.no_grad():
+            here = self._scaled(cloud).items()
+            there: Sequence[Tensor | None] = [None] * len(here)
+            if asked is not None:
+                there = self._scaled(asked).items()
+            found = [self.network.graphs(*pair) for pair in zip(here, there, strict=True)]
+        return {name: Graph.batch([of[name] for of in found]) for name in found[0]}
+
+    @torch.no_grad()
+    def predict(
+        self,
+        sample: Sample,
+        steps: int | None = None,
+        graphs: Mapping[str, Graph] | None = None,
+    ) -> Array:
+        """Outputs of a sample, or a trajectory that begins with its first state.
+
+        Parameters
+        ----------
+        sample : gnograd.data.Sample
+            What it has of outputs, and of later states, is not looked at.
+        steps : int, optional
+            Of time stepping; as many as the sample has when left out.
+        graphs : mapping, optional
+            As for `forward`.
+
+        Returns
+        -------
+        ndarray, float32 (m, channels), or (steps + 1, n, channels)
+        """
+        tensor = self.tensor
+        points, inputs = tensor(sample.points), tensor(sample.inputs)
+        parameters = tensor(sample.parameters)
+        queries = None if sample.queries is sample.points else tensor(sample.queries)
+        if graphs is None:
+            graphs = self.graphs(points, queries)
+        if not self.description.layout.in_time:
+            made: Array = self(points, inputs, queries, parameters, graphs).cpu().numpy()
+            return made
+        if sample.states is None:
+            raise ValueError("PointModel: a sample without a state")
+        state = tensor(sample.states[0])
+        states = [state]
+        for _ in range(len(sample.states) - 1 if steps is None else steps):
+            known = torch.cat([inputs, state], dim=1)
+            state = self(points, known, None, parameters, graphs)
+            states.append(state)
+        trajectory: Array = torch.stack(states).cpu().numpy()
+        return trajectory
+
+    def tensor(self, array: Array) -> Tensor:
+        """An array as this model takes it."""
+        return torch.as_tensor(array, dtype=self.centre.dtype, device=self.centre.device)
+
+    # ---- parts ----
+
+    def _scaled(self, cloud: Cloud) -> Cloud:
+        return cloud._replace(positions=(cloud.positions - self.centre) / self.scale)
+
+    def _features(self, cloud: Cloud, inputs: Tensor, parameters: Tensor | None) -> Tensor:
+        n, (n_inputs, n_parameters, _) = cloud.positions.shape[0], self.description.widths
+        if inputs.shape != (n, n_inputs):
+            raise ValueError(
+                f"PointModel: inputs has shape {tuple(inputs.shape)}, needs ({n}, {n_inputs})"
+            )
+        features = (inputs - self.input_mean) / self.input_std
+        if not n_parameters:
+            return features
+        if parameters is None or parameters.numel() != cloud.n_items * n_parameters:
+            shape = None if parameters is None else tuple(parameters.shape)
+            raise ValueError(
+                f"PointModel: parameters has shape {shape}, needs ({cloud.n_items}, {n_parameters})"
+            )
+        everywhere = parameters.reshape(cloud.n_items, n_parameters)
+        everywhere = (everywhere - self.parameter_mean) / self.parameter_std
+        return torch.cat([features, everywhere[cloud.item]], dim=1)
+
+    def _check_queries(self, cloud: Cloud, asked: Cloud | None) -> None:
+        d, apart = self.description.layout.dimension, self.description.layout.apart
+        for name, these in (("points", cloud), ("queries", asked)):
+            if these is not None and (these.positions.ndim, these.positions.shape[1]) != (2, d):
+                raise ValueError(
+                    f"PointModel: {name} has shape {tuple(these.positions.shape)}, needs (n, {d})"
+                )
+        if apart != (asked is not None):
+            raise ValueError(
+                "PointModel: it was trained with outputs "
+                + ("on points of their own, needs queries" if apart else "on the points of inputs, "
+                   "takes no queries")
+            )  # fmt: skip
+
+    def _measure(self, data: PointData) -> None:
+        """Take means and deviations from data."""
+        of_outputs: list[Array]
+        if data.layout.in_time:
+            states = [s.states for s in data.samples if s.states is not None]
+            of_inputs = [
+                np.concatenate([np.repeat(s.inputs[None], len(u), axis=0), u], axis=2)
+                for s, u in zip(data.samples, states, strict=True)
+            ]
+            of_outputs = [np.diff(u, axis=0) for u in states]
+        else:
+            of_inputs = [s.inputs for s in data.samples]
+            of_outputs = [s.outputs for s in data.samples if s.outputs is not None]
+        parts = (of_inputs, [s.parameters[None] for s in data.samples], of_outputs)
+        for name, arrays in zip(_STATISTICS, parts, strict=True):
+            mean, std = _statistics(arrays)
+            getattr(self, f"{name}_mean").copy_(torch.from_numpy(mean))
+            getattr(self, f"{name}_std").copy_(torch.from_numpy(std))
+
+
+def _statistics(arrays: Sequence[Array]) -> tuple[Array, Array]:
+    """Mean and deviation of the columns; what does not vary has deviation 1."""
+    width = arrays[0].shape[-1]
+    rows = [array.reshape(-1, width) for array in arrays]
+    n = sum(map(len, rows))
+    mean = sum(r.sum(axis=0, dtype=np.float64) for r in rows) / n
+    squares = sum(np.square(r - mean, dtype=np.float64).sum(axis=0) for r in rows)
+    std = np.sqrt(squares / n)
+    floor = 1e-6 * np.maximum(np.abs(mean), np.finfo(np.float32).tiny)
+    return np.asarray(mean), np.where(std > floor, std, 1.0)

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: MIT
+"""Files of data: all formats give the same samples, what does not fit is named, none does harm."""
+
+import io
+import json
+import os
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gnograd as gg
+from gnograd.data import (
+    DataError,
+    Field,
+    PointData,
+    Prediction,
+    Roles,
+    contents,
+    expand,
+    read,
+    write,
+)
+
+N, S = 12, 3
+
+
+def arrays(d: int = 2) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {
+        "points": rng.random((S, N, d)),
+        "a": rng.random((S, N)).astype(np.float32),
+        "v": rng.random((S, N, 2)).astype(np.float32),
+        "outputs": rng.random((S, N, 1)).astype(np.float32),
+        "parameters": rng.random((S, 2)).astype(np.float32),
+    }
+
+
+def to_npz(path: Path, what: dict[str, np.ndarray]) -> None:
+    np.savez(path, **what)
+
+
+def to_hdf5(path: Path, what: dict[str, np.ndarray]) -> None:
+    with pytest.importorskip("h5py").File(path, "w") as file:
+        for name, array in what.items():
+            file.create_dataset(name, data=array, compression="gzip")
+
+
+def to_zarr(path: Path, what: dict[str, np.ndarray]) -> None:
+    group = pytest.importorskip("zarr").open_group(path, mode="w")
+    for name, array in what.items():
+        group.create_array(name, data=array)
+
+
+def to_matlab_5(path: Path, what: dict[str, np.ndarray]) -> None:
+    pytest.importorskip("scipy.io").savemat(path, what)
+
+
+def to_matlab_7_3(path: Path, what: dict[str, np.ndarray]) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, array in what.items():
+            file[name] = array.T
+    with open(path, "r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64")
+
+
+def to_torch(path: Path, what: dict[str, np.ndarray]) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save({name: torch.from_numpy(array) for name, array in what.items()}, path)
+
+
+FORMATS: dict[str, Callable[[Path, dict[str, np.ndarray]], None]] = {
+    "data.npz": to_npz,
+    "data.safetensors": gg.save_weights,
+    "data.h5": to_hdf5,
+    "data.zarr": to_zarr,
+    "old.mat": to_matlab_5,
+    "new.mat": to_matlab_7_3,
+    "data.pt": to_torch,
+}
+
+
+def same(a: PointData, b: PointData) -> bool:
+    return a.layout == b.layout and a.checksum() == b.checksum()
+
+
+# ---- formats ----
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_give_the_same_samples(tmp_path: Path, name: str) -> None:
+    FORMATS[name](tmp_path / name, arrays())
+    to_npz(tmp_path / "same.npz", arrays())
+    data = read(tmp_path / name, Roles(inputs=("a", "v")))
+    assert same(data, read(tmp_path / "same.npz", Roles(inputs=("a", "v"))))
+    assert len(data) == S and data.layout.dimension == 2
+    assert data.layout.inputs == (Field("a", 1), Field("v", 2))
+    sample, given = data.samples[1], arrays()
+    assert (sample.points == given["points"][1]).all()
+    assert (sample.inputs == np.c_[given["a"][1], given["v"][1]]).all()
+    assert sample.outputs is not None and (sample.outputs == given["outputs"][1]).all()
+    assert (sample.parameters == given["parameters"][1]).all()
+    assert sample.queries is sample.points
+
+
+@pytest.mark.parametrize("suffix", [".vtu", ".vtk", ".xdmf", ".msh"])
+def test_meshes(tmp_path: Path, suffix: str) -> None:
+    meshio = pytest.importorskip("meshio")
+    rng = np.random.default_rng(0)
+    points = np.c_[rng.random((5, 2)), np.zeros(5)]
+    cells = np.array([[0, 1, 2], [2, 3, 4]])
+    fields = {"a": rng.random(5), "outputs": rng.random((5, 3))}
+    mesh = meshio.Mesh(points, [("triangle", cells)], point_data=fields)
+    meshio.write(tmp_path / f"mesh{suffix}", mesh, file_format="gmsh" if suffix == ".msh" else None)
+    (sample,) = read(tmp_path).samples
+    assert (sample.points == points[:, :2]).all()
+    assert np.allclose(sample.inputs[:, 0], fields["a"], rtol=1e-6)
+    assert np.allclose(sample.outputs, fields["outputs"], rtol=1e-6)
+    assert (sample.cells["triangle"] == cells).all()
+
+
+def test_times_of_xdmf_and_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where meshio writes the numbers of an XDMF series
+    meshio = pytest.importorskip("meshio")
+    pytest.importorskip("h5py")
+    points, cells = np.random.default_rng(0).random((4, 2)), [("triangle", np.array([[0, 1, 2]]))]
+    states = np.random.default_rng(1).random((3, 4, 1))
+    with meshio.xdmf.TimeSeriesWriter(tmp_path / "run.xdmf") as writer:
+        writer.write_points_cells(points, cells)
+        for t, u in enumerate(states):
+            writer.write_data(t, point_data={"u": u})
+    (tmp_path / "run").mkdir()
+    for t, u in enumerate(states):
+        meshio.write(tmp_path / f"run/{t}.vtu", meshio.Mesh(points, cells, point_data={"u": u}))
+    roles = Roles(states=("u",), inputs=())
+    for path in ("run.xdmf", "run"):
+        (sample,) = read(tmp_path / path, roles).samples
+        assert sample.states is not None and np.allclose(sample.states, states, rtol=1e-6)
+
+
+# ---- forms of the arrays ----
+
+
+def test_shared_points_are_one_array(tmp_path: Path) -> None:
+    given = arrays() | {"points": arrays()["points"][0]}
+    to_npz(tmp_path / "a.npz", given)
+    data = read(tmp_path / "a.npz")
+    assert len(data) == S
+    assert len({id(s.points) for s in data.samples}) == 1
+
+
+def test_samples_of_different_sizes_and_output_points(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    to_npz(
+        tmp_path / "a.npz",
+        {
+            "points": rng.random((9, 3)), "offsets": np.array([0, 4, 9]), "a": rng.random(9),
+            "output_points": rng.random((5, 3)), "output_offsets": np.array([0, 2, 5]),
+            "outputs": np.arange(5.0),
+        },
+    )  # fmt: skip
+    first, second = read(tmp_path / "a.npz", Roles(inputs=("a",))).samples
+    assert first.points.shape == (4, 3) and second.inputs.shape == (5, 1)
+    assert first.queries.shape == (2, 3)
+    assert second.outputs is not None and second.outputs.ravel().tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize(("grid", "last"), [("closed", 1.0), ("periodic", 0.75)])
+def test_grids(tmp_path: Path, grid: str, last: float) -> None:
+    a = np.random.default_rng(0).random((2, 4, 4)) > 0.5
+    to_torch(tmp_path / "darcy.pt", {"x": a, "y": a * 1.0})
+    data = read(tmp_path / "darcy.pt", Roles(grid=grid))
+    assert data.layout.inputs == (Field("x", 1),) and data.layout.outputs == (Field("y", 1),)
+    assert data.layout.period == ((1.0, 1.0) if grid == "periodic" else None)
+    sample = data.samples[1]
+    assert sample.points[-1].tolist() == [last, last]
+    assert (sample.inputs.reshape(4, 4) == a[1]).all()
+
+
+def test_trajectories(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    u = rng.random((S, 5, N, 2)).astype(np.float32)
+    to_npz(tmp_path / "a.npz", {"points": rng.random((N, 1)), "u": u, "period": np.array(1.0)})
+    data = read(tmp_path / "a.npz", Roles(states=("u",)))
+    assert data.layout.in_time and data.layout.outputs == (Field("u", 2),)
+    assert data.layout.period == (1.0,) and data.layout.inputs == ()
+    assert (data.samples[2].states == u[2]).all()
+
+
+def test_fields_of_structs_have_names(tmp_path: Path) -> None:
+    what = {
+        "case": {"points": np.zeros((4, 2)), "u": np.ones((1, 4))},
+        "cell": np.array([1, "a"], object),
+    }
+    to_matlab_5(tmp_path / "a.mat", what)
+    found = contents(tmp_path / "a.mat")
+    assert found.arrays["case.u"].shape == (1, 4)
+    assert "cell" in found.unused
+
+
+# ---- what does not fit ----
+
+
+@pytest.mark.parametrize(
+    ("change", "roles", "text"),
+    [
+        ({"a": np.zeros((S, N + 1))}, {"inputs": ("a",)}, r"array 'a' has shape \(3, 13\), needs"),
+        ({"a": np.zeros((S + 1, N))}, {"inputs": ("a",)}, "array 'a' holds 4 samples, but"),
+        ({"points": np.zeros((N, 4))}, {"points": "points"}, r"array 'points' has shape \(12, 4\)"),
+        ({"outputs": np.full((S, N), np.nan)}, {}, r"array 'outputs' is not finite .*\(0, 0\)"),
+        ({"outputs": np.full((S, N), 1e300)}, {}, "array 'outputs' is not finite"),
+        ({"outputs": np.full((S, N), 1j)}, {"outputs": ("outputs",)}, "'outputs' cannot be used"),
+        ({}, {"outputs": ("u",)}, "array 'u' is missing .the file has: points"),
+        ({}, {"period": (1.0, 1.0, 1.0)}, "array 'period' is .* needs 2 lengths"),
+        ({"offsets": np.array([0, 5])}, {}, "array 'points' has 3 rows, but the offsets end"),
+        ({}, {"states": ("parameters",)}, "array 'parameters' has shape .* needs .n_times, 12"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named(tmp_path, change, roles, text) -> None:
+    to_npz(tmp_path / "a.npz", arrays() | change)
+    with pytest.raises(DataError, match=text) as error:
+        read(tmp_path / "a.npz", Roles(**roles))
+    assert str(error.value).startswith(str(tmp_path / "a.npz"))
+
+
+def test_missing_roles_are_asked_for(tmp_path: Path) -> None:
+    to_npz(tmp_path / "a.npz", {"points": np.zeros((4, 2)), "u": np.ones((2, 4))})
+    with pytest.raises(DataError, match=r"say which are the outputs with --outputs NAME"):
+        read(tmp_path / "a.npz")
+    to_npz(tmp_path / "b.npz", {"u": np.ones((2, 4))})
+    with pytest.raises(DataError, match=r"which are the points with --points NAME .or --grid"):
+        read(tmp_path / "b.npz")
+
+
+def test_files_must_have_the_same_quantities(tmp_path: Path) -> None:
+    to_npz(tmp_path / "a.npz", arrays())
+    to_npz(tmp_path / "b.npz", arrays(3))
+    with pytest.raises(DataError, match=r"b.npz, sample 0: .* \(dimensions: 3, needs 2\)"):
+        read([tmp_path / "a.npz", tmp_path / "b.npz"], Roles(inputs=("a",)))
+    assert len(read(str(tmp_path / "a.*"))) == S
+
+
+# ---- hostile files ----
+
+
+class Bomb:
+    def __reduce__(self) -> tuple:
+        return os.mkdir, (os.environ["GNOGRAD_TEST_BOMB"],)
+
+
+@pytest.fixture
+def bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GNOGRAD_TEST_BOMB", str(tmp_path / "exploded"))
+    return tmp_path / "exploded"
+
+
+def hostile_npz(path: Path) -> None:
+    np.savez(path, points=np.zeros((2, 2)), outputs=np.array([Bomb()], object))
+
+
+def hostile_zip(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("points.npy", pickle.dumps(Bomb()))
+
+
+def hostile_pickle(path: Path) -> None:
+    path.write_bytes(pickle.dumps({"points": Bomb()}))
+
+
+def hostile_torch(path: Path) -> None:
+    pytest.importorskip("torch").save({"points": Bomb()}, path)
+
+
+def hostile_zarr(path: Path) -> None:
+    path.mkdir()
+    about = {
+        "zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|O", "fill_value": None,
+        "order": "C", "compressor": None, "filters": [{"id": "pickle", "protocol": 4}],
+    }  # fmt: skip
+    (path / ".zarray").write_text(json.dumps(about))
+    stream = io.BytesIO()
+    pickle.dump([Bomb(), [1]], stream)
+    (path / "0").write_bytes(stream.getvalue())
+
+
+def linked_hdf5(path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path.with_name("secret"), "w") as file:
+        file["points"] = np.zeros((4, 2))
+    with h5py.File(path, "w") as file:
+        file["points"] = h5py.ExternalLink("secret", "points")
+        file["huge"] = h5py.Empty("f8")
+        file.create_dataset("outputs", (10**6, 10**6), dtype="f4", chunks=(1000, 1000))
+        file.create_dataset("text", data=["a"], dtype=h5py.string_dtype())
+
+
+def damaged_mesh(path: Path) -> None:
+    path.write_text("<VTKFile type='UnstructuredGrid'><Piece/>")
+
+
+def bomb_of_entities(path: Path) -> None:
+    entities = "".join(f'<!ENTITY a{k + 1} "{f"&a{k};" * 10}">' for k in range(12))
+    path.write_text(f'<!DOCTYPE x [<!ENTITY a0 "aaaa">{entities}]><VTKFile>&a12;</VTKFile>')
+
+
+HOSTILE = {
+    "objects.npz": hostile_npz, "zip.npz": hostile_zip, "pickle.npz": hostile_pickle,
+    "pickle.pt": hostile_pickle, "zip.pt": hostile_torch, "objects.zarr": hostile_zarr,
+    "link.h5": linked_hdf5, "pickle.mat": hostile_pickle, "pickle.h5": hostile_pickle,
+    "pickle.safetensors": hostile_pickle, "damaged.vtu": damaged_mesh, "bomb.vtu": bomb_of_entities,
+    "pickle.msh": hostile_pickle, "pickle.vtk": hostile_pickle, "pickle.xdmf": hostile_pickle,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused(tmp_path: Path, bomb: Path, name: str) -> None:
+    HOSTILE[name](tmp_path / name)
+    with pytest.raises(DataError) as error:
+        read(tmp_path / name)
+    assert name in str(error.value) and "weights_only" not in str(error.value)
+    assert not bomb.exists()
+
+
+def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
+    linked_hdf5(tmp_path / "a.h5")
+    found = contents(tmp_path / "a.h5")
+    assert not found.arrays
+    assert found.unused["points"] == "it is a link"
+    assert "larger than the file" in found.unused["outputs"]
+
+
+def test_unknown_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a.npz: No such file"):
+        expand([tmp_path / "a.npz"])
+    (tmp_path / "a.csv").touch()
+    with pytest.raises(DataError, match=r"a.csv: files are read that end in .npz"):
+        read(tmp_path / "a.csv")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="holds no files that end in"):
+        read(tmp_path / "empty")
+
+
+# ---- writing ----
+
+
+def predictions(sizes: list[int]) -> list[Prediction]:
+    rng = np.random.default_rng(0)
+    return [
+        Prediction(
+            rng.random((n, 2)).astype(np.float32),
+            {
+                "u": rng.random((n, 1)).astype(np.float32),
+                "v": rng.random((n, 2)).astype(np.float32),
+            },
+        )
+        for n in sizes
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+@pytest.mark.parametrize("sizes", [[4, 4], [3, 5]])
+def test_what_is_written_is_read(tmp_path: Path, suffix: str, sizes: list[int]) -> None:
+    made = predictions(sizes)
+    (path,) = write(tmp_path / f"a{suffix}", made)
+    data = read(path, Roles(outputs=("u", "v")))
+    for sample, prediction in zip(data.samples, made, strict=True):
+        assert (sample.points == prediction.points).all()
+        assert (sample.outputs == np.hstack(list(prediction.fields.values()))).all()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_meshes_are_written(tmp_path: Path) -> None:
+    pytest.importorskip("meshio")
+    made = predictions([4, 5])
+    collection, *files = write(tmp_path / "a.vtu", made)
+    assert [f.name for f in files] == ["a_0000.vtu", "a_0001.vtu"]
+    assert all(f.name in collection.read_text() for f in files)
+    found = contents(files[1])
+    assert found.cells["vertex"].ravel().tolist() == list(range(5))
+    assert (found.arrays["v"][:, :2] == made[1].fields["v"]).all()
+
+
+def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a.csv: files are written that end in .vtu"):
+        write(tmp_path / "a.csv", predictions([3]))
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="cannot be written"):
+        write(tmp_path / "file" / "a.npz", predictions([3]))

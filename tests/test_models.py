@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""Models on points: batches, symmetries, files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+import gnograd as gg
+from gnograd import models
+from gnograd.data import Field, Layout, PointData, Sample
+from gnograd.models import NAMES, Cloud, PointModel
+from gnograd.models.spectral import SpectralLayer
+
+
+def data(d: int = 2, apart: bool = False, in_time: bool = False, period: float = 0) -> PointData:
+    rng = np.random.default_rng(0)
+
+    def field(*shape: int) -> np.ndarray:
+        return rng.random(shape).astype(np.float32)
+
+    samples = []
+    for n in (40, 50):
+        x = 3 * rng.random((n, d)) + 7
+        queries = 3 * rng.random((n // 2, d)) + 7 if apart else x
+        outputs, states = (None, field(4, n, 1)) if in_time else (field(len(queries), 1), None)
+        samples.append(Sample(x, field(n, 2), queries, outputs, field(1), states))
+    fields = (Field("f", 2),), (Field("u", 1),), (Field("p", 1),)
+    return PointData(samples, Layout(d, *fields, (period,) * d if period else None, in_time, apart))
+
+
+def model_of(made: PointData, name: str = "gno") -> PointModel:
+    torch.manual_seed(0)
+    return PointModel.for_data(made, name).eval()
+
+
+def batch_of(model: PointModel, made: PointData) -> tuple:
+    def of(arrays: list[np.ndarray]) -> list[torch.Tensor]:
+        return [model.tensor(x) for x in arrays]
+
+    queries = None
+    if made.layout.apart:
+        queries = Cloud.of(of([s.queries for s in made.samples]))
+    return (
+        Cloud.of(of([s.points for s in made.samples])),
+        torch.cat(of([s.inputs for s in made.samples])),
+        queries,
+        torch.stack(of([s.parameters for s in made.samples])),
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("apart", [False, True])
+def test_items_of_a_batch_do_not_see_each_other(name: str, apart: bool) -> None:
+    made = data(apart=apart)
+    model = model_of(made, name)
+    together = model(*batch_of(model, made))
+    one_by_one = np.concatenate([model.predict(s) for s in made.samples])
+    assert one_by_one.shape == (45 if apart else 90, 1)
+    assert np.abs(together.detach().numpy() - one_by_one).max() < 1e-5
+    together.sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_saved_models_are_the_same(tmp_path: Path, name: str) -> None:
+    made = data(d=1, in_time=True, period=3.0)
+    model = model_of(made, name)
+    models.save(model, tmp_path, {"seed": 3})
+    loaded = gg.load(tmp_path)
+    sample = made.samples[0]
+    expected = model.predict(sample, steps=2)
+    assert expected.shape == (3, 40, 1) and (expected[0] == sample.states[0]).all()
+    assert (loaded.predict(sample, steps=2) == expected).all()
+    assert models.description_of(tmp_path)[1] == {"seed": 3}
+
+
+@pytest.mark.parametrize("name", ["gno", "gino", "mgn"])
+def test_periodic_boxes_have_no_border(name: str) -> None:
+    made = data(period=3.0)
+    model, sample = model_of(made, name), made.samples[0]
+    moved = sample.points + np.array([3.0, -6.0])
+    other = Sample(moved, sample.inputs, moved, None, sample.parameters)
+    # grids of latent points begin where the data does: images are the same, shifts are not
+    assert np.abs(model.predict(other) - model.predict(sample)).max() < 1e-4
+
+
+def test_units_of_the_data_do_not_matter() -> None:
+    made = data()
+    scaled = [
+        Sample(1e3 * s.points, 5 * s.inputs + 2, 1e3 * s.points, s.outputs, s.parameters)
+        for s in made.samples
+    ]
+    for sample in scaled:
+        object.__setattr__(sample, "queries", sample.points)
+    other = PointData(scaled, made.layout)
+    a = model_of(made).predict(made.samples[0])
+    b = model_of(other).predict(scaled[0])
+    assert np.abs(a - b).max() < 1e-3
+
+
+@pytest.mark.parametrize("shape", [(16,), (9, 12), (5, 6, 7)])
+def test_fourier_layer_is_a_convolution(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    layer, h = SpectralLayer(3, shape, 3), torch.randn(2, 3, *shape)
+    axes, shift = tuple(range(2, 2 + len(shape))), tuple(range(1, 1 + len(shape)))
+    moved = layer(h.roll(shift, axes))
+    assert (moved - layer(h).roll(shift, axes)).abs().max() < 1e-4
+    assert (layer(h) - layer(2 * h) / 2).abs().max() < 1e-4
+
+
+def test_arguments_that_do_not_fit_are_named() -> None:
+    made = data()
+    model = model_of(made)
+    points, inputs, _, parameters = batch_of(model, made)
+    with pytest.raises(ValueError, match=r"inputs has shape \(90, 1\), needs \(90, 2\)"):
+        model(points, inputs[:, :1], None, parameters)
+    with pytest.raises(ValueError, match=r"parameters has shape None, needs \(2, 1\)"):
+        model(points, inputs)
+    with pytest.raises(ValueError, match="takes no queries"):
+        model(points, inputs, points, parameters)
+    with pytest.raises(ValueError, match=r"points has shape \(4, 3\), needs \(n, 2\)"):
+        model(torch.zeros(4, 3), torch.zeros(4, 2), None, torch.zeros(1))
+    with pytest.raises(ValueError, match="model is 'fno', needs one of 'gno'"):
+        PointModel.for_data(made, "fno")
+
+
+def test_spoiled_models_are_refused(tmp_path: Path) -> None:
+    models.save(model_of(data()), tmp_path)
+    path = tmp_path / "model.json"
+    good = json.loads(path.read_text())
+
+    def refused(text: str, **change: object) -> None:
+        path.write_text(json.dumps(good | change))
+        with pytest.raises(ValueError, match=text):
+            gg.load(tmp_path)
+
+    refused("describes no model that is known", model="os.system")
+    refused("has format 2, but this gnograd reads 1", format=2)
+    refused("1000000000 is too large", options=good["options"] | {"width": 10**9})
+    refused("has shape .* but the model needs", options=good["options"] | {"width": 60000})
+    refused("describes no model", options=good["options"] | {"unknown": 1})
+    path.write_text("{")
+    with pytest.raises(ValueError, match="is no JSON"):
+        gg.load(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        gg.load(tmp_path / "nowhere")
