@@ -29,7 +29,6 @@ extensions = [
 exclude_patterns = ["extensions", "figures", "benchmarks/generated"]
 nitpicky = True
 smartquotes = False
-suppress_warnings = ["toc.empty_glob"]
 
 # A name in single backquotes in a docstring may be an argument or something of the package.
 default_role = "name"

@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from operators import summary, title
+from operators import summary, table, title
 
 import gnograd
 from gnograd.operator import Function
@@ -74,10 +74,9 @@ def groups(package: str) -> dict[str, list[str]]:
     return found
 
 
-def heading(module: str) -> str:
-    """What a module's first line says."""
-    text = summary(sys.modules[module]).rstrip(".")
-    return text.partition(":")[0] if len(text) > 60 else text
+def heading(names: list[str]) -> str:
+    """Title of the page of some names."""
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def directive(package: str, name: str) -> str:
@@ -115,13 +114,13 @@ def pages() -> Iterator[tuple[str, str]]:
             parts += [listing(package, by_module)]
             below += [f"{path}/{leaf(package, module)}" for module in by_module]
             for module, group in by_module.items():
-                content = [title(heading(module)), f".. py:currentmodule:: {package}\n"]
+                content = [title(heading(group)), f".. py:currentmodule:: {package}\n"]
                 content += [directive(package, name) for name in group]
                 yield f"{path}/{leaf(package, module)}", "\n".join(content)
         else:
             for module, group in by_module.items():
                 if len(by_module) > 1:
-                    parts.append(title(heading(module), "-"))
+                    parts.append(title(summary(sys.modules[module]).rstrip("."), "-"))
                 parts += [directive(package, name) for name in group]
         if below:
             entries = [f"   /reference/generated/{page}" for page in below]
@@ -143,10 +142,12 @@ def about(package: str) -> str:
 
 def listing(package: str, by_module: dict[str, list[str]]) -> str:
     """All names with the first line of what they say."""
-    lines = []
-    for module, names in by_module.items():
-        lines += [f"\n**{heading(module)}**\n"]
-        for name in names:
-            value = getattr(sys.modules[package], name)
-            lines += [f"- :py:obj:`{name} <{package}.{name}>`: {summary(value)}"]
-    return "\n".join(lines) + "\n"
+    return table(
+        [],
+        [
+            [f":py:obj:`{name} <{package}.{name}>`", summary(getattr(sys.modules[package], name))]
+            for names in by_module.values()
+            for name in names
+        ],
+        "30 70",
+    )
