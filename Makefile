@@ -15,6 +15,7 @@ SIMT_LIBRARY := build/simt/tests/cuda/libgnograd_cuda_simt.so
 endif
 CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
+PAGES ?= README.md docs
 
 .PHONY: demo test fortran-test mpi-test fortran-mpi-test lint doctest docs bench-report gallery sanitize fuzz \
 	fuzz-asan fpm simt tsan tsan-long \
@@ -52,9 +53,10 @@ lint: $(VENV)/installed ## ruff, mypy, and gfortran with warnings as errors
 		--buildtype=debug --werror
 	meson compile -C build/lint
 
-doctest: $(VENV)/installed ## Run the examples in docstrings and documents
+doctest: $(VENV)/installed ## Run the examples in docstrings and all code of the documents (PAGES="docs/start")
+	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py doctest)
 	pytest --doctest-modules --pyargs gnograd
-	pytest --doctest-glob='*.md' docs README.md
+	OMP_WAIT_POLICY=passive python -m pytest -p tests.documents -n auto --maxprocesses=4 --dist loadfile $(PAGES)
 
 docs: $(VENV)/documentation ## Build the documentation: build/docs/index.html
 	sphinx-build -W --keep-going -n -q -d build/doctrees docs build/docs
