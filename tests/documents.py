@@ -251,6 +251,7 @@ def end(namespace: dict[str, Any]) -> None:
 pytest_collect_file = Sybil(
     parsers=[Python(doctest_optionflags=NUMBER), SkipParser(), blocks, commands],
     pattern="*.md",
+    exclude="generated/*",
     path=str(ROOT),
     setup=begin,
     teardown=end,

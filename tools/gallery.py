@@ -39,9 +39,16 @@ def make(name: str, folder: Path) -> None:
 
 
 def front_page(picture: Image.Image, target: Path) -> None:
-    """The upper row: coefficient, solution, prediction."""
+    """Coefficient, solution, prediction and error of the Darcy job, two by two."""
     width, height = picture.size
-    shrink(picture.crop((0, round(0.055 * height), width, round(0.47 * height))), target)
+    panels = ((0, 0.055), (0.375, 0.055), (0.685, 0.055), (0, 0.53))
+    size = round(0.315 * width), round(0.415 * height)
+    both = Image.new("RGB", (2 * size[0], 2 * size[1]), "white")
+    for k, (x, y) in enumerate(panels):
+        left, top = round(x * width), round(y * height)
+        panel = picture.crop((left, top, min(left + size[0], width), top + size[1]))
+        both.paste(panel, (k % 2 * size[0], k // 2 * size[1]))
+    shrink(both, target)
 
 
 def shrink(picture: Image.Image, target: Path) -> None:

@@ -28,7 +28,7 @@ def draw(figure: Any, colours: Any) -> None:
     for i in range(3):
         graph.scatter(1, 2.2 - i * 1.1, 320, palette[i], zorder=3)
         graph.text(1, 2.2 - i * 1.1, f"{i}", ha="center", va="center", color="white", zorder=4)
-    graph.set(xlim=(-0.4, 1.4), ylim=(-0.8, 3.9))
+    graph.set(xlim=(-0.5, 1.65), ylim=(-0.8, 3.9))
     graph.text(0, 3.62, "sources j", ha="center")
     graph.text(1, 3.62, "destinations i", ha="center")
 
@@ -36,7 +36,7 @@ def draw(figure: Any, colours: Any) -> None:
     by_source = sorted(EDGES, key=lambda edge: edge[0])
     sides = (
         (forward, by_destination, 1, "forward: edges by destination", "out[%d]", palette),
-        (back, by_source, 0, "gradients: edges by source", "grad x[%d]", [colours.faint] * 4),
+        (back, by_source, 0, "gradients: edges by source", "dx[%d]", [colours.faint] * 4),
     )
     for axes, edges, end, title, result, colour in sides:
         axes.set(xlim=(-0.3, 7.3), ylim=(-0.8, 3.9))
