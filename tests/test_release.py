@@ -75,3 +75,38 @@ def test_cuda_kernels_of_a_wheel(name, version, tmp_path, monkeypatch):
         assert reason == (
             f"{name} 99.0 is for gnograd 99.0, and this is {VERSION}: pip install {name}=={VERSION}"
         )
+
+
+HWCAPS = Path(gg.__file__).parent / "lib" / "glibc-hwcaps"
+CALL = """
+import numpy as np, gnograd as gg
+graph = gg.Graph([0, 2, 3], [0, 1, 1], n_src=2)
+shapes = (2, 8), (3, 2), (2, 16), (16,), (16, 8, 8), (8, 8)
+rng = np.random.default_rng(0)
+inputs = [rng.normal(size=shape) for shape in shapes]
+y = gg.gno(*inputs, graph=graph, activation="gelu")
+x = gg.gno(*(a.astype("f4") for a in inputs), graph=graph, activation="gelu")
+assert np.allclose(x, y, atol=1e-4), (x, y)
+print(gg.get_config()["cpu"])
+"""
+
+
+def levels() -> set[str]:
+    """Of the copies, those that this processor can run, and the library for all."""
+    flags = set(Path("/proc/cpuinfo").read_text().split())
+    known = {"x86-64-v3": {"avx2", "fma", "bmi2", "movbe"}, "x86-64-v4": {"avx512f", "avx512vl"}}
+    return {level for level, needed in known.items() if needed <= flags}
+
+
+@pytest.mark.skipif(not HWCAPS.exists(), reason="a build for one CPU")
+@pytest.mark.parametrize(
+    ("hidden", "level"),
+    [("", "x86-64-v4"), ("-AVX512F", "x86-64-v3"), ("-AVX2,-AVX512F", "x86-64-v2")],
+)
+def test_the_loader_chooses_a_copy_for_the_processor(hidden, level, monkeypatch):
+    if level != "x86-64-v2" and level not in levels():
+        pytest.skip(f"this processor is not {level}")
+    monkeypatch.setenv("GLIBC_TUNABLES", f"glibc.cpu.hwcaps={hidden}" if hidden else "")
+    run = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == level

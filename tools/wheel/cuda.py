@@ -52,14 +52,29 @@ classifiers = [
 [tool.setuptools]
 packages = ["gnograd_cu{cuda}"]
 package-data = {{ gnograd_cu{cuda} = ["*.so"] }}
+"""
+# for every Python, but one platform, which setuptools has no setting for
+SETUP = """\
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 
-# it holds no Python code, but is for one platform
-[tool.distutils.bdist_wheel]
-plat-name = "linux_{machine}"
+
+class Binary(Distribution):
+    def has_ext_modules(self):
+        return True
+
+
+class Wheel(bdist_wheel):
+    def get_tag(self):
+        return "py3", "none", "linux_{machine}"
+
+
+setup(distclass=Binary, cmdclass={{"bdist_wheel": Wheel}})
 """
 README = """\
-The CUDA kernels of [gnograd]({home}), compiled by nvcc {nvcc} for {capabilities}, and PTX for later
-GPUs. There is nothing to import: gnograd {version} finds the library where this wheel is installed.
+The CUDA kernels of [gnograd]({home}), compiled by nvcc {nvcc} for
+{capabilities}, and PTX for later GPUs. There is nothing to import: gnograd {version} finds
+the library where this wheel is installed.
 
     pip install gnograd[cu{cuda}]
 """
@@ -111,6 +126,7 @@ def packed(cuda: str, library: Path, release: str, architectures: list[str]) -> 
     }
     text = PYPROJECT.format(**facts, readme=README.format(**facts))
     (folder / "project" / "pyproject.toml").write_text(text)
+    (folder / "project" / "setup.py").write_text(SETUP.format(**facts))
     tools = pythons.environment(sys.executable, folder.parent / "tools", build.REQUIREMENTS)
     (folder / "tools").symlink_to(folder.parent / "tools")
     pip = [tools, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps"]
