@@ -21,7 +21,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def build(compiler: str, source: Path, folder: Path, archive: bool = False) -> Path:
+def build(
+    compiler: str, source: Path, folder: Path, archive: bool = False, options: tuple[str, ...] = ()
+) -> Path:
     """The program, with the shared library or with the archive."""
     if shutil.which(compiler) is None or shutil.which("pkg-config") is None:
         pytest.skip(f"{compiler} or pkg-config is not installed")
@@ -36,7 +38,7 @@ def build(compiler: str, source: Path, folder: Path, archive: bool = False) -> P
     if archive:
         flags = ["-l:libgnograd.a" if flag == "-lgnograd" else flag for flag in flags]
     program = folder / source.stem
-    subprocess.run([compiler, source, *flags, "-o", program], check=True, cwd=folder)
+    subprocess.run([compiler, *options, source, *flags, "-o", program], check=True, cwd=folder)
     return program
 
 

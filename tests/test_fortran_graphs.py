@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_consumer import LIBRARY, ROOT, build
 
 import gnograd as gg
+from test_consumer import LIBRARY, ROOT, build
 
 pytestmark = pytest.mark.skipif(
     not (LIBRARY / "pkgconfig" / "gnograd.pc").exists(),
