@@ -3,9 +3,9 @@
 !> New parameters: of which kind, and what numbers they begin with.
 module gnograd_nn_initializer
   use gnograd_core_kinds, only: sp, dp, int64
-  use gnograd_core_error, only: code_value, text
+  use gnograd_core_error, only: text
   use gnograd_core_random, only: random_type
-  use gnograd_autodiff_array, only: array_type, fail
+  use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_tape, only: tape_type
   implicit none
   private
@@ -45,8 +45,7 @@ contains
     case ("he")
       x = self%between(tape, name, extents, sqrt(6.0_dp/max(1, n_in)))
     case default
-      if (associated(tape%store)) call fail(tape%store, code_value, name//": rule is '"// &
-        & trim(self%rule)//"', needs glorot or he")
+      call tape%refuse(name//": rule is '"//trim(self%rule)//"', needs glorot or he")
     end select
   end function weight
 
@@ -116,9 +115,8 @@ contains
     logical :: is_positive
 
     is_positive = n > 0
-    if (is_positive .or. .not. associated(tape%store)) return
-    call fail(tape%store, code_value, layer//": "//argument//" is "//text(int(n, int64))// &
-      & ", needs 1 or more")
+    if (.not. is_positive) call tape%refuse(layer//": "//argument//" is "// &
+      & text(int(n, int64))//", needs 1 or more")
   end function is_positive
 
 end module gnograd_nn_initializer

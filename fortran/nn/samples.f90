@@ -7,7 +7,7 @@ module gnograd_nn_samples
   use gnograd_core_kinds, only: sp, dp, int64
   use gnograd_core_random, only: shuffled, split_mix
   use gnograd_weights, only: weights_type, weights_ref, join_weights
-  use gnograd_autodiff_array, only: array_type, set_tape_error => fail, max_rank
+  use gnograd_autodiff_array, only: array_type, max_rank
   use gnograd_autodiff_shape, only: reshape
   use gnograd_autodiff_tape, only: tape_type
   implicit none
@@ -55,14 +55,12 @@ contains
     real(sp), allocatable :: narrow(:)
     real(dp), allocatable :: wide(:)
 
-    if (.not. associated(tape%store)) return
     shape = self%arrays%shape(name)
     if (.not. self%arrays%has(name)) then
-      call set_tape_error(tape%store, code_value, "sample: there is no array '"//name//"'")
+      call tape%refuse("sample: there is no array '"//name//"'")
       return
     else if (size(shape) > max_rank) then
-      call set_tape_error(tape%store, code_value, "sample: '"//name// &
-        & "' has more axes than arrays of tapes")
+      call tape%refuse("sample: '"//name//"' has more axes than arrays of tapes")
       return
     end if
     if (self%arrays%dtype(name) == "F64") then
@@ -75,7 +73,7 @@ contains
       x = tape%constant(narrow)
     end if
     if (size(shape) /= 1) x = reshape(x, shape)
-    if (allocated(error)) call set_tape_error(tape%store, error%code, error%message)
+    if (allocated(error)) call tape%refuse(error%message)
   end function array
 
   !> Take the samples, which are not allocated afterwards.
@@ -96,11 +94,11 @@ contains
       call fail(error, code_value, "loader: samples is empty")
     end if
     if (present(batch_size)) then
-      self%batch_size = batch_size
       if (batch_size < 1) call fail(error, code_value, "loader: batch_size is "// &
         & text(int(batch_size, int64))//", needs 1 or more")
     end if
     if (allocated(error)) return
+    if (present(batch_size)) self%batch_size = batch_size
     if (present(seed)) self%seed = seed
     if (present(shuffle)) self%shuffle = shuffle
     self%epoch = -1
