@@ -15,18 +15,14 @@ from pathlib import Path
 import pytest
 
 import gnograd
+from programs import PACKAGE, ROOT, build_and_run, flags, needs_installation, run
 
-ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "tests/consumer"
-PACKAGE = Path(gnograd.__file__).parent
 PREFIX = os.environ.get("GNOGRAD_PREFIX")
 DERIVATIVE = "derivative  -0.08999504  quotient  -0.08999504\n"
 GRADIENTS = "out 0 -10, gradients 1 1.5 and 2 -3\n"
 
-pytestmark = pytest.mark.skipif(
-    not (PACKAGE / "lib/pkgconfig/gnograd.pc").exists(),
-    reason="an editable install has no single folder to link with",
-)
+pytestmark = needs_installation
 
 
 @pytest.fixture(
@@ -39,35 +35,6 @@ def installation(request, tmp_path) -> Path:
     moved = tmp_path / "another place"
     shutil.copytree(str(PREFIX), moved)
     return moved
-
-
-def run(*command: str | Path, folder: Path, **environment: str) -> str:
-    """What a command prints."""
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
-    done = subprocess.run(
-        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True,
-        timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def flags(where: Path, folder: Path, *options: str) -> list[str]:
-    """What pkg-config says."""
-    path = os.pathsep.join([str(where / "lib/pkgconfig"), os.environ.get("PKG_CONFIG_PATH", "")])
-    told = run("pkg-config", *options, "gnograd", folder=folder, PKG_CONFIG_PATH=path)
-    # blanks in paths are escaped
-    return [flag.replace("\\ ", " ") for flag in re.split(r"(?<!\\)\s+", told.strip())]
-
-
-def build_and_run(
-    compiler: str, source: Path, folder: Path, *arguments: str, where: Path = PACKAGE
-) -> str:
-    """A program by pkg-config."""
-    program = folder / source.stem
-    run(compiler, source, *flags(where, folder, "--cflags", "--libs"), "-o", program, folder=folder)
-    return run(program, *arguments, folder=folder, LD_LIBRARY_PATH=str(where / "lib"))
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_consumer import LIBRARY, ROOT, build
 
 import gnograd as gg
+from programs import ROOT, build, needs_installation
 
-pytestmark = pytest.mark.skipif(
-    not (LIBRARY / "pkgconfig" / "gnograd.pc").exists(),
-    reason="an editable install has no single folder to link with",
-)
+pytestmark = needs_installation
 
 
 @pytest.fixture(scope="module")

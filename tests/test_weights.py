@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 import gnograd as gg
 import gnograd.autodiff as ad
-from test_consumer import ROOT, build_and_run
+from programs import ROOT, build_and_run
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 

@@ -2,10 +2,9 @@
 
 !> Graph neural operator layer, as gnograd.torch.GNO.
 module gnograd_nn_gno_layer
-  use gnograd_core_error, only: code_value
   use gnograd_core_graph, only: graph_type
   use gnograd_core_kinds, only: dp
-  use gnograd_autodiff_array, only: array_type, fail
+  use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_gno, only: gno
   use gnograd_autodiff_tape, only: tape_type
   use gnograd_nn_initializer, only: initializer_type, is_positive
@@ -71,8 +70,8 @@ contains
     else if (n_in == n_out) then
       self%V = initial%between(tape, name//".V", [n_in, width], sqrt(3/real(width, dp)))
       self%b_v = initial%constant(tape, name//".b_v", [n_in], 0.0_dp)
-    else if (associated(tape%store)) then
-      call fail(tape%store, code_value, "gno: a diagonal kernel needs n_out equal to n_in")
+    else
+      call tape%refuse("gno: a diagonal kernel needs n_out equal to n_in")
     end if
   end subroutine init
 

@@ -3,9 +3,9 @@
 !> New parameters: of which kind, and what numbers they begin with.
 module gnograd_nn_initializer
   use gnograd_core_kinds, only: sp, dp, int64
-  use gnograd_core_error, only: code_value, text
+  use gnograd_core_error, only: text
   use gnograd_core_random, only: random_type
-  use gnograd_autodiff_array, only: array_type, node_type, fail, max_rank, kind_r32, kind_r64
+  use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_tape, only: tape_type
   implicit none
   private
@@ -45,8 +45,7 @@ contains
     case ("he")
       x = self%between(tape, name, extents, sqrt(6.0_dp/max(1, n_in)))
     case default
-      if (associated(tape%store)) call fail(tape%store, code_value, name//": rule is '"// &
-        & trim(self%rule)//"', needs glorot or he")
+      call tape%refuse(name//": rule is '"//trim(self%rule)//"', needs glorot or he")
     end select
   end function weight
 
@@ -57,18 +56,14 @@ contains
     integer, intent(in) :: extents(:)
     real(dp), intent(in) :: bound
     type(array_type) :: x
-    type(node_type), pointer :: node
-    integer(int64) :: k
+    real(dp), allocatable :: values(:)
+    integer :: k
 
-    call place(self, tape, name, extents, x, node)
-    if (.not. associated(node)) return
-    do k = 1, node%size
-      if (node%kind == kind_r32) then
-        node%value%r32(k) = real(self%uniform(-bound, bound), sp)
-      else
-        node%value%r64(k) = self%uniform(-bound, bound)
-      end if
+    allocate (values(product(extents)))
+    do k = 1, size(values)
+      values(k) = self%uniform(-bound, bound)
     end do
+    x = parameter_of(self, tape, name, extents, values)
   end function between
 
   function constant(self, tape, name, extents, number) result(x)
@@ -78,34 +73,38 @@ contains
     integer, intent(in) :: extents(:)
     real(dp), intent(in) :: number
     type(array_type) :: x
-    type(node_type), pointer :: node
+    real(dp), allocatable :: values(:)
 
-    call place(self, tape, name, extents, x, node)
-    if (.not. associated(node)) return
-    if (node%kind == kind_r32) then
-      node%value%r32(:) = real(number, sp)
-    else
-      node%value%r64(:) = number
-    end if
+    allocate (values(product(extents)), source=number)
+    x = parameter_of(self, tape, name, extents, values)
   end function constant
 
-  !> A parameter whose numbers are to be filled in.
-  subroutine place(self, tape, name, extents, x, node)
+  !> A parameter with these values, of rank 1 to 3.
+  function parameter_of(self, tape, name, extents, values) result(x)
     class(initializer_type), intent(in) :: self
     class(tape_type), intent(in) :: tape
     character(len=*), intent(in) :: name
     integer, intent(in) :: extents(:)
-    type(array_type), intent(out) :: x
-    !> Null on error
-    type(node_type), pointer, intent(out) :: node
-    integer(int64) :: shape(max_rank)
+    real(dp), intent(in) :: values(:)
+    type(array_type) :: x
+    character(len=:), allocatable :: full_name
+    logical :: narrow
 
-    shape = 1
-    shape(:size(extents)) = extents
+    narrow = self%kind == sp
     ! of a layer without a name, a parameter has that of its own
-    call tape%leaf(merge(kind_r32, kind_r64, self%kind == sp), size(extents), shape, .true., x, &
-      & node, name(merge(2, 1, index(name, ".") == 1):))
-  end subroutine place
+    full_name = name(merge(2, 1, index(name, ".") == 1):)
+    select case (size(extents))
+    case (1)
+      if (narrow) x = tape%parameter(real(values, sp), full_name)
+      if (.not. narrow) x = tape%parameter(values, full_name)
+    case (2)
+      if (narrow) x = tape%parameter(reshape(real(values, sp), extents(:2)), full_name)
+      if (.not. narrow) x = tape%parameter(reshape(values, extents(:2)), full_name)
+    case (3)
+      if (narrow) x = tape%parameter(reshape(real(values, sp), extents(:3)), full_name)
+      if (.not. narrow) x = tape%parameter(reshape(values, extents(:3)), full_name)
+    end select
+  end function parameter_of
 
   !> Whether a size of a layer is one; if not, the tape is marked.
   function is_positive(tape, layer, argument, n)
@@ -116,9 +115,8 @@ contains
     logical :: is_positive
 
     is_positive = n > 0
-    if (is_positive .or. .not. associated(tape%store)) return
-    call fail(tape%store, code_value, layer//": "//argument//" is "//text(int(n, int64))// &
-      & ", needs 1 or more")
+    if (.not. is_positive) call tape%refuse(layer//": "//argument//" is "// &
+      & text(int(n, int64))//", needs 1 or more")
   end function is_positive
 
 end module gnograd_nn_initializer

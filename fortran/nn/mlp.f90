@@ -2,9 +2,9 @@
 
 !> Several linear layers with activations between them, and a normalisation behind.
 module gnograd_nn_mlp
-  use gnograd_core_error, only: code_value, text
+  use gnograd_core_error, only: text
   use gnograd_core_kinds, only: int64
-  use gnograd_autodiff_array, only: array_type, fail
+  use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_tape, only: tape_type
   use gnograd_nn_dense, only: dense_type
   use gnograd_nn_initializer, only: initializer_type
@@ -45,8 +45,7 @@ contains
     if (allocated(self%layers)) deallocate (self%layers)
     allocate (self%layers(max(n, 0)))
     if (n < 1) then
-      if (associated(tape%store)) call fail(tape%store, code_value, &
-        & "mlp: widths has less than two entries")
+      call tape%refuse("mlp: widths has less than two entries")
       return
     end if
     act = "gelu"

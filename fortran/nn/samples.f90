@@ -4,11 +4,11 @@
 module gnograd_nn_samples
   use gnograd_core_error, only: error_type, fail, text, code_value
   use gnograd_core_graph, only: graph_type
-  use gnograd_core_kinds, only: int64
+  use gnograd_core_kinds, only: sp, dp, int64
   use gnograd_core_random, only: shuffled, split_mix
   use gnograd_weights, only: weights_type, weights_ref, join_weights
-  use gnograd_autodiff_array, only: array_type, node_type, set_tape_error => fail, max_rank, &
-    & kind_r32, kind_r64
+  use gnograd_autodiff_array, only: array_type, max_rank
+  use gnograd_autodiff_shape, only: reshape
   use gnograd_autodiff_tape, only: tape_type
   implicit none
   private
@@ -51,31 +51,29 @@ contains
     character(len=*), intent(in) :: name
     type(array_type) :: x
     type(error_type), allocatable :: error
-    type(node_type), pointer :: node
-    integer(int64) :: shape(max_rank)
-    integer :: rank, kind
+    integer(int64), allocatable :: shape(:)
+    real(sp), allocatable :: narrow(:)
+    real(dp), allocatable :: wide(:)
 
-    if (.not. associated(tape%store)) return
-    rank = size(self%arrays%shape(name))
+    shape = self%arrays%shape(name)
     if (.not. self%arrays%has(name)) then
-      call set_tape_error(tape%store, code_value, "sample: there is no array '"//name//"'")
+      call tape%refuse("sample: there is no array '"//name//"'")
       return
-    else if (rank > max_rank) then
-      call set_tape_error(tape%store, code_value, "sample: '"//name// &
-        & "' has more axes than arrays of tapes")
+    else if (size(shape) > max_rank) then
+      call tape%refuse("sample: '"//name//"' has more axes than arrays of tapes")
       return
     end if
-    shape = 1
-    shape(:rank) = self%arrays%shape(name)
-    kind = merge(kind_r64, kind_r32, self%arrays%dtype(name) == "F64")
-    call tape%leaf(kind, rank, shape, .false., x, node)
-    if (.not. associated(node)) return
-    if (kind == kind_r32) then
-      call self%arrays%get_row(name, node%size, node%value%r32, error)
+    if (self%arrays%dtype(name) == "F64") then
+      allocate (wide(product(shape)))
+      call self%arrays%get_row(name, product(shape), wide, error)
+      x = tape%constant(wide)
     else
-      call self%arrays%get_row(name, node%size, node%value%r64, error)
+      allocate (narrow(product(shape)))
+      call self%arrays%get_row(name, product(shape), narrow, error)
+      x = tape%constant(narrow)
     end if
-    if (allocated(error)) call set_tape_error(tape%store, error%code, error%message)
+    if (size(shape) /= 1) x = reshape(x, shape)
+    if (allocated(error)) call tape%refuse(error%message)
   end function array
 
   !> Take the samples, which are not allocated afterwards.
@@ -96,11 +94,11 @@ contains
       call fail(error, code_value, "loader: samples is empty")
     end if
     if (present(batch_size)) then
-      self%batch_size = batch_size
       if (batch_size < 1) call fail(error, code_value, "loader: batch_size is "// &
         & text(int(batch_size, int64))//", needs 1 or more")
     end if
     if (allocated(error)) return
+    if (present(batch_size)) self%batch_size = batch_size
     if (present(seed)) self%seed = seed
     if (present(shuffle)) self%shuffle = shuffle
     self%epoch = -1

@@ -67,7 +67,7 @@ contains
     class(model_type), intent(in) :: model
     !> With the parameters of the model
     type(tape_type), intent(inout) :: tape
-    type(loader_type), intent(inout) :: loader
+    type(loader_type), intent(inout), target :: loader
     !> After its init with the parameters, which all have names if there are checkpoints
     class(optimizer_type), intent(inout) :: optimizer
     type(error_type), allocatable, intent(out) :: error
@@ -126,7 +126,7 @@ contains
     class(training_type), intent(in) :: self
     class(model_type), intent(in) :: model
     type(tape_type), intent(inout) :: tape
-    type(loader_type), intent(inout) :: loader
+    type(loader_type), intent(inout), target :: loader
     !> Of the optimizer; mark of the tape behind the parameters
     integer, intent(in) :: step, start
     !> Mean of the batches
@@ -169,8 +169,8 @@ contains
     !> A step
     real(dp), intent(in) :: seconds
 
-    write (output_unit, "(2(a, i0), a, es10.3, a, es9.2, a, f0.4, a)") "step ", step, " of ", &
-      & self%n_steps, "  loss", loss, "  rate", lr, "  ", seconds, " s a step"
+    write (output_unit, "(2(a, i0), a, es10.3, a, es9.2, a, f7.4, a)") "step ", step, " of ", &
+      & self%n_steps, "  loss", loss, "  rate", lr, " ", seconds, " s a step"
     flush (output_unit)
   end subroutine report
 

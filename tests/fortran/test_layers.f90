@@ -435,6 +435,7 @@ contains
     if (allocated(error)) return
     call loader%init(samples, refused, batch_size=0)
     call check_refused(error, refused, "loader: batch_size is 0, needs 1 or more")
+    call check(error, loader%batch_size == 1, "an error changes nothing")
     call samples(2)%arrays%set("f", [1.0_dp], error)
     if (.not. allocated(error)) call loader%init(samples, error, batch_size=2)
     if (allocated(error)) return

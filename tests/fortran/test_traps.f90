@@ -10,7 +10,7 @@ module test_traps
   use gnograd_core_error, only: error_type
   use gnograd_core_graph, only: graph_type
   use gnograd_core_graph_view, only: graph_view
-  use gnograd_core_kinds, only: int32, int64, sp
+  use gnograd_core_kinds, only: dp, int32, int64, sp
   use gnograd_core_threads, only: set_n_threads
   use gnograd_kernels_aggregation, only: agg_concat_forward, agg_concat_vjp, &
     & agg_concat_jvp, agg_concat_hvp
@@ -34,7 +34,8 @@ contains
     tests = [ &
       & test_type("aggregation with nodes without edges", test_aggregation), &
       & test_type("graph attention with nodes without edges", test_gat), &
-      & test_type("causal windows, empty selections", test_nsa)]
+      & test_type("causal windows, empty selections", test_nsa), &
+      & test_type("searches for near points", test_searches)]
   end function traps_tests
 
   !> Stop at exceptions, or go on; exceptions belong to a thread, so that there is only one.
@@ -52,6 +53,21 @@ contains
 
     call graph%init([1, 3, 3, 5], [1, 2, 2, 4], 4, error)
   end subroutine make_graph
+
+  !> Of a radius without end, and of points in one place.
+  subroutine test_searches(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(graph_type) :: graph
+    real(dp) :: x(2, 40)
+
+    call random_number(x)
+    x(:, 30:) = 0.5_dp
+    call trap(.true.)
+    call graph%knn(x, 3, error, period=[1.0_dp, 0.0_dp])
+    if (.not. allocated(error)) call graph%radius(x, huge(1.0_dp), error, max_neighbors=5)
+    call trap(.false.)
+    call check(error, graph%n_edges == 200, "edges")
+  end subroutine test_searches
 
   subroutine test_aggregation(error)
     type(error_type), allocatable, intent(out) :: error
