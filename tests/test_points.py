@@ -4,6 +4,7 @@
 import html.parser
 import pickle
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from gnograd.cli.point_training import rate, relative_errors
 from gnograd.cli.points import _plan
 from gnograd.data import Roles, contents, read
 
+DOCS = Path(__file__).parent.parent / "docs"
 TRAIN = ["--size=small", "--threads=1", "--batch=2", "--learning-rate=0.01"]
 
 
@@ -52,18 +54,6 @@ def poisson(rng: np.random.Generator, x: np.ndarray) -> tuple[np.ndarray, np.nda
     return (sines * c).sum((1, 2)), (sines * c / eigenvalues).sum((1, 2))
 
 
-def write_mesh(path: Path, rng: np.random.Generator, n: int) -> None:
-    import meshio
-    from scipy.spatial import Delaunay
-
-    x = rng.random((n, 2))
-    source, u = poisson(rng, x)
-    points = np.c_[x, np.zeros(n)]
-    path.parent.mkdir(exist_ok=True)
-    cells = [("triangle", Delaunay(x).simplices)]
-    meshio.write(path, meshio.Mesh(points, cells, point_data={"source": source, "u": u}))
-
-
 def write_samples(path: Path, n: int = 6) -> Path:
     rng = np.random.default_rng(0)
     x = rng.random((40, 2))
@@ -72,12 +62,12 @@ def write_samples(path: Path, n: int = 6) -> Path:
     return path
 
 
-def write_waves(path: Path, n: int = 4) -> Path:
+def write_waves(path: Path, n: int = 12) -> Path:
     """Waves that travel around a circle, at a speed that is a parameter."""
     rng = np.random.default_rng(0)
-    x = np.sort(rng.random(32))
-    speed, phase = rng.uniform(0.02, 0.04, (n, 1)), rng.random(n)
-    t = np.arange(12)
+    x = (np.arange(32) + rng.uniform(-0.3, 0.3, 32)) / 32
+    speed, phase = rng.uniform(0.03, 0.05, (n, 1)), rng.random(n)
+    t = np.arange(6)
     shift = speed * t + phase[:, None]
     u = np.sin(2 * np.pi * (x - shift[..., None]))
     np.savez(path, points=x, u=u, parameters=speed, period=1.0)
@@ -87,43 +77,45 @@ def write_waves(path: Path, n: int = 4) -> Path:
 # ---- a stranger's path ----
 
 
-def test_from_a_folder_of_meshes_to_a_prediction(tmp_path, monkeypatch) -> None:
+def test_the_tutorial(tmp_path, monkeypatch) -> None:
+    """All of the page is done as it stands there, from meshes to the answer for another one."""
     meshio = pytest.importorskip("meshio")
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    for k in range(20):
-        write_mesh(Path(f"meshes/{k:02}.vtu"), rng, 100 + k)
-    write_mesh(Path("new/fine.vtu"), rng, 300)
-
-    output = done("inspect", "meshes", "--outputs", "u")
-    assert (
-        "fits: 20 samples of 100 to 119 points, 2-D; inputs: source (1); outputs: u (1)" in output
+    page = (DOCS / "tutorials" / "own_data.md").read_text()
+    names: dict[str, object] = {}
+    outputs = {}
+    for language, text in re.findall(r"```(python|sh)\n(.*?)```", page, re.DOTALL):
+        if language == "python":
+            exec(text, names)
+        else:
+            program, *arguments = shlex.split(text)
+            assert program == "gnograd"
+            more = ["--threads=1"] if arguments[0] in ("train", "predict") else []
+            outputs[arguments[0]] = done(*arguments, *more)
+    fits = (
+        "fits: 24 samples of 100 to 123 points, 2-D; inputs: source (1); outputs: temperature (1)"
     )
+    assert fits in outputs["inspect"] and fits in page
+    assert re.search(r"new +│ 1 +│ 500", outputs["train"])
+    assert "relative L2 error of 1 samples" in outputs["predict"]
 
-    options = ["--outputs=u", "--model=gino", "--epochs=25", *TRAIN]
-    output = done("train", "points", "--data", "meshes", "--test", "new", *options, "--out", "run")
-    assert "epoch 25/25" in output
-    assert re.search(r"new +│ 1 +│ 300", output), output
-
-    output = done("predict", "--model", "run", "--data", "new/fine.vtu", "--out", "u.vtu")
-    assert "written: u.vtu" in output and "relative L2 error of 1 samples" in output
-    truth, made = meshio.read("new/fine.vtu"), meshio.read("u.vtu")
+    truth, made = meshio.read("new/fine.vtu"), meshio.read("temperature.vtu")
     assert (made.points == truth.points).all()
     assert (made.cells_dict["triangle"] == truth.cells_dict["triangle"]).all()
-    exact = truth.point_data["u"]
-    mean = np.mean([s.outputs.mean() for s in read("meshes", Roles(outputs=("u",))).samples])
-    error = np.linalg.norm(made.point_data["u"] - exact)
+    exact = truth.point_data["temperature"]
+    samples = read("plates", Roles(outputs=("temperature",))).samples
+    mean = np.concatenate([s.outputs for s in samples]).mean()
+    error = np.linalg.norm(made.point_data["temperature"] - exact)
     assert error < 0.5 * np.linalg.norm(mean - exact)
+    assert names["error"] < 0.5
 
-    model = gg.load("run")
-    (sample,) = read("new", Roles(outputs=("u",))).samples
-    assert np.allclose(model.predict(sample)[:, 0], made.point_data["u"], atol=1e-6)
-
-    done("report", "run")
-    page = Path("run/report.html").read_text()
+    (sample,) = read("new", Roles(outputs=("temperature",))).samples
+    prediction = gg.load("runs/plates").predict(sample)[:, 0]
+    assert np.allclose(prediction, made.point_data["temperature"], atol=1e-6)
+    report = Path("runs/plates/report.html").read_text()
     for text in ("source (1)", "Errors", "Course", "fine.vtu", "Cost", "Settings", "gino, small"):
-        assert text in page
-    assert_self_contained(page)
+        assert text in report
+    assert_self_contained(report)
 
 
 def assert_self_contained(page: str) -> None:
@@ -181,17 +173,17 @@ def test_continued_runs_have_the_same_bits(tmp_path, monkeypatch) -> None:
     line = refused(*run, tmp_path / "cut", "--seed=1")
     assert "made with other settings (seed is 1, was 0)" in line
     write_samples(tmp_path / "a.npz", 7)
-    assert "training data is" in refused(*run, tmp_path / "cut")
+    assert "checksum of the data is" in refused(*run, tmp_path / "cut")
 
 
 def test_steps_in_time(tmp_path: Path) -> None:
     data = write_waves(tmp_path / "waves.npz")
-    options = ["--state=u", "--noise=0.02", "--epochs=30", "--size=small", "--threads=1"]
+    options = ["--state=u", "--noise=0.01", "--epochs=20", "--size=small", "--threads=1"]
     output = done(
         *("train", "points", "--data", data, *options, "--learning-rate=0.01", "--batch=8"),
         *("--out", tmp_path / "run"),
     )
-    assert "state: u (1) at 12 times; parameters: parameters (1); period: 1" in output
+    assert "state: u (1) at 6 times; parameters: parameters (1); period: 1" in output
     error, still = map(
         float, re.search(r"validation .*│ ([\d.e-]+) +│ ([\d.e-]+)", output).groups()
     )
@@ -201,11 +193,11 @@ def test_steps_in_time(tmp_path: Path) -> None:
         *("--out", tmp_path / "u.npz"),
     )
     made, given = contents(tmp_path / "u.npz").arrays["u"], contents(data).arrays["u"]
-    assert made.shape == (4, 4, 32, 1)
+    assert made.shape == (12, 4, 32, 1)
     assert np.allclose(made[:, 0, :, 0], given[:, 0], atol=1e-6)
     pytest.importorskip("meshio")
     done("predict", "--model", tmp_path / "run", "--data", data, "--out", tmp_path / "u.vtu")
-    assert (tmp_path / "u.pvd").read_text().count("<DataSet") == 4 * 12
+    assert (tmp_path / "u.pvd").read_text().count("<DataSet") == 12 * 6
     done("report", tmp_path / "run")
 
 

@@ -169,8 +169,7 @@ class PointTraining:
                     )
                 if stopped:
                     console.print(f"stopped: no better for {waited} epochs")
-        steps = max(1, (len(state.history) - done) * self.n_steps)
-        return (time.monotonic() - started) / steps
+        return state.history[-1].seconds / (len(state.history) * self.n_steps)
 
     # ---- a step ----
 

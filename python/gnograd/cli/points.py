@@ -50,6 +50,8 @@ class Sets(NamedTuple):
     training: PointData
     held_out: PointData
     tests: dict[str, PointData]
+    checksum: int
+    """Of what is trained on and held out."""
 
 
 def train(
@@ -148,11 +150,13 @@ def _sets(
     of_tests = {str(path): read(path, roles) for path in tests}
     if held_out:
         training, validation = data, read(held_out, roles)
+        every = [training, validation]
     else:
         training, validation = _split(data, config)
+        every = [data]
     for part in (validation, *of_tests.values()):
         PointData.join([training, part])  # they have the same quantities
-    return Sets(training, validation, of_tests)
+    return Sets(training, validation, of_tests, PointData.join(every).checksum())
 
 
 def _split(data: PointData, config: PointsConfig) -> tuple[PointData, PointData]:
@@ -178,10 +182,7 @@ def _settings(config: PointsConfig, sets: Sets) -> dict[str, Any]:
     free = ("epochs", "patience", "learning_rate")
     settings = {n: v for n, v in asdict(config).items() if n not in free}
     settings = {n: getattr(v, "value", v) for n, v in settings.items()}
-    return settings | {
-        "training data": sets.training.checksum(),
-        "validation data": sets.held_out.checksum(),
-    }
+    return settings | {"checksum of the data": sets.checksum}
 
 
 def _plan(state: PointState, config: PointsConfig) -> None:
@@ -263,14 +264,15 @@ class Evaluation:
             machine = torch.cuda.get_device_name(device)
         else:
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            machine = f"CPU, {torch.get_num_threads()} threads"
+            threads = torch.get_num_threads()
+            machine = f"CPU, {threads} thread" + ("s" if threads > 1 else "")
         return {
             "settings": settings,
             "training": summary(self.training),
             "parameters": sum(p.numel() for p in self.model.parameters()),
             "device": machine,
             "memory": memory,
-            "seconds": state.history[-1].seconds if state.history else 0.0,
+            "seconds": state.history[-1].seconds,
             "seconds_a_step": seconds,
             "epochs": len(state.history),
             "best_epoch": state.best_epoch,

@@ -149,14 +149,14 @@ def _examples(
     parts = []
     first = description.layout.outputs[0]
     name = first.name + (" (first component)" if first.width > 1 else "")
-    shown: set[int] = set()
-    for what in ("best", "middle", "worst"):
-        number = int(arrays[f"{what}.number"])
-        if number in shown:
-            continue
-        shown.add(number)
+    numbers = {what: int(arrays[f"{what}.number"]) for what in ("best", "middle", "worst")}
+    if numbers["middle"] in (numbers["best"], numbers["worst"]):
+        del numbers["middle"]
+    if len(set(numbers.values())) == 1:
+        numbers = {"worst": numbers["worst"]}
+    for what, number in numbers.items():
         sample = last["samples"][number]
-        text = f"{what}: {sample['source']}, error {sample['error']:.4g}"
+        text = f"{what if len(numbers) > 1 else 'the only one'}: {sample['source']}, error {sample['error']:.4g}"
         parts.append(f"<h3>{escape(text)}</h3>")
         cells = arrays.get(f"{what}.triangle")
         parts.append(

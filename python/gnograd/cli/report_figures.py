@@ -12,7 +12,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from gnograd.cli.checkpoint import Epoch
 
@@ -45,6 +45,7 @@ def course(history: Sequence[Epoch], best_epoch: int) -> str:
     right.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3), useMathText=True)
     for axes in (left, right):
         axes.set_xlabel("epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.3, which="major")
     return _svg(figure)
 
@@ -73,6 +74,7 @@ def errors_by_resolution(sets: Sequence[Mapping[str, Any]]) -> str:
         errors = [sample["error"] for sample in each["samples"]]
         axes.plot(points, errors, "o", markersize=4, alpha=0.7, label=each["name"])
     axes.set_xlabel("points of a sample")
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.set_ylabel("relative L2 error")
     _finish(axes, sets)
     return _svg(figure)
