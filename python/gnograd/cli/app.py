@@ -261,7 +261,10 @@ def train_poisson(
         poisson.train(config, physics, out, engine, console, fresh, processes)
 
 
+train.command("points")(point_commands.train_points)
 app.command("inspect")(point_commands.inspect)
+app.command("predict")(point_commands.predict)
+app.command("report")(point_commands.report)
 
 
 def _engine(

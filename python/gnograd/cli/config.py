@@ -80,6 +80,43 @@ MOST_QUERIES = 1 + 3 * RINGS * (RINGS - 1)
 """Nodes of these that are not on the boundary."""
 
 
+class Precision(str, Enum):
+    """Of the products in a network on points."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+
+
+class Schedule(str, Enum):
+    """How the learning rate falls, behind its rise."""
+
+    COSINE = "cosine"
+    LINEAR = "linear"
+    CONSTANT = "constant"
+
+
+@dataclass(frozen=True)
+class PointsConfig:
+    """Settings that the result depends on."""
+
+    model: str = "gno"
+    size: str = "medium"
+    radius: float | None = None
+    epochs: int = 200
+    batch: int = 4
+    learning_rate: float = 3e-3
+    schedule: Schedule = Schedule.COSINE
+    weight_decay: float = 1e-4
+    clip: float = 1.0
+    ema: float = 0.0
+    patience: int = 0
+    noise: float = 0.0
+    held_out: float = 0.2
+    precision: Precision = Precision.FLOAT32
+    seed: int = 0
+
+
 class Lesson(str, Enum):
     """What a network of the Poisson job is trained on."""
 

@@ -156,12 +156,16 @@ def make_engine(
     """
     if device == Device.CPU and not torch:
         return TapeEngine(dtype)
-    option = "--torch" if device == Device.CPU else f"--device {device.value}"
-    if not _has_torch():
-        raise DeviceError(f"{option} needs PyTorch; install it with: pip install torch")
+    need_torch("--torch" if device == Device.CPU else f"--device {device.value}")
     from gnograd.cli.torch_engine import TorchEngine
 
     return TorchEngine(device.value, threads, dtype, place)
+
+
+def need_torch(what: str = "this command") -> None:
+    """Raise `DeviceError` where there is no PyTorch."""
+    if not _has_torch():
+        raise DeviceError(f"{what} needs PyTorch; install it with: pip install torch")
 
 
 def _has_torch() -> bool:

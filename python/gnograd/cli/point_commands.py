@@ -6,11 +6,18 @@ from typing import Annotated
 
 import typer
 
-from gnograd.cli.config import Parallel
+from gnograd.cli.config import Device, Parallel, PointsConfig, Precision, Schedule
+from gnograd.cli.engine import need_torch
 from gnograd.cli.job import console, job
 from gnograd.data.roles import GRIDS, Roles
 
 # What they do is imported when they are called: PyTorch takes seconds.
+
+POINTS = PointsConfig()
+
+MODELS = ("gno", "gino", "magno", "mgn", "bsa")
+SIZES = ("small", "medium", "large")
+LOGS = ("csv", "tensorboard")
 
 Points = Annotated[
     str | None, typer.Option("--points", help="Array of the points.", show_default="'points', ..")
@@ -80,6 +87,166 @@ def inspect(
 
     with job(0, [], Parallel.NONE):
         inspect.inspect(files, roles, console)
+
+
+def train_points(
+    data: Annotated[
+        list[Path],
+        typer.Option(
+            help="Training samples: a file, a folder of files, or a pattern in quotes; to be given "
+            "again for more."
+        ),
+    ],
+    validation: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Samples that the best epoch is chosen by.",
+            show_default="a part of the training samples",
+        ),
+    ] = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(help="Samples that tell the error at the end, of any resolution."),
+    ] = None,
+    points: Points = None,
+    inputs: Inputs = None,
+    outputs: Outputs = None,
+    output_points: OutputPoints = None,
+    parameters: Parameters = None,
+    state: State = None,
+    period: Period = None,
+    grid: Grid = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            file_okay=False, help="Directory of the model; a run found there is continued."
+        ),
+    ] = Path("runs/points"),
+    model: Annotated[
+        str, typer.Option(help="Kind of network.", metavar="|".join(MODELS))
+    ] = POINTS.model,
+    size: Annotated[str, typer.Option(help="Its size.", metavar="|".join(SIZES))] = POINTS.size,
+    radius: Annotated[
+        float | None,
+        typer.Option(
+            help="Distance up to which points are neighbours.",
+            show_default="by how dense the points are",
+        ),
+    ] = POINTS.radius,
+    epochs: Annotated[
+        int, typer.Option(min=1, help="Length of the training; more for a finished run go on.")
+    ] = POINTS.epochs,
+    batch: Annotated[int, typer.Option(min=1, help="Samples of a training step.")] = POINTS.batch,
+    learning_rate: Annotated[
+        float, typer.Option(min=0, help="Peak of the learning rate.")
+    ] = POINTS.learning_rate,
+    schedule: Annotated[
+        Schedule, typer.Option(help="How the learning rate falls.")
+    ] = POINTS.schedule,
+    weight_decay: Annotated[float, typer.Option(min=0, help="Of AdamW.")] = POINTS.weight_decay,
+    clip: Annotated[
+        float, typer.Option(min=0, help="Largest norm of a gradient; 0 is any.")
+    ] = POINTS.clip,
+    ema: Annotated[
+        float,
+        typer.Option(
+            min=0, max=0.99999, help="Decay of a running average of the weights; 0 is none."
+        ),
+    ] = POINTS.ema,
+    patience: Annotated[
+        int, typer.Option(min=0, help="Stop when so many epochs bring nothing; 0 never.")
+    ] = POINTS.patience,
+    noise: Annotated[
+        float,
+        typer.Option(
+            min=0, help="Noise on states in training, as a part of their standard deviation."
+        ),
+    ] = POINTS.noise,
+    held_out: Annotated[
+        float,
+        typer.Option(min=0.01, max=0.9, help="Part of the samples that is held out."),
+    ] = POINTS.held_out,
+    precision: Annotated[
+        Precision, typer.Option(help="Of the products; 16 bits are mixed with 32.")
+    ] = POINTS.precision,
+    compile: Annotated[bool, typer.Option("--compile", help="Have PyTorch compile it.")] = False,
+    log: Annotated[
+        str, typer.Option(help="A table only, or TensorBoard too.", metavar="|".join(LOGS))
+    ] = "csv",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = POINTS.seed,
+    device: Annotated[Device, typer.Option(help="Where to compute.")] = Device.CPU,
+    threads: Annotated[int, typer.Option(min=0, help="Threads; 0 leaves it to PyTorch.")] = 0,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start anew; what --out holds stays until then.")
+    ] = False,
+) -> None:
+    """Train on your own files: functions on points and meshes in 1 to 3 dimensions."""
+    for option, value, known in (
+        ("--model", model, MODELS), ("--size", size, SIZES), ("--log", log, LOGS),
+    ):  # fmt: skip
+        if value not in known:
+            raise typer.BadParameter(f"needs one of {', '.join(known)}", param_hint=option)
+    if noise and state is None:
+        raise typer.BadParameter("is added to states; needs --state", param_hint="--noise")
+    roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid)
+    config = PointsConfig(
+        model=model, size=size, radius=radius, epochs=epochs, batch=batch,
+        learning_rate=learning_rate, schedule=schedule, weight_decay=weight_decay, clip=clip,
+        ema=ema, patience=patience, noise=noise, held_out=held_out, precision=precision, seed=seed,
+    )  # fmt: skip
+    with job(threads, [out], Parallel.NONE):
+        need_torch()
+        from gnograd.cli import points as points_job
+
+        computing = points_job.Computing(device.value, threads, compile, log)
+        points_job.train(
+            config, data, validation or [], test or [], roles, out, computing, console, fresh
+        )
+
+
+def predict(
+    model: Annotated[Path, typer.Option(help="Directory of a model: the --out of a training.")],
+    data: Annotated[
+        list[Path], typer.Option(help="Inputs on any points: files, folders, patterns.")
+    ],
+    out: Annotated[
+        Path, typer.Option(dir_okay=False, help="File .vtu, .npz or .safetensors to be written.")
+    ],
+    points: Points = None,
+    output_points: OutputPoints = None,
+    grid: Grid = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Steps of a state in time.", show_default="as many as the data has"
+        ),
+    ] = None,
+    device: Annotated[Device, typer.Option(help="Where to compute.")] = Device.CPU,
+    threads: Annotated[int, typer.Option(min=0, help="Threads; 0 leaves it to PyTorch.")] = 0,
+) -> None:
+    """Write what a trained model says of inputs on new points or meshes."""
+    with job(threads, [], Parallel.NONE):
+        need_torch()
+        from gnograd.cli import predict as predict_job
+
+        names = predict_job.Names(points, output_points, grid)
+        predict_job.predict(model, data, out, names, steps, device.value, threads, console)
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(help="Directory of a model.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="HTML file.", show_default="report.html there"),
+    ] = None,
+) -> None:
+    """Write a page on a training: its course, errors, examples, cost and settings."""
+    with job(0, [], Parallel.NONE):
+        need_torch()
+        from gnograd.cli.report import report as write_report
+
+        path = write_report(directory, out or directory / "report.html")
+        console.print(f"report: {path}", markup=False, soft_wrap=True)
 
 
 def _roles(

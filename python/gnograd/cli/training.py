@@ -158,7 +158,7 @@ def fit(
     done = len(state.history)
     before = state.history[-1].seconds if state.history else 0.0
     started = time.monotonic()
-    with _progress(epochs, console) as bar:
+    with progress_bar(epochs, console) as bar:
         task = bar.add_task("", total=epochs * job.steps, epoch=done, loss=math.nan)
         bar.update(task, completed=done * job.steps)
         for epoch in range(done, epochs):
@@ -199,7 +199,7 @@ def fit(
     return state.history
 
 
-def _progress(epochs: int, console: Console) -> Progress:
+def progress_bar(epochs: int, console: Console) -> Progress:
     """Bar of the training; a log file gets lines instead."""
     return Progress(
         TextColumn("training"),

@@ -315,8 +315,8 @@ class PointModel(nn.Module):
 def _statistics(arrays: Sequence[Array]) -> tuple[Array, Array]:
     """Mean and deviation of the columns; what does not vary has deviation 1."""
     width = arrays[0].shape[-1]
-    rows = [array.reshape(-1, width) for array in arrays]
-    n = sum(map(len, rows))
+    rows = [array.reshape(array.size // max(width, 1), width) for array in arrays]
+    n = max(1, sum(map(len, rows)))
     mean = sum(r.sum(axis=0, dtype=np.float64) for r in rows) / n
     squares = sum(np.square(r - mean, dtype=np.float64).sum(axis=0) for r in rows)
     std = np.sqrt(squares / n)

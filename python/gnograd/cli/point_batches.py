@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Samples of functions on points as tensors, and batches of them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gnograd.data import PointData, Sample
+from gnograd.models import Cloud, PointModel
+from gnograd.torch.graph import Graph
+
+__all__ = ["Batch", "PointBatches"]
+
+
+class Batch(NamedTuple):
+    """What a model takes for some samples, and what is true for them."""
+
+    points: Cloud
+    inputs: Tensor
+    queries: Cloud | None
+    parameters: Tensor
+    graphs: dict[str, Graph]
+    truth: Tensor
+    """(m, channels): outputs, or the next state."""
+
+    @property
+    def known(self) -> tuple[Any, ...]:
+        """Arguments of the model."""
+        return self[:5]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Rows of the truth that belong to each sample."""
+        borders = (self.points if self.queries is None else self.queries).borders
+        sizes: list[int] = borders.diff().tolist()
+        return sizes
+
+
+class PointBatches:
+    """Samples as tensors, and their graphs, which are made once.
+
+    Parameters
+    ----------
+    model : PointModel
+        Tells which graphs there are, and the device.
+    data : PointData
+    track : callable
+        Wraps the loop over samples, for a progress bar.
+    """
+
+    def __init__(
+        self,
+        model: PointModel,
+        data: PointData,
+        track: Callable[[Sequence[Sample]], Iterable[Sample]] = iter,
+    ) -> None:
+        self.data = data
+        self._model = model
+        self._tensors: dict[int, Tensor] = {}
+        self._graphs: dict[tuple[int, int], dict[str, Graph]] = {}
+        for sample in track(data.samples):
+            self.graphs(sample)
+        self.steps = [
+            (k, t)
+            for k, sample in enumerate(data.samples)
+            for t in (range(1) if sample.states is None else range(len(sample.states) - 1))
+        ]
+        """What can be learnt: sample, and first of two times."""
+
+    def graphs(self, sample: Sample) -> dict[str, Graph]:
+        """Graphs of a sample; those of samples on the same points are the same."""
+        key = id(sample.points), id(sample.queries)
+        if key not in self._graphs:
+            queries = None if sample.queries is sample.points else self._tensor(sample.queries)
+            self._graphs[key] = self._model.graphs(self._tensor(sample.points), queries)
+        return self._graphs[key]
+
+    def batch(self, steps: Sequence[tuple[int, int]], noise: Sequence[Any] | None = None) -> Batch:
+        """Some of `steps` as one.
+
+        Parameters
+        ----------
+        steps : sequence of pair of int
+        noise : sequence of ndarray, optional
+            What is added to the state of each, (n, channels).
+        """
+        samples = [self.data.samples[k] for k, _ in steps]
+        inputs, truth = [], []
+        for k, (sample, (_, t)) in enumerate(zip(samples, steps, strict=True)):
+            columns = [self._tensor(sample.inputs)]
+            if sample.states is not None:
+                states = self._tensor(sample.states)
+                state = states[t]
+                if noise is not None:
+                    state = state + self._model.tensor(noise[k])
+                columns.append(state)
+                truth.append(states[t + 1])
+            elif sample.outputs is not None:
+                truth.append(self._tensor(sample.outputs))
+            inputs.append(torch.cat(columns, dim=1))
+        queries = None
+        if self.data.layout.apart:
+            queries = Cloud.of([self._tensor(s.queries) for s in samples])
+        graphs = [self.graphs(sample) for sample in samples]
+        return Batch(
+            Cloud.of([self._tensor(s.points) for s in samples]),
+            torch.cat(inputs),
+            queries,
+            torch.stack([self._tensor(s.parameters) for s in samples]),
+            {name: Graph.batch([of[name] for of in graphs]) for name in graphs[0]},
+            torch.cat(truth),
+        )
+
+    def _tensor(self, array: np.ndarray[Any, Any]) -> Tensor:
+        """An array on the device; samples that share it share that."""
+        if id(array) not in self._tensors:
+            self._tensors[id(array)] = self._model.tensor(array)
+        return self._tensors[id(array)]

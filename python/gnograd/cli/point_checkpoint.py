@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""State of a training on points, on disk: one safetensors file."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import gnograd as gg
+from gnograd.cli.checkpoint import ADVICE, CheckpointError, Epoch
+from gnograd.cli.files import FileError
+
+__all__ = ["CHECKPOINT", "PointState"]
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass
+class PointState:
+    """All that a run needs to go on as if it had never stopped, but its tensors."""
+
+    settings: dict[str, Any]
+    """Those that cannot change."""
+    history: list[Epoch] = field(default_factory=list)
+    stretches: list[tuple[int, float]] = field(default_factory=list)
+    """Last epoch, and peak of the learning rate, of each time that the rate rises and falls."""
+    best_epoch: int = 0
+    best_error: float = float("inf")
+    finished: bool = False
+
+    def save(self, directory: Path, tensors: Mapping[str, Tensor]) -> None:
+        """Replace the checkpoint.
+
+        Raises
+        ------
+        FileError
+            It cannot be written, and that of the epoch before stays.
+        """
+        try:
+            gg.save_weights(
+                directory / CHECKPOINT, dict(tensors), metadata={"state": json.dumps(asdict(self))}
+            )
+        except OSError as error:
+            reason = error.strerror or error
+            raise FileError(f"{directory}: cannot be written ({reason})") from error
+
+    @classmethod
+    def load(cls, directory: Path) -> "tuple[PointState, dict[str, Tensor]] | None":
+        """Read the checkpoint; None where there is none.
+
+        Raises
+        ------
+        CheckpointError
+            It is damaged.
+        """
+        path = directory / CHECKPOINT
+        if not path.exists():
+            return None
+        try:
+            about = json.loads(gg.load_weights_metadata(path)["state"])
+            about["history"] = [Epoch(**row) for row in about["history"]]
+            about["stretches"] = [(int(end), float(peak)) for end, peak in about["stretches"]]
+            state = cls(**about)
+            tensors = {n: torch.from_numpy(a.copy()) for n, a in gg.load_weights(path).items()}
+        except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
+            raise CheckpointError(f"{path}: cannot be read (damaged); {ADVICE}") from error
+        return state, tensors
+
+    def check(self, directory: Path, settings: Mapping[str, Any]) -> None:
+        """Refuse to go on with other settings.
+
+        Raises
+        ------
+        CheckpointError
+            The message names those that differ.
+        """
+        names = sorted({*self.settings, *settings})
+        odd = [n for n in names if self.settings.get(n) != settings.get(n)]
+        if odd:
+            text = "; ".join(f"{n} is {settings.get(n)}, was {self.settings.get(n)}" for n in odd)
+            raise CheckpointError(
+                f"{directory / CHECKPOINT}: made with other settings ({text}); {ADVICE}"
+            )
+
+
+def named(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The same with a prefix before every name."""
+    return {f"{prefix}.{name}": x for name, x in tensors.items()}
+
+
+def without(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those with a prefix, without it."""
+    start = f"{prefix}."
+    return {n.removeprefix(start): x for n, x in tensors.items() if n.startswith(start)}
+
+
+def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Moments and steps of an optimiser."""
+    return {
+        f"optimiser.{k}.{name}": value
+        for k, moments in optimiser.state_dict()["state"].items()
+        for name, value in moments.items()
+    }
+
+
+def restore_optimiser(
+    optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], parameters: Sequence[Tensor]
+) -> None:
+    """Put back what `optimiser_tensors` gave."""
+    state = optimiser.state_dict()
+    found = without("optimiser", tensors)
+    for k in range(len(parameters)):
+        state["state"][k] = {
+            name: found[f"{k}.{name}"] for name in ("step", "exp_avg", "exp_avg_sq")
+        }
+    optimiser.load_state_dict(state)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Where the course of a training on points is written."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from gnograd.cli.checkpoint import HISTORY, Epoch
+from gnograd.cli.errors import JobError
+from gnograd.cli.files import atomic
+
+__all__ = ["LOGS", "PointLog"]
+
+LOGS = ("csv", "tensorboard")
+
+
+class PointLog:
+    """A table of the epochs, and TensorBoard's events if wanted.
+
+    Parameters
+    ----------
+    directory : pathlib.Path
+    kind : {"csv", "tensorboard"}
+        The table is there with both.
+    done : int
+        Epochs of before: what TensorBoard has of later ones is forgotten.
+
+    Raises
+    ------
+    JobError
+        TensorBoard is not there.
+    """
+
+    def __init__(self, directory: Path, kind: str, done: int) -> None:
+        self.directory = directory
+        self._writer: Any = None
+        if kind == "tensorboard":
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise JobError(
+                    "--log tensorboard needs tensorboard; install it with: pip install tensorboard"
+                ) from error
+            self._writer = SummaryWriter(directory / "tensorboard", purge_step=done + 1)
+
+    def write(self, history: Sequence[Epoch]) -> None:
+        """Write the table anew, and the last epoch's events."""
+        with atomic(self.directory / HISTORY) as stream:
+            text = io.TextIOWrapper(stream, newline="", write_through=True)
+            table = csv.DictWriter(text, [f.name for f in fields(Epoch)])
+            table.writeheader()
+            table.writerows(asdict(row) for row in history)
+            text.detach()
+        if self._writer is not None:
+            row = history[-1]
+            for name in ("loss", "learning_rate", "held_out"):
+                value = getattr(row, name)
+                if value == value:
+                    self._writer.add_scalar(name, value, row.epoch)
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Close TensorBoard's file."""
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: MIT
+"""Job `gnograd train points`: functions on points and meshes, from files."""
+
+import json
+import math
+import resource
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import gnograd as gg
+from gnograd.cli.config import PointsConfig
+from gnograd.cli.files import FileError, atomic
+from gnograd.cli.inspect import summary
+from gnograd.cli.point_batches import PointBatches
+from gnograd.cli.point_checkpoint import PointState
+from gnograd.cli.point_log import PointLog
+from gnograd.cli.point_training import PointTraining, errors_of, relative_errors
+from gnograd.cli.random_streams import Stream, generator
+from gnograd.cli.torch_engine import TorchEngine
+from gnograd.data import DataError, PointData, Roles, Sample, read
+from gnograd.models import PointModel, save
+
+__all__ = ["EXAMPLES", "RESULTS", "Computing", "Sets", "train"]
+
+RESULTS = "results.json"
+EXAMPLES = "examples.safetensors"
+
+
+class Computing(NamedTuple):
+    """How it is computed, on which the result depends by rounding alone."""
+
+    device: str = "cpu"
+    threads: int = 0
+    compiled: bool = False
+    log: str = "csv"
+
+
+class Sets(NamedTuple):
+    """Samples by what they are for."""
+
+    training: PointData
+    held_out: PointData
+    tests: dict[str, PointData]
+    checksum: int
+    """Of what is trained on and held out."""
+
+
+def train(
+    config: PointsConfig,
+    files: Sequence[Path],
+    held_out: Sequence[Path],
+    tests: Sequence[Path],
+    roles: Roles,
+    directory: Path,
+    computing: Computing,
+    console: Console,
+    fresh: bool = False,
+) -> dict[str, float]:
+    """Train a model, keep the best one, and print its errors.
+
+    Parameters
+    ----------
+    config : PointsConfig
+    files : sequence of pathlib.Path
+        Training samples.
+    held_out : sequence of pathlib.Path
+        Samples that the best model is chosen by; a part of the training samples where there are no
+        such files.
+    tests : sequence of pathlib.Path
+        Samples that say how good it is; each path apart, as they may have different resolutions.
+    roles : gnograd.data.Roles
+    directory : pathlib.Path
+        For model, checkpoint, history, results and examples; a run found there is continued.
+    computing : Computing
+    console : rich.console.Console
+    fresh : bool
+        Begin anew even so.
+
+    Returns
+    -------
+    dict of str to float
+        Mean relative L2 error, by set.
+
+    Raises
+    ------
+    gnograd.data.DataError
+        Files cannot be used.
+    JobError
+        The run cannot be begun, continued or written.
+    """
+    sets = _sets(config, files, held_out, tests, roles)
+    console.print("training: " + summary(sets.training), markup=False, soft_wrap=True)
+    device = TorchEngine(computing.device, computing.threads).device
+    torch.manual_seed(config.seed)
+    model = PointModel.for_data(sets.training, config.model, config.size, config.radius)
+    model = model.to(device)
+    settings = _settings(config, sets)
+    found = None if fresh else PointState.load(directory)
+    state = PointState(settings)
+    if found is not None:
+        state = found[0]
+        state.check(directory, settings)
+        console.print(f"continuing after epoch {len(state.history)} of {config.epochs}")
+    _plan(state, config)
+    bar = partial(_bar, "finding neighbours", console)
+    training = PointTraining(
+        model,
+        config,
+        PointBatches(model, sets.training, bar),
+        PointBatches(model, sets.held_out, bar),
+        computing.compiled,
+    )
+    if found is not None:
+        training.restore(found[1])
+    log = PointLog(directory, computing.log, len(state.history))
+    try:
+        seconds = training.fit(directory, state, log, console)
+    finally:
+        log.close()
+    best = training.best_model()
+    evaluation = Evaluation(best, sets, console)
+    evaluation.write(directory, config, state, seconds)
+    evaluation.show()
+    for name, what in (("model", "model.json"), ("report", f"gnograd report {directory}")):
+        where = str(directory / what) if name == "model" else what
+        console.print(f"{name + ':':9}{where}", markup=False, soft_wrap=True)
+    return evaluation.means
+
+
+# ---- before ----
+
+
+def _sets(
+    config: PointsConfig,
+    files: Sequence[Path],
+    held_out: Sequence[Path],
+    tests: Sequence[Path],
+    roles: Roles,
+) -> Sets:
+    data = read(files, roles)
+    of_tests = {str(path): read(path, roles) for path in tests}
+    if held_out:
+        training, validation = data, read(held_out, roles)
+        every = [training, validation]
+    else:
+        training, validation = _split(data, config)
+        every = [data]
+    for part in (validation, *of_tests.values()):
+        PointData.join([training, part])  # they have the same quantities
+    return Sets(training, validation, of_tests, PointData.join(every).checksum())
+
+
+def _split(data: PointData, config: PointsConfig) -> tuple[PointData, PointData]:
+    """Samples to train on, and to hold out; of one trajectory its last times are held out."""
+    n = len(data)
+    if n == 1 and (states := data.samples[0].states) is not None and len(states) > 3:
+        first = min(max(2, math.floor((1 - config.held_out) * len(states))), len(states) - 1)
+        parts = states[:first], states[first - 1 :]
+        a, b = (replace(data.samples[0], states=part) for part in parts)
+        return PointData([a], data.layout), PointData([b], data.layout)
+    if n == 1:
+        raise DataError(
+            f"{data.samples[0].source}: is one sample, from which none can be held out; give more, "
+            "or others with --validation"
+        )
+    order = generator(config.seed, Stream.EVALUATION).permutation(n).tolist()
+    held = min(max(1, round(config.held_out * n)), n - 1)
+    return data.some(sorted(order[held:])), data.some(sorted(order[:held]))
+
+
+def _settings(config: PointsConfig, sets: Sets) -> dict[str, Any]:
+    """What a continued run must have in common with what was."""
+    free = ("epochs", "patience", "learning_rate")
+    settings = {n: v for n, v in asdict(config).items() if n not in free}
+    settings = {n: getattr(v, "value", v) for n, v in settings.items()}
+    return settings | {"checksum of the data": sets.checksum}
+
+
+def _plan(state: PointState, config: PointsConfig) -> None:
+    """Say when the learning rate rises and falls: anew for what is added to a finished run."""
+    done = len(state.history)
+    end, peak = state.stretches[-1] if state.stretches else (0, 0.0)
+    if done and (config.epochs <= done or (state.finished and config.epochs == end)):
+        state.finished = True
+        return
+    if state.finished:
+        state.stretches[-1] = (done, peak)  # it may have stopped early
+    elif state.stretches:
+        state.stretches.pop()
+    state.stretches.append((config.epochs, config.learning_rate))
+    state.finished = False
+
+
+def _bar(what: str, console: Console, items: Sequence[Sample]) -> Iterable[Sample]:
+    disable = not console.is_terminal
+    return track(items, what, console=console, transient=True, disable=disable)
+
+
+# ---- after ----
+
+
+class Evaluation:
+    """Errors of a model on samples it was not trained on."""
+
+    def __init__(self, model: PointModel, sets: Sets, console: Console) -> None:
+        self.model, self.console = model, console
+        self.training = sets.training
+        self.parts = {"validation": sets.held_out, **sets.tests}
+        self.errors: dict[str, Sequence[float]] = {}
+        for name, data in self.parts.items():
+            bar: Callable[..., Any] = partial(_bar, f"testing: {name}", console)
+            self.errors[name] = errors_of(model, PointBatches(model, data, bar))
+        self.means = {name: float(np.mean(errors)) for name, errors in self.errors.items()}
+
+    def show(self) -> None:
+        """Print the mean errors."""
+        layout = self.model.description.layout
+        what = "no change in time" if layout.in_time else "training mean"
+        table = Table("set", "samples", "points", "relative L2 error", what)
+        for name, data in self.parts.items():
+            sizes = [len(s.queries) for s in data.samples]
+            points = f"{min(sizes)}" + (f" to {max(sizes)}" if max(sizes) > min(sizes) else "")
+            simple = float(np.mean([self._simple(s) for s in data.samples]))
+            table.add_row(name, f"{len(data)}", points, f"{self.means[name]:.4g}", f"{simple:.4g}")
+        self.console.print(table)
+
+    def write(
+        self, directory: Path, config: PointsConfig, state: PointState, seconds: float
+    ) -> None:
+        """Write the model, and what there is to say of it.
+
+        Raises
+        ------
+        FileError
+            Files cannot be written.
+        """
+        try:
+            settings = {n: getattr(v, "value", v) for n, v in asdict(config).items()}
+            about = {"settings": settings, "gnograd": gg.__version__, "epoch": state.best_epoch}
+            save(self.model, directory, about)
+            gg.save_weights(directory / EXAMPLES, self._examples())
+            with atomic(directory / RESULTS) as stream:
+                text = json.dumps(self._results(settings, state, seconds), indent=1)
+                stream.write(text.encode())
+        except OSError as error:
+            reason = error.strerror or error
+            raise FileError(f"{directory}: the model cannot be written ({reason})") from error
+
+    def _results(
+        self, settings: dict[str, Any], state: PointState, seconds: float
+    ) -> dict[str, Any]:
+        device = self.model.centre.device
+        if device.type == "cuda":
+            memory = torch.cuda.max_memory_allocated(device)
+            machine = torch.cuda.get_device_name(device)
+        else:
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            threads = torch.get_num_threads()
+            machine = f"CPU, {threads} thread" + ("s" if threads > 1 else "")
+        return {
+            "settings": settings,
+            "training": summary(self.training),
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+            "device": machine,
+            "memory": memory,
+            "seconds": state.history[-1].seconds,
+            "seconds_a_step": seconds,
+            "epochs": len(state.history),
+            "best_epoch": state.best_epoch,
+            "versions": {"gnograd": gg.__version__, "torch": torch.__version__},
+            "sets": [
+                {
+                    "name": name,
+                    "samples": [
+                        {
+                            "source": s.source,
+                            "points": len(s.queries),
+                            "error": error,
+                            "simple": self._simple(s),
+                        }
+                        for s, error in zip(data.samples, self.errors[name], strict=True)
+                    ],
+                }
+                for name, data in self.parts.items()
+            ],
+        }
+
+    def _simple(self, sample: Sample) -> float:
+        """Error of the mean of the training data, or of a state that stays as it is."""
+        if sample.states is not None:
+            first = np.broadcast_to(sample.states[0], sample.states[1:].shape)
+            return relative_errors(first, sample.states[1:])
+        assert sample.outputs is not None
+        mean = self.model.output_mean.cpu().numpy()
+        return relative_errors(np.broadcast_to(mean, sample.outputs.shape), sample.outputs)
+
+    def _examples(self) -> dict[str, Any]:
+        """Best, middle and worst sample of the last set, and what the model says of them."""
+        name = list(self.parts)[-1]
+        data, errors = self.parts[name], self.errors[name]
+        order = np.argsort(errors)
+        chosen = {"best": order[0], "middle": order[len(order) // 2], "worst": order[-1]}
+        arrays = {}
+        for what, k in chosen.items():
+            sample = data.samples[k]
+            made = self.model.predict(sample)
+            truth = sample.outputs
+            if sample.states is not None:
+                made, truth = made[-1], sample.states[-1]
+            arrays[f"{what}.number"] = np.array(k)
+            arrays[f"{what}.points"] = sample.queries
+            arrays[f"{what}.truth"] = truth
+            arrays[f"{what}.prediction"] = made
+            for cells in ("triangle", "quad"):
+                if cells in sample.cells:
+                    arrays[f"{what}.{cells}"] = sample.cells[cells]
+        return arrays

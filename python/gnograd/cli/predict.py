@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Command `gnograd predict`: what a trained model says of new points."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import track
+
+from gnograd.cli.errors import JobError
+from gnograd.cli.point_training import relative_errors
+from gnograd.cli.torch_engine import TorchEngine
+from gnograd.data import WRITERS, DataError, Layout, Prediction, Roles, Sample, read, write
+from gnograd.models import load
+
+__all__ = ["Names", "predict"]
+
+Array = npt.NDArray[Any]
+
+
+class Names(NamedTuple):
+    """Where the data calls things otherwise than the training data did."""
+
+    points: str | None = None
+    output_points: str | None = None
+    grid: str | None = None
+
+
+def predict(
+    directory: Path,
+    files: Sequence[Path],
+    out: Path,
+    names: Names,
+    steps: int | None,
+    device: str,
+    threads: int,
+    console: Console,
+) -> list[Path]:
+    """Write the outputs of a model, and say how good they are where the data knows better.
+
+    Parameters
+    ----------
+    directory : pathlib.Path
+        Of the model.
+    files : sequence of pathlib.Path
+        With the inputs by the names that they had in training.
+    out : pathlib.Path
+    names : Names
+    steps : int, optional
+        Of a state in time.
+    device : {"cpu", "cuda"}
+    threads : int
+    console : rich.console.Console
+
+    Returns
+    -------
+    list of pathlib.Path
+        What has been written.
+
+    Raises
+    ------
+    gnograd.data.DataError
+        Files cannot be read, do not fit the model, or cannot be written.
+    JobError
+        There is no model.
+    """
+    if out.suffix.lower() not in WRITERS:
+        raise DataError(f"{out}: files are written that end in {', '.join(WRITERS)}")
+    engine = TorchEngine(device, threads)
+    try:
+        model = load(directory, engine.device)
+    except FileNotFoundError as error:
+        raise JobError(f"{directory}: holds no model, needs the --out of a training") from error
+    except (ValueError, OSError) as error:
+        raise JobError(str(error)) from error
+    layout = model.description.layout
+    if steps is not None and not layout.in_time:
+        raise JobError("--steps is for models of states in time, which this one is not")
+    data = read(files, _roles(layout, names), needs_outputs=False)
+    needed, known = layout, data.layout
+    if known.period is None:  # a file need not say it again
+        known = replace(known, period=needed.period)
+    if not known.outputs:
+        known = replace(known, outputs=needed.outputs)
+    if odd := needed.differences(known):
+        raise DataError(f"{data.samples[0].source}: does not fit the model ({'; '.join(odd)})")
+    made, errors = [], []
+    disable = not console.is_terminal
+    for sample in track(data.samples, "predicting", console=console, disable=disable):
+        values = model.predict(sample, steps)
+        made.append(Prediction(sample.queries, _fields(layout, values), sample.cells,
+                               layout.in_time))  # fmt: skip
+        errors += _error(sample, values)
+    for path in written if len(written := write(out, made)) < 4 else written[:1]:
+        console.print(f"written: {path}", markup=False, soft_wrap=True)
+    if errors:
+        console.print(f"relative L2 error of {len(errors)} samples: {np.mean(errors):.4g}")
+    return written
+
+
+def _roles(layout: Layout, names: Names) -> Roles:
+    """Names of arrays that the model knows."""
+
+    def of(fields: Sequence[Any]) -> tuple[str, ...]:
+        return tuple(f.name for f in fields)
+
+    return Roles(
+        names.points,
+        of(layout.inputs),
+        None if layout.in_time else of(layout.outputs),
+        names.output_points,
+        of(layout.parameters),
+        of(layout.outputs) if layout.in_time else None,
+        layout.period,
+        names.grid,
+    )
+
+
+def _fields(layout: Layout, values: Array) -> dict[str, Array]:
+    """The columns of an output by name."""
+    ends = np.cumsum([f.width for f in layout.outputs])[:-1]
+    parts = np.split(values, ends, axis=-1)
+    return {f.name: part for f, part in zip(layout.outputs, parts, strict=True)}
+
+
+def _error(sample: Sample, values: Array) -> list[float]:
+    truth = sample.outputs if sample.states is None else sample.states[1:]
+    made = values if sample.states is None else values[1:]
+    if truth is None or truth.shape != made.shape or not len(truth):
+        return []
+    return [relative_errors(made, truth)]

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: MIT
+"""From files to a model in use: inspect, train points, predict, report."""
+
+import html.parser
+import pickle
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer", reason="needs gnograd[cli]")
+pytest.importorskip("torch")
+
+from typer.testing import CliRunner, Result
+
+import gnograd as gg
+from gnograd.cli import point_log
+from gnograd.cli.app import app
+from gnograd.cli.config import PointsConfig, Schedule
+from gnograd.cli.point_checkpoint import CHECKPOINT, PointState
+from gnograd.cli.point_training import rate, relative_errors
+from gnograd.cli.points import _plan
+from gnograd.data import Roles, contents, read
+
+DOCS = Path(__file__).parent.parent / "docs"
+TRAIN = ["--size=small", "--threads=1", "--batch=2", "--learning-rate=0.01"]
+
+
+def gnograd(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments], terminal_width=200)
+
+
+def done(*arguments: str | Path) -> str:
+    result = gnograd(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refused(*arguments: str | Path) -> str:
+    result = gnograd(*arguments)
+    assert result.exit_code == 1, result.output
+    assert isinstance(result.exception, SystemExit)
+    (line,) = [text for text in result.output.splitlines() if text.startswith("gnograd: ")]
+    return line
+
+
+def poisson(rng: np.random.Generator, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Source and solution of ``-Lap u = f`` on the unit square, a random sum of sines."""
+    k, c = np.arange(1, 3), rng.standard_normal((2, 2))
+    sines = np.sin(np.pi * k * x[:, :1])[:, :, None] * np.sin(np.pi * k * x[:, 1:])[:, None, :]
+    eigenvalues = np.pi**2 * (k[:, None] ** 2 + k**2)
+    return (sines * c).sum((1, 2)), (sines * c / eigenvalues).sum((1, 2))
+
+
+def write_samples(path: Path, n: int = 6) -> Path:
+    rng = np.random.default_rng(0)
+    x = rng.random((40, 2))
+    a, u = zip(*(poisson(rng, x) for _ in range(n)), strict=True)
+    np.savez(path, points=x, a=np.array(a), solution=np.array(u))
+    return path
+
+
+def write_waves(path: Path, n: int = 12) -> Path:
+    """Waves that travel around a circle, at a speed that is a parameter."""
+    rng = np.random.default_rng(0)
+    x = (np.arange(32) + rng.uniform(-0.3, 0.3, 32)) / 32
+    speed, phase = rng.uniform(0.03, 0.05, (n, 1)), rng.random(n)
+    t = np.arange(6)
+    shift = speed * t + phase[:, None]
+    u = np.sin(2 * np.pi * (x - shift[..., None]))
+    np.savez(path, points=x, u=u, parameters=speed, period=1.0)
+    return path
+
+
+# ---- a stranger's path ----
+
+
+def test_the_tutorial(tmp_path, monkeypatch) -> None:
+    """All of the page is done as it stands there, from meshes to the answer for another one."""
+    meshio = pytest.importorskip("meshio")
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "tutorials" / "own_data.md").read_text()
+    names: dict[str, object] = {}
+    outputs = {}
+    for language, text in re.findall(r"```(python|sh)\n(.*?)```", page, re.DOTALL):
+        if language == "python":
+            exec(text, names)
+        else:
+            program, *arguments = shlex.split(text)
+            assert program == "gnograd"
+            more = ["--threads=1"] if arguments[0] in ("train", "predict") else []
+            outputs[arguments[0]] = done(*arguments, *more)
+    fits = (
+        "fits: 24 samples of 100 to 123 points, 2-D; inputs: source (1); outputs: temperature (1)"
+    )
+    assert fits in outputs["inspect"] and fits in page
+    assert re.search(r"new +│ 1 +│ 500", outputs["train"])
+    assert "relative L2 error of 1 samples" in outputs["predict"]
+
+    truth, made = meshio.read("new/fine.vtu"), meshio.read("temperature.vtu")
+    assert (made.points == truth.points).all()
+    assert (made.cells_dict["triangle"] == truth.cells_dict["triangle"]).all()
+    exact = truth.point_data["temperature"]
+    samples = read("plates", Roles(outputs=("temperature",))).samples
+    mean = np.concatenate([s.outputs for s in samples]).mean()
+    error = np.linalg.norm(made.point_data["temperature"] - exact)
+    assert error < 0.5 * np.linalg.norm(mean - exact)
+    assert names["error"] < 0.5
+
+    (sample,) = read("new", Roles(outputs=("temperature",))).samples
+    prediction = gg.load("runs/plates").predict(sample)[:, 0]
+    assert np.allclose(prediction, made.point_data["temperature"], atol=1e-6)
+    report = Path("runs/plates/report.html").read_text()
+    for text in ("source (1)", "Errors", "Course", "fine.vtu", "Cost", "Settings", "gino, small"):
+        assert text in report
+    assert_self_contained(report)
+
+
+def assert_self_contained(page: str) -> None:
+    class Links(html.parser.HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            assert tag not in ("script", "link", "iframe", "object")
+            for name, value in attrs:
+                if name in ("src", "href"):
+                    assert (value or "").startswith("data:image/")
+
+    Links().feed(page)
+
+
+# ---- runs ----
+
+
+def tensors(directory: Path) -> dict[str, np.ndarray]:
+    return gg.load_weights(directory / CHECKPOINT)
+
+
+def same_bits(a: Path, b: Path) -> bool:
+    first, second = tensors(a), tensors(b)
+    return first.keys() == second.keys() and all(
+        first[name].tobytes() == second[name].tobytes() for name in first
+    )
+
+
+def test_continued_runs_have_the_same_bits(tmp_path, monkeypatch) -> None:
+    data = write_samples(tmp_path / "a.npz")
+    run = ["train", "points", "--data", data, *TRAIN, "--epochs=4", "--ema=0.9", "--out"]
+    done(*run, tmp_path / "whole")
+    write = point_log.PointLog.write
+
+    def stop(self, history) -> None:
+        write(self, history)
+        if len(history) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(point_log.PointLog, "write", stop)
+        assert gnograd(*run, tmp_path / "cut").exit_code == 130
+    assert len(PointState.load(tmp_path / "cut")[0].history) == 2
+    assert "continuing after epoch 2 of 4" in done(*run, tmp_path / "cut")
+    assert same_bits(tmp_path / "whole", tmp_path / "cut")
+    files = [(tmp_path / d / "model.safetensors").read_bytes() for d in ("whole", "cut")]
+    assert files[0] == files[1]
+    # a finished run does nothing more; one with more epochs goes on
+    before = tensors(tmp_path / "cut")
+    done(*run, tmp_path / "cut")
+    assert (before["model.network.lift.0.weight"] == tensors(tmp_path / "cut")[
+        "model.network.lift.0.weight"]).all()  # fmt: skip
+    done(*run, tmp_path / "cut", "--epochs=6")
+    state = PointState.load(tmp_path / "cut")[0]
+    assert len(state.history) == 6 and [end for end, _ in state.stretches] == [4, 6]
+    line = refused(*run, tmp_path / "cut", "--seed=1")
+    assert "made with other settings (seed is 1, was 0)" in line
+    write_samples(tmp_path / "a.npz", 7)
+    assert "checksum of the data is" in refused(*run, tmp_path / "cut")
+
+
+def test_steps_in_time(tmp_path: Path) -> None:
+    data = write_waves(tmp_path / "waves.npz")
+    options = ["--state=u", "--noise=0.01", "--epochs=20", "--size=small", "--threads=1"]
+    output = done(
+        *("train", "points", "--data", data, *options, "--learning-rate=0.01", "--batch=8"),
+        *("--out", tmp_path / "run"),
+    )
+    assert "state: u (1) at 6 times; parameters: parameters (1); period: 1" in output
+    error, still = map(
+        float, re.search(r"validation .*│ ([\d.e-]+) +│ ([\d.e-]+)", output).groups()
+    )
+    assert error < 0.5 * still
+    done(
+        *("predict", "--model", tmp_path / "run", "--data", data, "--steps", "3"),
+        *("--out", tmp_path / "u.npz"),
+    )
+    made, given = contents(tmp_path / "u.npz").arrays["u"], contents(data).arrays["u"]
+    assert made.shape == (12, 4, 32, 1)
+    assert np.allclose(made[:, 0, :, 0], given[:, 0], atol=1e-6)
+    pytest.importorskip("meshio")
+    done("predict", "--model", tmp_path / "run", "--data", data, "--out", tmp_path / "u.vtu")
+    assert (tmp_path / "u.pvd").read_text().count("<DataSet") == 12 * 6
+    done("report", tmp_path / "run")
+
+
+def test_outputs_on_other_points(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, q = rng.random((5, 30, 3)), rng.random((5, 20, 3))
+    path = tmp_path / "a.npz"
+    np.savez(path, points=x, output_points=q, a=rng.random((5, 30)), outputs=q.sum(axis=2))
+    options = [*TRAIN, "--epochs=2", "--precision=bfloat16", "--schedule=linear"]
+    done("train", "points", "--data", path, *options, "--out", tmp_path / "run")
+    done(
+        "predict", "--model", tmp_path / "run", "--data", path, "--out", tmp_path / "u.safetensors"
+    )
+    made = gg.load_weights(tmp_path / "u.safetensors")
+    assert made["outputs"].shape == (5, 20, 1) and (made["points"] == q).all()
+    done("report", tmp_path / "run")
+
+
+def test_early_stop_and_tensorboard(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    rng = np.random.default_rng(0)
+    path = tmp_path / "noise.npz"
+    np.savez(path, points=rng.random((4, 20, 2)), outputs=rng.standard_normal((4, 20)))
+    options = [*TRAIN, "--epochs=60", "--patience=3", "--log=tensorboard"]
+    output = done("train", "points", "--data", path, *options, "--out", tmp_path / "run")
+    assert "stopped: no better for 3 epochs" in output
+    assert list((tmp_path / "run" / "tensorboard").iterdir())
+    state = PointState.load(tmp_path / "run")[0]
+    assert state.finished and len(state.history) < 60
+    again = done("train", "points", "--data", path, *options, "--out", tmp_path / "run")
+    assert "epoch" in again and len(PointState.load(tmp_path / "run")[0].history) < 60
+
+
+# ---- refusals ----
+
+
+def test_what_does_not_fit_is_said_in_a_line(tmp_path: Path) -> None:
+    data = write_samples(tmp_path / "a.npz")
+    run = tmp_path / "run"
+    done("train", "points", "--data", data, *TRAIN, "--epochs=1", "--out", run)
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "b.npz", points=rng.random((9, 3)), a=rng.random(9))
+    np.savez(tmp_path / "c.npz", points=rng.random((9, 2)), b=rng.random(9))
+
+    def predict(file: str, out: str = "u.npz", *more: str) -> str:
+        return refused(
+            *("predict", "--model", run, "--data", tmp_path / file, "--out", tmp_path / out, *more)
+        )
+
+    assert "b.npz: does not fit the model (dimensions: 3, needs 2)" in predict("b.npz")
+    assert "c.npz: array 'a' is missing (the file has:" in predict("c.npz")
+    assert "u.txt: files are written that end in .vtu" in predict("a.npz", "u.txt")
+    assert "--steps is for models of states" in predict("a.npz", "u.npz", "--steps=2")
+    assert not (tmp_path / "u.npz").exists()
+    line = refused("predict", "--model", tmp_path, "--data", data, "--out", tmp_path / "u.npz")
+    assert "holds no model" in line
+    assert "is missing; needs the --out of a training" in refused("report", tmp_path)
+    assert "has no array called 'outputs'" in refused("inspect", tmp_path / "c.npz")
+    (tmp_path / "evil.npz").write_bytes(pickle.dumps([1]))
+    assert "is a Python pickle" in refused("inspect", tmp_path / "evil.npz")
+    (run / CHECKPOINT).write_bytes(b"nothing")
+    line = refused("train", "points", "--data", data, *TRAIN, "--epochs=1", "--out", run)
+    assert "cannot be read (damaged)" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--model=fno"], "needs one of gno, gino, magno, mgn, bsa"),
+        (["--state=u", "--outputs=u"], "goes without --outputs"),
+        (["--noise=0.1"], "needs --state"),
+        (["--period=a"], "needs numbers"),
+        (["--grid=open"], "needs closed or periodic"),
+    ],
+)
+def test_options_that_make_no_sense(tmp_path: Path, options: list[str], text: str) -> None:
+    result = gnograd("train", "points", "--data", tmp_path, *options, "--out", tmp_path / "run")
+    assert result.exit_code == 2 and text in result.output
+
+
+# ---- parts ----
+
+
+def test_schedules() -> None:
+    for schedule in Schedule:
+        assert rate(schedule, 1.0, 0.0) < 0.2 < rate(schedule, 1.0, 0.04)
+    assert rate(Schedule.CONSTANT, 1.0, 0.99) == 1.0
+    assert rate(Schedule.LINEAR, 1.0, 1.0) == pytest.approx(0.01)
+
+
+def test_errors_leave_out_channels_that_are_zero() -> None:
+    truth = np.stack([np.ones(4), np.zeros(4)], axis=1)
+    assert relative_errors(truth + 0.5, truth) == pytest.approx(0.5)
+    assert relative_errors(truth[:, 1:] + 1, truth[:, 1:]) == pytest.approx(2.0)
+    assert relative_errors(np.full((4, 1), np.nan), np.ones((4, 1))) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("epochs", "finished", "stretches", "left"),
+    [
+        (100, False, [(100, 1.0)], True),
+        (150, False, [(150, 1.0)], True),
+        (100, True, [(100, 1.0)], False),
+        (150, True, [(50, 1.0), (150, 1.0)], True),
+        (30, False, [(100, 1.0)], False),
+    ],
+)
+def test_more_epochs(epochs, finished, stretches, left) -> None:
+    state = PointState({}, [None] * 50, [(100, 1.0)], finished=finished)
+    _plan(state, PointsConfig(epochs=epochs, learning_rate=1.0))
+    assert state.stretches == stretches and state.finished is not left
