@@ -100,6 +100,91 @@ GNOGRAD_CUDA_API int gnograd_cuda_assign(int n_dims, const int64_t *shape, void 
  * TF32 (11 bits), in this process; 0: they are as accurate as float32, in three times the work. */
 GNOGRAD_CUDA_API int gnograd_cuda_use_tf32(int on);
 
+/* ---- the tape: what its arrays need on a device besides operators ----
+ *
+ * type is GNOGRAD_CUDA_F32 or GNOGRAD_CUDA_F64, of all arrays; these lie in device memory without
+ * gaps. Extents are in Fortran's order, the first axis is the contiguous one; they and strides are
+ * host memory.
+ */
+
+enum gnograd_cuda_unary {
+  GNOGRAD_CUDA_NEGATIVE,
+  GNOGRAD_CUDA_EXP,
+  GNOGRAD_CUDA_LOG,
+  GNOGRAD_CUDA_SQRT,
+  GNOGRAD_CUDA_SIN,
+  GNOGRAD_CUDA_COS,
+  GNOGRAD_CUDA_ABS,
+  GNOGRAD_CUDA_SIGN_OF, /* 0 for 0 */
+  GNOGRAD_CUDA_INVERSE, /* 0 for 0 */
+  GNOGRAD_CUDA_SIGMOID,
+  GNOGRAD_CUDA_MONOMIAL, /* a ** parameter */
+  GNOGRAD_CUDA_RELU,
+  GNOGRAD_CUDA_GELU,
+  GNOGRAD_CUDA_SILU,
+  GNOGRAD_CUDA_TANH
+};
+
+enum gnograd_cuda_binary {
+  GNOGRAD_CUDA_ADD,
+  GNOGRAD_CUDA_SUBTRACT,
+  GNOGRAD_CUDA_MULTIPLY,
+  GNOGRAD_CUDA_DIVIDE,
+  GNOGRAD_CUDA_POWER,
+  GNOGRAD_CUDA_MAXIMUM, /* NaN where either is */
+  GNOGRAD_CUDA_MINIMUM,
+  GNOGRAD_CUDA_ABOVE, /* 1 where a > b, 1/2 where they are equal, else 0 */
+  GNOGRAD_CUDA_RELU_SLOPE, /* a times the derivative at b */
+  GNOGRAD_CUDA_GELU_SLOPE,
+  GNOGRAD_CUDA_SILU_SLOPE,
+  GNOGRAD_CUDA_TANH_SLOPE
+};
+
+/* x = number */
+GNOGRAD_CUDA_API int gnograd_cuda_tape_fill(int type, int64_t n, double number, void *x,
+                                            void *stream);
+/* c = f(a); c may be a */
+GNOGRAD_CUDA_API int gnograd_cuda_tape_unary(int type, int function, double parameter, int64_t n,
+                                             const void *a, void *c, void *stream);
+/* c = f(a, b), repeated along axes where one of them has a single element: extents [4]; c may be an
+ * operand of its own shape */
+GNOGRAD_CUDA_API int gnograd_cuda_tape_binary(int type, int function, const int64_t *a_extents,
+                                              const int64_t *b_extents, const void *a,
+                                              const void *b, void *c, void *stream);
+/* y = the sums of x along the axes where y has a single element: extents [4] */
+GNOGRAD_CUDA_API size_t gnograd_cuda_tape_sum_workspace_bytes(int type, const int64_t *x_extents,
+                                                              const int64_t *y_extents);
+GNOGRAD_CUDA_API int gnograd_cuda_tape_sum(int type, const int64_t *x_extents,
+                                           const int64_t *y_extents, const void *x, void *y,
+                                           void *workspace, size_t workspace_bytes, void *stream);
+/* softmax along the middle axis of [inner, length, outer] */
+GNOGRAD_CUDA_API int gnograd_cuda_tape_softmax(int type, int64_t inner, int64_t length,
+                                               int64_t outer, const void *x, void *y, void *stream);
+/* y(:, k) = x(:, index(k)), index [n] counted from 0 and in device memory */
+GNOGRAD_CUDA_API int gnograd_cuda_tape_gather(int type, int64_t width, int64_t n,
+                                              const int64_t *index, const void *x, void *y,
+                                              void *stream);
+/* y(:, c) = sum of x(:, places(p)), offsets(c) <= p < offsets(c + 1), in this order; offsets
+ * [n_columns+1] and places are in device memory */
+GNOGRAD_CUDA_API int gnograd_cuda_tape_scatter(int type, int64_t width, int64_t n_columns,
+                                               const int64_t *offsets, const int64_t *places,
+                                               const void *x, void *y, void *stream);
+/* c = op(a) op(b) [m, n], op the transpose where it is asked for, op(a) [m, depth] */
+GNOGRAD_CUDA_API size_t gnograd_cuda_tape_product_workspace_bytes(int type, int64_t m, int64_t n,
+                                                                  int64_t depth);
+GNOGRAD_CUDA_API int gnograd_cuda_tape_product(int type, int transpose_a, int transpose_b,
+                                               int64_t m, int64_t n, int64_t depth, const void *a,
+                                               const void *b, void *c, void *workspace,
+                                               size_t workspace_bytes, void *stream);
+/* A step of Adam: x is made smaller by the factor `keep` first; rate and root have the corrections
+ * of the averages' bias. A step of gradient descent along m = momentum m + grad. */
+GNOGRAD_CUDA_API int gnograd_cuda_tape_adam(int type, int64_t n, double beta1, double beta2,
+                                            double eps, double decay, double rate, double root,
+                                            double keep, const void *grad, void *m, void *v,
+                                            void *x, void *stream);
+GNOGRAD_CUDA_API int gnograd_cuda_tape_descend(int type, int64_t n, double momentum, double rate,
+                                               const void *grad, void *m, void *x, void *stream);
+
 /* The functions of operators, one a line, "<name>_<type>(sizes and codes; arrays)" without what is
  * common to all: for languages that call this library without reading this header. */
 GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);

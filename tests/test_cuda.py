@@ -1596,6 +1596,8 @@ def test_header():
         re.sub(r"(\w+\()", r"gnograd_cuda_\1", line, count=1)
         for line in cuda_library.RUNTIME.strip().splitlines()
     }
+    # those of the tape are Fortran's
+    names = {n: d for n, d in names.items() if not n.startswith("gnograd_cuda_tape_")}
     assert bound == {d for name, d in names.items() if name not in pairs}
 
 

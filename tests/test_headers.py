@@ -22,7 +22,13 @@ def dot(x: Array, y: Array, *, graph: GraphLike, scale: float = 1.0) -> Array:
 
 
 @pytest.mark.parametrize(
-    "command", [["header.py", "--check"], ["cuda.py", "header", "--check"], ["stubs.py", "--check"]]
+    "command",
+    [
+        ["header.py", "--check"],
+        ["cuda.py", "header", "--check"],
+        ["cuda.py", "fortran", "--check"],
+        ["stubs.py", "--check"],
+    ],
 )
 def test_what_is_written_is_current(command: list[str]) -> None:
     """What to run when it is not is in the message."""

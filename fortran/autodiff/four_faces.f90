@@ -10,7 +10,10 @@ module gnograd_autodiff_four_faces
   use gnograd_core_kinds, only: int32, int64
   use gnograd_core_error, only: error_type, code_memory, code_unsupported
   use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, values_type, &
-    & resolve, emplace, emplace_result, emplace_constant, fail, max_rank, kind_r32, kind_r64
+    & resolve, emplace, emplace_result, emplace_constant, fail, address_in, max_rank, kind_r32, &
+    & kind_r64
+  use gnograd_cuda, only: gnograd_cuda_graph
+  use gnograd_device, only: device_type
   use gnograd_autodiff_shape, only: reshape_to, slice
   implicit none
   private
@@ -29,6 +32,9 @@ module gnograd_autodiff_four_faces
     !> are 64-bit integers
     integer(int64), allocatable :: saved_counts(:)
     logical, allocatable :: saved_integers(:)
+    !> Where arrays lie; of the graph the addresses there
+    type(device_type) :: device
+    type(gnograd_cuda_graph) :: graph_on_device
   contains
     procedure(evaluate_interface), deferred :: evaluate
     procedure(reverse_interface), deferred :: reverse
@@ -97,7 +103,7 @@ module gnograd_autodiff_four_faces
   !> A size that nothing has told yet
   integer(int64), parameter :: unknown = -huge(1_int64)
 
-  !> What an address of no values is: not null, which would be an absent array
+  !> What an address of no integers is: not null, which would be an absent array
   integer(int64), target :: nowhere
 
 contains
@@ -256,22 +262,6 @@ contains
       at = at + operator%counts(k)
     end do
   end function parts_of
-
-  !> The address of n values behind the first `at`.
-  function address_in(values, kind, at, n) result(address)
-    type(values_type), intent(in) :: values
-    integer, intent(in) :: kind
-    integer(int64), intent(in) :: at, n
-    type(c_ptr) :: address
-
-    if (n == 0) then
-      address = c_loc(nowhere)
-    else if (kind == kind_r32) then
-      address = c_loc(values%r32(at + 1))
-    else
-      address = c_loc(values%r64(at + 1))
-    end if
-  end function address_in
 
   subroutine keep_integers(given, kept, ok)
     integer, intent(in) :: given(:)

@@ -4,10 +4,14 @@
 !>
 !> A training step asks for the same memory again and again. Fresh pages from the operating system
 !> cost more than most elementwise operations on them.
+!>
+!> On a device the pointers hold addresses in its memory: the host passes them on and never looks
+!> behind them.
 module gnograd_autodiff_memory
-  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
+  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_int, c_loc, c_ptr, c_size_t
   use gnograd_core_kinds, only: sp, dp, int64
   use gnograd_core_threads, only: n_threads
+  use gnograd_device, only: device_type, take_memory, give_memory
   implicit none
   private
   public :: pool_type, values_type, kind_r32, kind_r64
@@ -46,9 +50,10 @@ module gnograd_autodiff_memory
   integer(int64), parameter :: page_size = 512, touch_size = 2_int64**17
 
   type :: pool_type
-    private
+    !> Whose memory it is; set while the pool is empty
+    type(device_type) :: device
     !> Not allocated: empty
-    type(shelf_type), allocatable :: shelves(:)
+    type(shelf_type), allocatable, private :: shelves(:)
   contains
     !> Memory for n numbers of a kind
     procedure :: take
@@ -84,10 +89,8 @@ contains
         values%memory => here%blocks(here%n)%memory
         here%n = here%n - 1
       else
-        allocate (values%memory(capacity), stat=status)
-        ok = status == 0
+        call allocate_block(self, capacity, values%memory, ok)
         if (.not. ok) return
-        if (capacity > touch_size) call touch(values%memory)
       end if
     end associate
     if (kind == kind_r32) then
@@ -96,6 +99,47 @@ contains
       values%r64 => values%memory(:n)
     end if
   end subroutine take
+
+  !> Fresh memory; what lies on the shelves of a device goes back before it is said to be short.
+  subroutine allocate_block(self, capacity, memory, ok)
+    class(pool_type), intent(inout) :: self
+    integer(int64), intent(in) :: capacity
+    real(dp), pointer, contiguous, intent(out) :: memory(:)
+    logical, intent(out) :: ok
+    type(c_ptr) :: address
+    integer(c_size_t) :: bytes
+    integer(c_int) :: code
+    integer :: status
+
+    memory => null()
+    if (self%device%active) then
+      bytes = capacity*(storage_size(1.0_dp)/8)
+      call take_memory(self%device, bytes, address, code)
+      if (code /= 0) then
+        call empty_shelves(self)
+        call take_memory(self%device, bytes, address, code)
+      end if
+      ok = code == 0
+      if (ok) call c_f_pointer(address, memory, [capacity])
+    else
+      allocate (memory(capacity), stat=status)
+      ok = status == 0
+      if (ok .and. capacity > touch_size) call touch(memory)
+    end if
+  end subroutine allocate_block
+
+  !> The end of a block.
+  subroutine end_block(self, memory)
+    class(pool_type), intent(in) :: self
+    real(dp), pointer, contiguous, intent(inout) :: memory(:)
+
+    if (self%device%active) then
+      call give_memory(self%device, c_loc(memory))
+      memory => null()
+    else
+      deallocate (memory)
+    end if
+  end subroutine end_block
 
   !> Write to every page by the thread that is likely to use it: on machines with several memories
   !> a page comes to the one that is near.
@@ -135,7 +179,7 @@ contains
           here%n = here%n + 1
           here%blocks(here%n)%memory => values%memory
         else
-          deallocate (values%memory)
+          call end_block(self, values%memory)
         end if
       end associate
     end if
@@ -144,18 +188,25 @@ contains
 
   subroutine free(self)
     class(pool_type), intent(inout) :: self
-    integer :: shelf, k
 
     if (.not. allocated(self%shelves)) return
+    call empty_shelves(self)
+    deallocate (self%shelves)
+  end subroutine free
+
+  subroutine empty_shelves(self)
+    class(pool_type), intent(inout) :: self
+    integer :: shelf, k
+
     do shelf = 0, last_shelf
       associate (here => self%shelves(shelf))
         do k = 1, here%n
-          deallocate (here%blocks(k)%memory)
+          call end_block(self, here%blocks(k)%memory)
         end do
+        here%n = 0
       end associate
     end do
-    deallocate (self%shelves)
-  end subroutine free
+  end subroutine empty_shelves
 
   !> The shelf for n doubles, and the size of its blocks: 64, then 80, 96, 112, 128, 160, ...
   pure subroutine fit(n, shelf, capacity)

@@ -26,7 +26,11 @@ def expand(source: Path, output: Path, *options: str) -> None:
 if target.exists():
     shutil.rmtree(target)
 sources = [root / "gnograd.f90"]
-for folder in ("core", "weights", "primitives", "kernels", "entries", "autodiff", "nn", "capi"):
+# the interfaces of the CUDA library, which is loaded when a program asks for a GPU
+target.mkdir(parents=True)
+shutil.copy(root.parent / "cuda" / "gnograd_cuda.f90", target)
+folders = "core", "weights", "primitives", "kernels", "entries", "device", "autodiff", "nn", "capi"
+for folder in folders:
     suffixes = ".f90", ".fypp", ".c", ".h"
     sources += sorted(p for p in (root / folder).rglob("*") if p.suffix in suffixes)
 for source in sources:

@@ -2,6 +2,7 @@
 """The C interface of the CUDA kernels, from the operators' declarations.
 
 usage: cuda.py header [--check]             write cuda/gnograd_cuda.h, or say that it is stale
+       cuda.py fortran [--check]            write cuda/gnograd_cuda.f90, the header in Fortran
        cuda.py entries SOURCE.cu TARGET     the C functions of the operators of a source
        cuda.py prototypes TARGET            all of them as text, for gnograd_cuda_prototypes
 
@@ -25,6 +26,7 @@ from declarations import Array, Operator, read_operators
 
 CUDA = Path(__file__).resolve().parents[2] / "cuda"
 HEADER = CUDA / "gnograd_cuda.h"
+MODULE = CUDA / "gnograd_cuda.f90"
 TEMPLATE = CUDA / "gnograd_cuda.h.in"
 TYPES = {
     "f32": "float", "f64": "double", "f16": "__half", "bf16": "__nv_bfloat16", "i32": "int32_t",
@@ -454,6 +456,129 @@ def write_header(check: bool) -> None:
         raise SystemExit("gnograd_cuda.h is stale: run python tools/interface/cuda.py header")
 
 
+# ---- the header in Fortran ----
+
+MODULE_HEAD = """\
+! SPDX-License-Identifier: MIT
+! Written by tools/interface/cuda.py from gnograd_cuda.h, where every function is explained.
+
+!> The CUDA library from Fortran, with arrays in device memory (OpenACC, OpenMP, CUDA Fortran).
+!>
+!> This file is source, so that any compiler can compile it; programs that call these functions
+!> link libgnograd_cuda. Arrays are addresses in device memory (c_loc in a region of host_data
+!> use_device or target data use_device_addr, c_devloc in CUDA Fortran), axes in the reverse of the
+!> header's order; c_null_ptr is "null" there. Nodes and edges are counted from 0. Functions for
+!> 16-bit numbers are left out.
+module gnograd_cuda
+  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_ptr, c_null_ptr, &
+    & c_size_t
+  implicit none
+  public
+
+"""
+MODULE_TYPES = """\
+  !> Arrays of a graph grouped by the node at one end, in device memory
+  type, bind(C) :: gnograd_cuda_csc
+    !> [n_rows+1]
+    type(c_ptr) :: offsets = c_null_ptr
+    !> Node at the other end, 32-bit integers [n_edges]
+    type(c_ptr) :: indices = c_null_ptr
+    !> Row of the edge table [n_edges], or null: the position itself
+    type(c_ptr) :: edge = c_null_ptr
+    !> Place in by_dst [n_edges] (by_src only), or null: same as edge
+    type(c_ptr) :: position = c_null_ptr
+  end type gnograd_cuda_csc
+
+  !> A graph, as gnograd_cuda.h has it
+  type, bind(C) :: gnograd_cuda_graph
+    integer(c_int64_t) :: n_src = 0, n_dst = 0, n_edges = 0
+    type(gnograd_cuda_csc) :: by_dst, by_src
+  end type gnograd_cuda_graph
+
+"""
+_VALUES = {
+    "int": "integer(c_int)", "int64_t": "integer(c_int64_t)", "size_t": "integer(c_size_t)",
+    "double": "real(c_double)",
+}  # fmt: skip
+_RESULTS = _VALUES | {"const char *": "type(c_ptr)"}
+_REFERENCES = {
+    "const gnograd_cuda_graph *": "type(gnograd_cuda_graph), intent(in)",
+    "void **": "type(c_ptr), intent(out)",
+    "int *": "integer(c_int), intent(out)",
+    "char *": "character(kind=c_char), intent(out)",
+}
+"""What crosses the interface by reference; other pointers are addresses."""
+
+
+def _fortran_parameter(text: str) -> tuple[str, str]:
+    """Type and name of a parameter, from C."""
+    type_, name = re.fullmatch(r"(.*[ *])(\w+)", text.strip()).groups()  # type: ignore[union-attr]
+    type_ = type_.strip()
+    if type_ in _REFERENCES:
+        return _REFERENCES[type_], f"{name}(*)" if type_ == "char *" else name
+    return (_VALUES[type_] if type_ in _VALUES else "type(c_ptr)") + ", value", name
+
+
+def _fortran_statement(head: str, items: Sequence[str], end: str, indent: str) -> list[str]:
+    """A statement over as many lines as it needs."""
+    lines = [indent + head]
+    for k, item in enumerate(items):
+        piece = item + (", " if k + 1 < len(items) else end)
+        if len(lines[-1] + piece) > c.WIDTH - 2:
+            lines[-1] = lines[-1].rstrip() + " &"
+            lines.append(f"{indent}  & ")
+        lines[-1] += piece
+    return lines if items else [indent + head + end]
+
+
+def fortran_interface(result: str, name: str, parameters: Sequence[str]) -> str:
+    """The interface body of a function."""
+    assert len(name) <= 63, f"{name} is too long for Fortran"
+    by_type: dict[str, list[str]] = {}
+    names = []
+    for parameter in parameters:
+        type_, declared_name = _fortran_parameter(parameter)
+        names.append(declared_name.removesuffix("(*)"))
+        by_type.setdefault(type_, []).append(declared_name)
+    types = " ".join([_RESULTS[result], *by_type])
+    needed = [t for t in ("c_char", "c_double", "c_int", "c_int64_t", "c_ptr", "c_size_t",
+                          "gnograd_cuda_graph") if re.search(rf"\b{t}\b", types)]  # fmt: skip
+    lines = _fortran_statement(f"function {name}(", names, ") result(outcome) bind(C)", "    ")
+    lines.append(f"      import :: {', '.join(needed)}")
+    for type_, declared_names in by_type.items():
+        lines += _fortran_statement(f"{type_} :: ", declared_names, "", "      ")
+    lines += [f"      {_RESULTS[result]} :: outcome", f"    end function {name}"]
+    return "\n".join(lines)
+
+
+def write_fortran(check: bool) -> None:
+    """The module for Fortran, or whether it is stale."""
+    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.DOTALL)
+    lines = []
+    for body in re.findall(r"enum gnograd_cuda_\w+ \{(.*?)\};", text, re.DOTALL):
+        value = -1
+        for item in filter(None, (item.strip() for item in body.split(","))):
+            name, _, number = (part.strip() for part in item.partition("="))
+            value = int(number) if number else value + 1
+            lines.append(f"  integer(c_int), parameter :: {name.lower()} = {value}")
+        lines.append("")
+    bodies = []
+    for result, name, arguments in re.findall(
+        r"GNOGRAD_CUDA_API\s+(\w+ (?:\w+ \*)?)(\w+)\(([^()]*)\);", text
+    ):
+        if name.endswith(("f16", "bf16")):
+            continue
+        parameters = [] if arguments == "void" else re.split(r",\s+", arguments.strip())
+        bodies.append(fortran_interface(result.strip(), name, parameters))
+    module = MODULE_HEAD + "\n".join(lines) + "\n" + MODULE_TYPES + "  interface\n"
+    module += "\n\n".join(bodies) + "\n  end interface\n\nend module gnograd_cuda\n"
+    if MODULE.exists() and MODULE.read_text() == module:
+        return
+    if check:
+        raise SystemExit("gnograd_cuda.f90 is stale: run python tools/interface/cuda.py fortran")
+    MODULE.write_text(module)
+
+
 def write_prototypes(target: Path) -> None:
     """A string of C for every pair of functions in the header, the sizes told from the arrays."""
     text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.DOTALL)
@@ -472,6 +597,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["header", *options]:
             write_header(options == ["--check"])
+        case ["fortran", *options]:
+            write_fortran(options == ["--check"])
         case ["entries", source, target]:
             write_entries(Path(source), Path(target))
         case ["prototypes", target]:

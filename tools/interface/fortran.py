@@ -9,6 +9,7 @@ from pathlib import Path
 
 from declarations import BATCH, Array, Operator, Static, names_in, read_operators
 
+CUDA_HEADER = Path(__file__).resolve().parents[2] / "cuda" / "gnograd_cuda.h.in"
 GRAPH_SIZES = ("n_src", "n_dst", "n_edges")
 WIDTHS = {"d": "n_features", "de": "n_edge_features", "do": "n_own_features"}
 """What kernels get besides that may have to do without the arrays: sizes, by their arguments."""
@@ -195,6 +196,46 @@ def call(op: Operator, face: str, real: str, groups: dict[str, str]) -> str:
             given.append(f"address_of(self%{name})")
         else:
             given.append(f"self%{name}")
+    given += _addresses(op, face, groups)
+    return f"gnograd_{op.name}_{face}_{real}({', '.join(given)})"
+
+
+def device_call(op: Operator, face: str, kind_of: str, groups: dict[str, str]) -> str:
+    """The same on a device, where static arrays were lent to."""
+    given = ["self%device", kind_of]
+    lent = {array.name: k for k, array in enumerate(op.arrays, 1)}
+    for name in op.arguments:
+        if name == "graph":
+            given.append("self%graph_on_device")
+        elif name in lent:
+            given.append(f"lent({lent[name]})")
+        elif kind(op, name) == "integers":
+            given.append(f"address_of(self%{name})")
+        else:
+            given.append(f"self%{name}")
+    given += _addresses(op, face, groups)
+    return f"device_{op.name}_{face}({', '.join(given)})"
+
+
+def has_cuda_kernels(op: Operator) -> bool:
+    """Whether the CUDA library has the operator for both kinds of reals."""
+    line = re.search(rf"^@{op.name} (.*)@$", CUDA_HEADER.read_text(), re.MULTILINE)
+    return line is not None and {"f32", "f64"} <= set(line[1].split())
+
+
+def device_arguments(op: Operator) -> list[str]:
+    """Declarations of arguments before the arrays, of calls on a device."""
+    lines = ["type(gnograd_cuda_graph), intent(in) :: graph"] if op.has_graph else []
+    by_type: dict[str, list[str]] = {}
+    for argument in op.arguments:
+        if argument != "graph":
+            by_type.setdefault(C_TYPES[kind(op, argument)], []).append(argument)
+    return [*lines, *(f"{type_}, intent(in) :: {', '.join(a)}" for type_, a in by_type.items())]
+
+
+def _addresses(op: Operator, face: str, groups: dict[str, str]) -> list[str]:
+    """The arrays of a face in their order; groups are the names of the arrays of addresses."""
+    given = []
     places = {array.name: k for k, array in enumerate(op.inputs, 1)}
     outputs = {array.name: k for k, array in enumerate(op.outputs, 1)}
     own = {array.name: k for k, array in enumerate(op.own_saved, 1)}
@@ -213,7 +254,7 @@ def call(op: Operator, face: str, real: str, groups: dict[str, str]) -> str:
         else:
             group, k = "outputs", outputs[name.removeprefix("t_")]
         given.append(f"{groups[group]}({k})")
-    return f"gnograd_{op.name}_{face}_{real}({', '.join(given)})"
+    return given
 
 
 def checks(op: Operator) -> list[str]:

@@ -3,6 +3,7 @@
 #include "simt.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <climits>
 #include <cstdio>
@@ -304,8 +305,44 @@ void run_block(size_t smem, std::mt19937* random) {
   }
 }
 
-// Under AddressSanitizer, device memory is out of bounds for the host.
+// With SIMT_GUARD, device memory comes from here, and nobody else can touch it while no kernel and
+// no copy is running: a program that looks behind a device address ends.
+class Guarded {
+  static constexpr size_t room = size_t(1) << 30, grain = 256;
+  char* const base;
+  size_t used = 0;
+  std::map<size_t, std::vector<char*>> free;  // by size
+
+ public:
+  Guarded()
+      : base(std::getenv("SIMT_GUARD")
+                 ? static_cast<char*>(mmap(nullptr, room, PROT_NONE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))
+                 : nullptr) {}
+  bool on() const { return base; }
+  static size_t rounded(size_t n) { return (n + grain) / grain * grain; }
+  void* take(size_t n) {
+    auto& fitting = free[rounded(n)];
+    if (!fitting.empty()) {
+      char* const p = fitting.back();
+      fitting.pop_back();
+      return p;
+    }
+    if (used + rounded(n) > room) return nullptr;
+    return base + std::exchange(used, used + rounded(n));
+  }
+  void give(void* p, size_t n) { free[rounded(n)].push_back(static_cast<char*>(p)); }
+  void expose(bool yes) {
+    const size_t page = size_t(sysconf(_SC_PAGESIZE));
+    const int rights = yes ? PROT_READ | PROT_WRITE : PROT_NONE;
+    if (on() && used && mprotect(base, (used + page - 1) / page * page, rights))
+      die("device memory cannot be guarded");
+  }
+} guarded;
+
+// Under AddressSanitizer, and with SIMT_GUARD, device memory is out of bounds for the host.
 void expose_device(bool yes) {
+  guarded.expose(yes);
   ASAN(for (auto [p, n] : device) yes ? __asan_unpoison_memory_region(p, n)
                                       : __asan_poison_memory_region(p, n);)(void) yes;
 }
@@ -462,8 +499,11 @@ bool default_in_capture(cudaStream_t s) { return breaks_capture(s == nullptr); }
 cudaError_t allocate(void** p, size_t n, bool in_order) {
   if (driver() < CUDART_VERSION) return fail(cudaErrorInsufficientDriver);
   if (n > size_t(1) << 36) return fail(cudaErrorMemoryAllocation);
-  *p = std::malloc(n);
+  *p = guarded.on() ? guarded.take(n) : std::malloc(n);
+  if (!*p) return fail(cudaErrorMemoryAllocation);
+  guarded.expose(true);
   std::memset(*p, 0xff, n);
+  guarded.expose(false);
   device[static_cast<char*>(*p)] = n;
   device_of[*p] = current_device;
   if (in_order) ordered.insert(*p);
@@ -472,11 +512,13 @@ cudaError_t allocate(void** p, size_t n, bool in_order) {
 }
 cudaError_t release(void* p) {
   if (!device.count(static_cast<char*>(p))) return fail(cudaErrorInvalidValue);
-  ASAN(__asan_unpoison_memory_region(p, device[static_cast<char*>(p)]);)
+  const size_t n = device[static_cast<char*>(p)];
+  ASAN(__asan_unpoison_memory_region(p, n);)
   device.erase(static_cast<char*>(p));
   device_of.erase(p);
   ordered.erase(p);
-  std::free(p);
+  if (guarded.on()) guarded.give(p, n);
+  else std::free(p);
   return cudaSuccess;
 }
 
