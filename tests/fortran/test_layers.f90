@@ -10,7 +10,7 @@ module test_layers
 
   character(len=*), parameter :: filename = "gnograd_test_layers.safetensors"
 
-  !> Learns a sum over neighbours, and counts the calls.
+  !> Learns a sum over neighbours.
   type, extends(model_type) :: net_type
     type(mlp_type) :: lift
     type(gno_type) :: gno
