@@ -15,8 +15,10 @@ SIMT_LIBRARY := build/simt/tests/cuda/libgnograd_cuda_simt.so
 endif
 CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
+PAGES ?= README.md docs
 
-.PHONY: demo test fortran-test mpi-test fortran-mpi-test lint doctest sanitize fuzz fuzz-asan fpm simt tsan tsan-long \
+.PHONY: demo test fortran-test mpi-test fortran-mpi-test lint doctest docs bench-report gallery sanitize fuzz \
+	fuzz-asan fpm simt tsan tsan-long \
 	ptx ptx-all cuda gpu-model gpu-day gpu-test gpu-bench clean help
 
 help: ## This list
@@ -44,16 +46,27 @@ fortran-mpi-test: build/mpi/build.ninja ## The Fortran half of them, with Open M
 	$(BIN)/python tests/consumer/mpi.py build/mpi/installed
 
 lint: $(VENV)/installed ## ruff, mypy, and gfortran with warnings as errors
-	ruff check python tests tools benchmarks examples
-	ruff format --check python tests tools benchmarks examples
+	ruff check python tests tools benchmarks examples docs/conf.py docs/extensions docs/figures
+	ruff format --check python tests tools benchmarks examples docs/conf.py docs/extensions docs/figures
 	mypy
 	test -d build/lint || meson setup build/lint -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled \
 		--buildtype=debug --werror
 	meson compile -C build/lint
 
-doctest: $(VENV)/installed ## Run the examples in docstrings and documents
+doctest: $(VENV)/installed ## Run the examples in docstrings and all code of the documents (PAGES="docs/start")
+	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py doctest)
 	pytest --doctest-modules --pyargs gnograd
-	pytest --doctest-glob='*.md' docs README.md
+	OMP_WAIT_POLICY=passive python -m pytest -p tests.documents -n auto --maxprocesses=4 --dist loadfile $(PAGES)
+
+docs: $(VENV)/documentation ## Build the documentation: build/docs/index.html
+	sphinx-build -W --keep-going -n -q -d build/doctrees docs build/docs
+
+bench-report: $(VENV)/documentation ## Draw benchmarks/results into the pages of the benchmarks
+	$(BIN)/python docs/extensions/bench_report.py
+
+gallery: $(VENV)/installed ## Run the training jobs and examples, and keep their pictures (an hour)
+	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py examples)
+	$(BIN)/python tools/gallery.py docs/_static/gallery
 
 sanitize: build/sanitize/build.ninja ## Fortran tests with bounds, address and undefined-behaviour checks
 	meson test -C build/sanitize --print-errorlogs --timeout-multiplier 20
@@ -187,6 +200,10 @@ $(VENV)/tools: tools/bootstrap.sh pyproject.toml
 $(VENV)/dependencies: $(VENV)/tools
 	$(BIN)/pip install -q --disable-pip-version-check \
 		$$($(BIN)/python tools/requirements.py test lint)
+	touch $@
+
+$(VENV)/documentation: $(VENV)/installed
+	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py docs)
 	touch $@
 
 $(VENV)/cuda-headers: $(VENV)/tools

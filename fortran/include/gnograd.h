@@ -2044,7 +2044,7 @@ int gnograd_select_blocks_forward_r64(
  * says how many bytes of workspace the second needs. topk_indices names existing blocks, a block
  * named twice counts twice. actual_seq_* are cumulative lengths without the leading 0. softmax_max
  * and softmax_sum hold one value 8 times, lse = max + ln(sum). The stream is for kernels on a
- * device; here it is not used. docs/ascend.md has every parameter.
+ * device; here it is not used. docs/howto/ascend.md has every parameter.
  */
 
 enum gnograd_ascend_status {

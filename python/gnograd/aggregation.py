@@ -52,6 +52,9 @@ def agg_weighted(x: Array, w: Array, *, graph: GraphLike, aggregation: str = "su
 
     Notes
     -----
+    Cost: ``2 n_edges D`` operations forward, ``4 n_edges D`` in `vjp`. A row of D numbers is read
+    for every edge, once in each, which is what takes the time.
+
     Peak temporary memory, in numbers: ``2 D + 2`` a thread and a piece of a row that is shared
     among threads (at most ``1024 + n_edges / 4096`` pieces), and D positions of 8 bytes each;
     derivatives of the mean take up to 3 a destination, those of minimum and maximum ``n_dst * D``
@@ -109,6 +112,8 @@ def agg_simple(
 
     Notes
     -----
+    Cost: ``n_edges (D + De)`` operations, and as many numbers read, in each face.
+
     Temporary memory is that of `agg_weighted`. The second derivative is zero.
 
     Examples
@@ -172,6 +177,8 @@ def agg_concat(
 
     Notes
     -----
+    Cost: that of `agg_weighted` and `agg_simple` together.
+
     Temporary memory is that of `agg_weighted`. Where `own` is `x`, ``out`` of `vjp` and `hvp` may
     name one array for the gradients of both, and gets their sum.
 

@@ -58,6 +58,9 @@ def radial_basis(
 
     Notes
     -----
+    Cost: ``n_spherical * n_radial`` Bessel functions an edge; `vjp` computes them again with their
+    derivatives.
+
     The arithmetic is float64 for every dtype. Temporary memory is
     ``n_radial * n_edges / 1024`` numbers for the gradient to `w`, else nothing; on a GPU
     ``n_radial * n_edges / 63`` for the gradients.
@@ -165,6 +168,9 @@ def agg_edge_to_edge(
 
     Notes
     -----
+    Cost: ``2 n_spherical n_emb`` operations a triplet forward and about twice that in `vjp`;
+    besides, ``2 n_spherical n_radial n_emb`` an edge, and ``n_mid`` times that once a call.
+
     A vector without length has no angle: it takes part with Y_0 only, and its gradient is 0.
 
     Triplets are never stored, and the time for each does not depend on n_mid. Temporary memory is,

@@ -128,6 +128,9 @@ def edge_mlp(
 
     Notes
     -----
+    Cost: with L the sum of ``widths[k] * widths[k + 1]``, ``2 n_edges (L + F_e H)`` operations
+    forward and ``2 H (n_src F_s + n_dst F_d)`` at the nodes; three times that in `vjp`.
+
     The first layer is linear in what comes from either end, so that its products with W_s and W_d
     are made once a node, and an edge adds two rows. Hidden features of edges are computed in tiles
     that stay in the cache, and again on the way back; where the results at the edges are not asked

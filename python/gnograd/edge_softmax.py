@@ -40,6 +40,9 @@ def edge_softmax(s: Array, *, graph: GraphLike) -> Array:
 
     Notes
     -----
+    Cost: an exponential and some five operations a score; scores are read and weights written once
+    in each face.
+
     The largest score of a destination is taken from all of them first, so that no exponential
     overflows. Sums are in float64. No temporary memory on the CPU; on a GPU three numbers a
     destination and head, six with tangents. The edges of a destination are one thread's on the CPU.

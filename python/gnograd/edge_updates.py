@@ -64,6 +64,9 @@ def update_edges(
 
     Notes
     -----
+    Cost: at most two additions a number of the result, which is written once; time is that of
+    reading and writing.
+
     Gradients to nodes are sums over their edges, in the order of the graph. The first layer of a
     network on the parts side by side is cheaper as the sum of three products, of which those of
     nodes are made once a node: ``update_edges(e @ W_e, x_src @ W_s, x_dst @ W_d, mode="sum")``.

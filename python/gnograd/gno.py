@@ -72,6 +72,9 @@ def gno_kernel(
 
     Notes
     -----
+    Cost: ``2 n_edges H (d + F_in F_out)`` operations forward, ``2 n_edges H (3 d + 2 F_in F_out)``
+    in `vjp`.
+
     Peak temporary memory, in numbers: ``P F_in F_out (H + 1)`` for the sums of gradients over
     the edges, and ``480 H`` a thread, with H rounded up to a multiple of 16. P is the number of
     pieces that the edges are summed in, at most 64; the sums take at most 64 MiB, or 8 pieces.
@@ -120,6 +123,9 @@ def gno_aggregate(h: Array, kappa: Array, *, graph: GraphLike, reduction: str = 
 
     Notes
     -----
+    Cost: ``2 n_edges F_in F_out`` operations forward, twice that in `vjp`; every `kappa` is read
+    once in each, which is what takes the time.
+
     No temporary memory.
 
     Examples
@@ -189,6 +195,8 @@ def gno_contract(
 
     Notes
     -----
+    Cost: that of `gno` without the first layer.
+
     Temporary memory is that of `gno`.
 
     Examples
@@ -273,6 +281,11 @@ def gno(
 
     Notes
     -----
+    Cost: ``2 n_edges (d H + F_in (H + 1)) + 2 n_dst F_in F_out (H + 1)`` operations forward, and
+    about ``2 n_edges (3 d H + 2 F_out (H + 1)) + 6 n_src F_in F_out (H + 1)`` in `vjp`: no edge
+    multiplies with the last layer. The diagonal kernel takes ``2 n_edges H (d + F)`` forward and
+    about three times that in `vjp`.
+
     Hidden features are taken in slices, with ``S = max(2**17, 16 F_in F_out)`` numbers of the last
     layer in each; S is ``F_in F_out (H + 1)`` if that is less. Peak temporary memory, in numbers,
     with F the larger of F_in and F_out and H rounded up to a multiple of 16: 2 S for reordered

@@ -100,6 +100,9 @@ def gno_deep(
 
     Notes
     -----
+    Cost: with L the sum of ``widths[k] * widths[k + 1]``, ``2 n_edges (L + (d_c + 1) H + n F)``
+    operations forward and ``2 H (n_src d_y + n_dst d_x)`` at the nodes; three times that in `vjp`.
+
     The first layer is linear in what comes from either end, so that its products are made once a
     node; an edge adds two rows. All other layers are products of BLAS over tiles of edges that
     stay in the cache. The way back computes them again: nothing of a hidden width is kept for an

@@ -50,6 +50,8 @@ def offset_moments(x: Array, y: Array, *, graph: GraphLike) -> Array:
 
     Notes
     -----
+    Cost: about ``d (d + 5)`` operations an edge, in two passes over the edges of a destination.
+
     The distance has no derivative where a source and a destination coincide: there its first and
     second derivatives are taken to be 0.
 

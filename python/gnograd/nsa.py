@@ -118,6 +118,10 @@ def selected_attention(
 
     Notes
     -----
+    Cost: with N the visible keys of all queries and heads, at most ``Tq Hq n block_size``,
+    ``2 N (Dk + Dv)`` operations and N exponentials forward, ``2 N (3 Dk + 2 Dv)`` in `vjp`, which
+    computes the scores again.
+
     Peak temporary memory: ``Tq Hk n`` integers for the inverted lists, and a few panels of
     ``(64 + block_size) (Dk + Dv + block_size)`` numbers a thread; besides, ``Tq Hq`` numbers in
     `vjp`, ``Tq Hq Dv`` in `jvp` and twice that in `hvp`. Keys and values that no query selected
@@ -201,6 +205,12 @@ def compressed_attention(
     See Also
     --------
     select_blocks : what `lse` is for.
+
+    Notes
+    -----
+    Cost: with N the visible compressed tokens of all queries and heads, at most ``Tq Hq Tc``,
+    ``2 N (Dk + Dv)`` operations and N exponentials forward, ``2 N (3 Dk + 2 Dv)`` in `vjp`. Memory
+    is that of `selected_attention`, without lists.
     """
 
 
@@ -267,6 +277,10 @@ def window_attention(
 
     Notes
     -----
+    Cost: with N the visible keys of all queries and heads, at most ``Tq Hq window``,
+    ``2 N (Dk + Dv)`` operations and N exponentials forward, ``2 N (3 Dk + 2 Dv)`` in `vjp`; the
+    bias adds some ``3 d N``.
+
     Distances are computed where they are used. Only gradients of the bias take memory of their own:
     ``d Hk (Tq + Tk) + Hq Tq`` numbers.
 
@@ -347,6 +361,8 @@ def compress(
 
     Notes
     -----
+    Cost: ``2 Tc block Hk D`` operations forward, twice that in `vjp`.
+
     Temporary memory is at most 64 times the size of `w`, for its gradient.
 
     Examples
@@ -493,6 +509,11 @@ def select_blocks(
     block_index : array of int32, (ceil(Tq / query_block), Hk, n_blocks)
         Those always selected, then by score, the lower number first among equals; -1 where no
         block is left.
+
+    Notes
+    -----
+    Cost: ``2 Tq Hq Tc Dk`` operations and ``Tq Hq Tc`` exponentials. No array of queries times
+    keys.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples/fortran/train_gno_mpi.f90"
-DOCUMENT = ROOT / "docs/distributed_fortran.md"
+DOCUMENT = ROOT / "docs/howto/distributed_fortran.md"
 CMAKE = """
 cmake_minimum_required(VERSION 3.18)
 project(consumer LANGUAGES C Fortran)

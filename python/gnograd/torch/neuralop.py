@@ -2,8 +2,8 @@
 """neuraloperator's graph neural operator layers, on the operators of gnograd.
 
 The layers take the arguments of neuraloperator's layers of the same names, and hold parameters of
-the same names and shapes, so that a ``state_dict`` loads as it is. ``docs/neuraloperator.md`` says
-what differs.
+the same names and shapes, so that a ``state_dict`` loads as it is.
+``docs/howto/neuraloperator.md`` says what differs.
 
 A kernel network of linear layers with an activation between them is carried by `gnograd.gno` (one
 hidden layer behind a narrow input) or `gnograd.gno_deep` (any other), which keep nothing of a

@@ -36,7 +36,7 @@ class patch_neuraloperator:
     Notes
     -----
     It works on call, until `undo`, or as a context manager, for models that are built inside.
-    Results agree with neuraloperator's but where ``docs/neuraloperator.md`` says otherwise.
+    Results agree with neuraloperator's but where ``docs/howto/neuraloperator.md`` says otherwise.
 
     Examples
     --------

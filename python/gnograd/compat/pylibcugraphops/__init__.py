@@ -5,7 +5,7 @@ The functions of `operators` and `dimenet` write into the arrays that the caller
 arrays, PyTorch tensors and whatever else shares its memory by ``__array_interface__``, DLPack or,
 on a GPU, ``__cuda_array_interface__``. Outputs are overwritten; one that is None is not computed.
 All arrays are checked before anything is written. Those of `pytorch` take tensors and return
-tensors, with autograd. ``docs/pylibcugraphops.md`` maps every function to what is here;
+tensors, with autograd. ``docs/howto/pylibcugraphops.md`` maps every function to what is here;
 `gnograd.compat.install_pylibcugraphops` lets codes import it as ``pylibcugraphops``.
 
 Examples
