@@ -56,12 +56,3 @@ def test_threads_of_the_host_program(tmp_path):
     assert output == run(program, threads=1)
     spread = {float(x): float(s) for x, _, s, _ in map(str.split, output.splitlines()[1:])}
     assert spread[0.5] > 5 * spread[-0.5]  # there were no samples around 0.5
-
-
-def test_program_of_the_page_for_newcomers(tmp_path):
-    page = (ROOT / "docs/howto/athena.md").read_text()
-    source = tmp_path / "sine.f90"
-    source.write_text(re.search(r"```fortran\n(program .*?)```", page, re.DOTALL)[1])
-    output = run(build("gfortran", source, tmp_path))
-    assert float(output.split()[-1]) < 5e-3  # the sine has 0.125
-    assert (tmp_path / "sine.safetensors").exists()

@@ -310,7 +310,7 @@ contains
     most = min(wanted%most, tree%n)
     if (most < tree%n .or. wanted%nearest_first) &
       & allocate (heap%key(most), heap%number(most), stat=status)
-    allocate (list%items(64*(last - first + 1)), stat=status)
+    if (status == 0) allocate (list%items(64*(last - first + 1)), stat=status)
     do i = first, last
       start = list%length
       heap%length = 0
@@ -432,7 +432,8 @@ contains
       logical :: too_far
 
       too_far = bound*certain > limit
-      if (.not. to_heap .or. heap%length < size(heap%key)) return
+      if (.not. to_heap) return
+      if (heap%length < size(heap%key)) return
       if (heap%length == 0) then
         too_far = .true.
       else

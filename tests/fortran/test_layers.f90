@@ -10,7 +10,7 @@ module test_layers
 
   character(len=*), parameter :: filename = "gnograd_test_layers.safetensors"
 
-  !> Learns a sum over neighbours, and counts the calls.
+  !> Learns a sum over neighbours.
   type, extends(model_type) :: net_type
     type(mlp_type) :: lift
     type(gno_type) :: gno
@@ -52,6 +52,7 @@ contains
       & test_type("batches one after another", test_accumulate), &
       & test_type("a training goes on with the same bits", test_resume), &
       & test_type("a training that fails", test_refused_training), &
+      & test_type("trainings by threads of the program", test_host_threads), &
       & test_type("memory of 10,000 steps", test_memory)]
   end function layers_tests
 
@@ -489,13 +490,13 @@ contains
   end subroutine keep_report
 
   !> Everything that a training needs.
-  subroutine prepare(tape, net, loader, adam, error, batch_size)
+  subroutine prepare(tape, net, loader, adam, error, batch_size, seed)
     type(tape_type), intent(inout) :: tape
     type(net_type), intent(inout) :: net
     type(loader_type), intent(inout) :: loader
     type(adam_type), intent(inout) :: adam
     type(error_type), allocatable, intent(out) :: error
-    integer, intent(in), optional :: batch_size
+    integer, intent(in), optional :: batch_size, seed
     type(sample_type), allocatable :: samples(:)
     type(initializer_type) :: initial
 
@@ -504,6 +505,7 @@ contains
     if (.not. allocated(error)) call tape%init(error)
     if (allocated(error)) return
     initial = initializer_type(seed=2)
+    if (present(seed)) initial%seed = seed
     call net%init(tape, initial)
     call adam%init(net%parameters(), 0.01_dp, error)
   end subroutine prepare
@@ -644,6 +646,48 @@ contains
     call check(error, adam%steps == 0, "nothing has changed")
     call remove()
   end subroutine test_refused_training
+
+  !> Each with a tape of its own: as one after another.
+  subroutine test_host_threads(error)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp) :: together(8, 6), alone(8, 6)
+    logical :: failed
+    integer :: k
+
+    failed = .false.
+    !$omp parallel do default(none) shared(together) reduction(.or.: failed) num_threads(3)
+    do k = 1, 6
+      call train_alone(k, together(:, k), failed)
+    end do
+    do k = 1, 6
+      call train_alone(k, alone(:, k), failed)
+    end do
+    call check(error, .not. failed, "no errors")
+    call check(error, all(together == alone), "the same bits")
+    call check(error, any(alone(:, 1) /= alone(:, 2)), "not all are one")
+  end subroutine test_host_threads
+
+  subroutine train_alone(seed, weights, failed)
+    integer, intent(in) :: seed
+    real(dp), intent(out) :: weights(8)
+    logical, intent(inout) :: failed
+    type(error_type), allocatable :: error
+    type(tape_type) :: tape
+    type(net_type) :: net
+    type(loader_type) :: loader
+    type(adam_type) :: adam
+    type(training_type) :: training
+    real(dp), allocatable :: values(:, :)
+
+    weights = 0
+    training%n_steps = 15
+    training%report_every = 0
+    call prepare(tape, net, loader, adam, error, 2, seed)
+    if (.not. allocated(error)) call training%run(net, tape, loader, adam, error)
+    if (.not. allocated(error)) call net%project%weight%val(values, error)
+    failed = failed .or. allocated(error)
+    if (.not. allocated(error)) weights = values(:, 1)
+  end subroutine train_alone
 
   !> Memory of the process stays what it is behind the first steps.
   subroutine test_memory(error)
