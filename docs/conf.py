@@ -35,7 +35,7 @@ extensions = [
     "reference",
     "links",
 ]
-exclude_patterns = ["extensions", "figures", "benchmarks/generated", "tutorials/pictures"]
+exclude_patterns = ["extensions", "figures", "benchmarks/generated", "ford.md"]
 # Pages of files that a source tree may lack
 for page, source in {"security": "SECURITY.md", "citing": "CITATION.cff"}.items():
     if not (HERE.parent / source).exists():
