@@ -62,7 +62,7 @@ docs: $(VENV)/documentation ## Build the documentation: build/docs/index.html
 	sphinx-build -W --keep-going -n -q -d build/doctrees docs build/docs
 
 bench-report: $(VENV)/documentation ## Draw benchmarks/results into the pages of the benchmarks
-	$(BIN)/python tools/bench_report.py docs/benchmarks
+	$(BIN)/python docs/extensions/bench_report.py
 
 gallery: $(VENV)/installed ## Run the training jobs and examples, and keep their pictures (an hour)
 	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py examples)

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from results import Results, add_option
 
 import gnograd as gg
 
@@ -160,7 +161,9 @@ def memory(name: str) -> int:
     return int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 
 
-def compare(n_edges: int, threads: list[int], faces: list[str], repeats: int) -> None:
+def compare(
+    n_edges: int, threads: list[int], faces: list[str], repeats: int, results: Results
+) -> None:
     vector, graph = crystal(n_edges)
     rng = np.random.default_rng(1)
     inputs = [vector] + [
@@ -190,10 +193,19 @@ def compare(n_edges: int, threads: list[int], faces: list[str], repeats: int) ->
                 rates.append(gemm_rate())
             a, b = statistics.median(ours_s), statistics.median(theirs_s)
             fraction = flops(face, graph.n_edges, n_triplets) / a / statistics.median(rates)
+            extra = extra_mib(theirs), extra_mib(ours)
             print(
                 f"{n:7}  {face:9} {1e3 * b:8.1f} {1e3 * a:10.2f} {b / a:7.1f} {fraction:8.0%}"
-                f"     {extra_mib(theirs):10.0f} {extra_mib(ours):12.1f}",
+                f"     {extra[0]:10.0f} {extra[1]:12.1f}",
                 flush=True,
+            )
+            case = f"{graph.n_edges:,} edges"
+            results.add(
+                case, face, "gnograd", threads=n, seconds=a, ratio=1, share=fraction,
+                memory=extra[1] * 2**20,
+            )  # fmt: skip
+            results.add(
+                case, face, "PyG", threads=n, seconds=b, ratio=b / a, memory=extra[0] * 2**20
             )
 
 
@@ -203,9 +215,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--faces", nargs="+", default=FACES, choices=FACES)
     parser.add_argument("--repeats", type=int, default=7)
+    add_option(parser)
     arguments = parser.parse_args()
+    results = Results(arguments.json, "sgemm")
     for n_edges in arguments.edges:
-        compare(n_edges, arguments.threads, arguments.faces, arguments.repeats)
+        compare(n_edges, arguments.threads, arguments.faces, arguments.repeats, results)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ import neighbors
 import neuraloperator
 import torch
 from contest import compare, peak_memory, sgemm_rate, times
+from results import Results, add_option
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -103,6 +104,7 @@ def edge_mlp_steps(n_edges: int, shuffled: bool) -> dict[str, Step]:
 
 def edge_mlp(arguments: argparse.Namespace) -> None:
     """Times, rates and memory of edge_mlp."""
+    results = Results(arguments.json, "sgemm")
     src, _, n = mesh(arguments.edges)
     work = 2 * WIDTH**2 * (9 * len(src) + 6 * n)
     print(f"edge_mlp, {len(src)} edges, {n} nodes, {WIDTH} features, training step")
@@ -119,6 +121,10 @@ def edge_mlp(arguments: argparse.Namespace) -> None:
                 f"  {threads} threads, {name:12} {wall:7.3f} s, {ratios}; "
                 f"{work / wall / rate:.0%} of sgemm, {rate / 1e9:.0f} GFLOP/s"
             )
+            results.add(
+                f"{len(src):,} edges", "training", name, threads=threads, seconds=wall,
+                ratio=wall / ours, share=work / wall / rate,
+            )  # fmt: skip
     del steps
     state = 4 * WIDTH * len(src)
     for name in ("concatenate", "split", "gnograd"):
@@ -126,6 +132,7 @@ def edge_mlp(arguments: argparse.Namespace) -> None:
             where = arguments.edges, arguments.shuffled, name
             found = pool.submit(edge_mlp_memory, *where).result()
         print(f"  {name:12} extra memory {found / 2**20:6.0f} MiB, {found / state:.2f} edge states")
+        results.add(f"{len(src):,} edges", "memory of training", name, threads=1, memory=found)
 
 
 def edge_mlp_memory(n_edges: int, shuffled: bool, name: str) -> int:
@@ -161,6 +168,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--edges", type=int, default=1_000_000, help="of edge_mlp")
     parser.add_argument("--shuffled", action="store_true", help="its nodes numbered at random")
+    add_option(parser)
     arguments = parser.parse_args()
     for part in arguments.parts:
         print(f"---- {part} ----", flush=True)

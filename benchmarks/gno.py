@@ -38,6 +38,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from results import Results, add_option
 
 import gnograd as gg
 
@@ -403,6 +404,10 @@ def run(label: str, case: Case | Transform, threads: int, options: argparse.Name
                 f"{peak / 2**20:9.0f} MiB {temporary / 2**20:9.0f} MiB",
                 flush=True,
             )
+            options.results.add(
+                label, face, name, threads=threads, seconds=seconds[name], ratio=ratio, share=share,
+                memory=peak,
+            )  # fmt: skip
     print(f"sgemm {rate / 1e9:.0f} GFLOP/s")
 
 
@@ -413,7 +418,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--activation", choices=["relu", "gelu", "tanh"], default="relu")
     parser.add_argument("--no-peers", dest="peers", action="store_const", const=[])
+    add_option(parser)
     options = parser.parse_args()
+    options.results = Results(options.json, "sgemm")
     if options.peers is None:
         options.peers = [peer for peer, modules in PEERS.items() if all(map(installed, modules))]
     for label in options.cases:

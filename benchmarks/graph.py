@@ -45,6 +45,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from results import Results, add_option
 
 import gnograd as gg
 
@@ -393,21 +394,28 @@ def run(label: str, threads: int, options: argparse.Namespace) -> None:
                 if face in calls
             }
             for name, taken in seconds.items():
-                shares = f"{'':18}"
+                shares, share = f"{'':18}", None
                 if name == "gnograd":
+                    share = row_bytes(case, graph, face) / gather / taken
                     shares = (
-                        f"{100 * row_bytes(case, graph, face) / gather / taken:7.0f} % "
+                        f"{100 * share:7.0f} % "
                         f"{100 * all_bytes(case, graph, face) / copy / taken:6.0f} %"
                     )
-                memory = ""
+                memory, peak = "", None
                 if options.memory:
                     make = partial(make_call, name, case, aggregation, face)
-                    memory = f"{peak_bytes(make, threads) / 2**20:8.0f} MiB"
+                    peak = peak_bytes(make, threads)
+                    memory = f"{peak / 2**20:8.0f} MiB"
                 print(
                     f"{aggregation or 'mha_gat':7} {face:8} {name:14} {1e3 * taken:7.1f} ms "
                     f"{taken / seconds['gnograd']:6.1f}x {shares} {memory:>12}",
                     flush=True,
                 )
+                options.results.add(
+                    f"{label}, {aggregation}" if aggregation else label, face, name,
+                    threads=threads, seconds=taken, ratio=taken / seconds["gnograd"], share=share,
+                    memory=peak,
+                )  # fmt: skip
 
 
 def main() -> None:
@@ -420,7 +428,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--no-peers", dest="peers", action="store_false")
     parser.add_argument("--no-memory", dest="memory", action="store_false")
+    add_option(parser)
     options = parser.parse_args()
+    options.results = Results(options.json, "gather")
     for label in options.cases:
         for threads in options.threads:
             run(label, threads, options)

@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
+from results import Results, add_option
 from scipy.spatial import cKDTree
 
 import gnograd as gg
@@ -79,7 +80,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--points", type=int, default=100_000)
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--repeats", type=int, default=5)
+    add_option(parser)
     options = parser.parse_args(argv)
+    results = Results(options.json)
     n, threads, k = options.points, max(options.threads), 16
     gg.set_num_threads(threads)
     points = np.random.default_rng(0).random((n, 3))
@@ -131,6 +134,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         found = found[-1] if isinstance(found, list) else found
         n_edges = found.n_edges if isinstance(found, gg.Graph) else len(found.indices)
         times = timed(functions, options.repeats)
+        for who, taken in times.items():
+            contestant = "gnograd" if who == "ours" else who
+            ratio = taken / times["ours"]
+            results.add(name, "search", contestant, threads=threads, seconds=taken, ratio=ratio)
         ours = times.pop("ours")
         others = ", ".join(f"{peer} {t / ours:.2f}x" for peer, t in times.items())
         print(f"| {name} | {n_edges} | {ours * 1e3:.0f} ms | {others} |", flush=True)

@@ -40,6 +40,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import numpy as np
 from gno import _status, set_threads, sgemm
+from results import Results, add_option
 
 import gnograd as gg
 
@@ -448,7 +449,8 @@ def run(label: str, case: Case, threads: int, options: argparse.Namespace) -> No
         rate = max(rates, default=None)
         for name, time_taken in seconds.items():
             useful = operations[face] / time_taken
-            share = f"{100 * useful / rate:7.0f} %" if rate and name != "dense" else ""
+            part = useful / rate if rate and name != "dense" else None
+            share = f"{100 * part:7.0f} %" if part else ""
             memory = ""
             if options.memory and device == "cpu":
                 memory = f"{extra_memory(case, name, face, threads):11.2f} x"
@@ -457,6 +459,10 @@ def run(label: str, case: Case, threads: int, options: argparse.Namespace) -> No
                 f"{time_taken / seconds['gnograd']:6.1f}x "
                 f"{'' if name == 'dense' else f'{useful / 1e9:.0f}':>9} {share:>9} {memory:>13}",
                 flush=True,
+            )
+            ratio = time_taken / seconds["gnograd"]
+            options.results.add(
+                label, face, name, threads=threads, seconds=time_taken, ratio=ratio, share=part
             )
         if rate:
             print(f"{'sgemm':46} {rate / 1e9:.0f}")
@@ -472,7 +478,9 @@ def main() -> None:
     parser.add_argument("--peers", nargs="+", choices=PEERS)
     parser.add_argument("--no-peers", dest="peers", action="store_const", const=[])
     parser.add_argument("--no-memory", dest="memory", action="store_false")
+    add_option(parser)
     options = parser.parse_args()
+    options.results = Results(options.json, "sgemm")
     if options.peers is None:
         options.peers = PEERS if importlib.util.find_spec("torch") else []
     cases = CASES[options.device]

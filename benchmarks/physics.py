@@ -30,6 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from results import Results, add_option
 from scipy.special import erf
 
 import gnograd as gg
@@ -253,7 +254,7 @@ def contestants(case: Case) -> dict[str, type]:
     return found
 
 
-def run(label: str, case: Case, threads: int, repeats: int) -> None:
+def run(label: str, case: Case, threads: int, repeats: int, results: Results) -> None:
     gg.set_num_threads(threads)
     torch.set_num_threads(threads)
     graph, arrays = case.build()
@@ -284,6 +285,8 @@ def run(label: str, case: Case, threads: int, repeats: int) -> None:
             f"{wrong[0]:10.1e} {wrong[1]:10.1e}",
             flush=True,
         )
+        for face, taken, our in zip(("derivatives", "training"), seconds, ours, strict=True):
+            results.add(label, face, name, threads=threads, seconds=taken, ratio=taken / our)
     wrong = errors(Gnograd(graph, arrays, np.float64), graph, arrays, *exact)
     print(f"{'gnograd in float64':24} {'':38} {wrong[0]:10.1e} {wrong[1]:10.1e}")
 
@@ -293,10 +296,12 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--repeats", type=int, default=5)
+    add_option(parser)
     options = parser.parse_args()
+    results = Results(options.json)
     for label in options.cases:
         for threads in options.threads:
-            run(label, CASES[label], threads, options.repeats)
+            run(label, CASES[label], threads, options.repeats, results)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,13 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
     "pictures",
+    "bench_report",
     "reference",
     "links",
 ]
-exclude_patterns = ["extensions", "figures", "benchmarks/results"]
+exclude_patterns = ["extensions", "figures", "benchmarks/generated"]
 nitpicky = True
+smartquotes = False
 
 # A name in single backquotes in a docstring may be an argument or something of the package.
 default_role = "name"
@@ -37,7 +39,7 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -30,7 +30,8 @@ def pages() -> Iterator[tuple[str, str]]:
     parts += [title("Status", "-"), code(first[first.index("enum") :])]
     for match, end in zip(borders, ends, strict=True):
         name = match["name"]
-        parts.append(title(name[0].upper() + name[1:], "-"))
+        is_code = "_" in name.split()[0] or name.startswith("gno")
+        parts.append(title(name if is_code else name[0].upper() + name[1:], "-"))
         if match["text"].strip():
             parts.append(code(plain(match["text"]), "text"))
         parts.append(code(without_twins(source[match.end() : end])))

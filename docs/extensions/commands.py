@@ -47,7 +47,7 @@ def command(function: Callable[..., Any], path: str) -> Iterator[str]:
     hints = typing.get_type_hints(function, include_extras=True)
     rows, usage = [], [path]
     for name, parameter in parameters.items():
-        kind, info = hints[name].__origin__, hints[name].__metadata__[0]
+        kind, info = typing.get_args(hints[name])[:2]
         if isinstance(info, ArgumentInfo):
             usage.append(name.upper())
         rows.append([spelled(name, kind, info), info.help or "", default(parameter.default, info)])
@@ -64,14 +64,17 @@ def spelled(name: str, kind: Any, info: OptionInfo | ArgumentInfo) -> str:
     if isinstance(info, ArgumentInfo):
         return f"``{name.upper()}``"
     names = list(info.param_decls or ()) or [f"--{option}"]
-    inner = [k for k in typing.get_args(kind) if k is not types.NoneType]
-    kind = inner[0] if inner else kind
+    several = False
+    while typing.get_args(kind):
+        # list[Path] | None, and so on
+        several = several or typing.get_origin(kind) in (list, tuple)
+        kind = next(k for k in typing.get_args(kind) if k is not types.NoneType)
     text = ", ".join(f"``{one}``" for one in names)
     if kind is bool:
         return text if info.param_decls else f"{text}, ``--no-{option}``"
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return text + " " + " | ".join(f"``{choice.value}``" for choice in kind)
-    return f"{text} *{NAMES[kind]}*"
+    return f"{text} *{NAMES.get(kind, 'value')}*{' ...' if several else ''}"
 
 
 def default(value: Any, info: OptionInfo | ArgumentInfo) -> str:

@@ -98,11 +98,24 @@ class LinkedCode(SphinxPostTransform):
             parent.replace(literal, link)
 
 
+class Trimmed(SphinxPostTransform):
+    """Examples end with an empty line for the sake of doctest, which is not shown."""
+
+    default_priority = 6
+
+    def run(self, **kwargs: Any) -> None:
+        for block in list(self.document.findall(nodes.literal_block)):
+            text = block.astext().rstrip()
+            block[:] = [nodes.Text(text)]
+            block.rawsource = text
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Add roles and links."""
     app.add_config_value("repository_url", "", "env")
     app.add_role("name", NameRole(warn_dangling=True))
     app.add_role("repo", RepositoryRole())
     app.add_post_transform(LinkedCode)
+    app.add_post_transform(Trimmed)
     app.connect("missing-reference", unresolved)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
+import itertools
+import pkgutil
 import sys
 import types
 from collections.abc import Iterator
 from typing import Any
 
-from operators import summary, title
+from operators import first_line, summary, table, title
 
 import gnograd
 from gnograd.operator import Function
@@ -22,6 +25,7 @@ PUBLIC = {
     "gnograd.jax": "JAX",
     "gnograd.autodiff": "Tape",
     "gnograd.distributed": "Many processes",
+    "gnograd.data": "Samples in files",
     "gnograd.models": "Models",
     "gnograd.compat": "Other libraries' names",
     "gnograd.compat.ascend": "Ascend",
@@ -33,14 +37,28 @@ PUBLIC = {
 }
 """Packages whose ``__all__`` is public, and the titles of their pages."""
 
+INTERNAL = {"gnograd.backends", "gnograd.cli"}
+"""Packages that are nobody's business."""
 OPERATORS = "/reference/generated/operators/index"
 FOREIGN = "Module, tuple, dict, int, Exception, Enum, ReprEnum, object"
 """Bases whose members are documented elsewhere."""
 
 
 def packages() -> dict[str, str]:
-    """Those of `PUBLIC` that there are."""
+    """Those of `PUBLIC` that there are, by name."""
     return {name: text for name, text in PUBLIC.items() if importlib.util.find_spec(name)}
+
+
+def unknown() -> list[str]:
+    """Packages below gnograd of which is not said whether they are public."""
+    found = [f"gnograd.{module.name}" for module in pkgutil.iter_modules(gnograd.__path__)
+             if module.ispkg]  # fmt: skip
+    return [name for name in found if name not in PUBLIC and name not in INTERNAL]
+
+
+def path_of(package: str) -> str:
+    """Path of a package's page."""
+    return package.removeprefix("gnograd.").replace(".", "/")
 
 
 def public(package: str) -> list[str]:
@@ -74,10 +92,9 @@ def groups(package: str) -> dict[str, list[str]]:
     return found
 
 
-def heading(module: str) -> str:
-    """What a module's first line says."""
-    text = summary(sys.modules[module]).rstrip(".")
-    return text.partition(":")[0] if len(text) > 60 else text
+def heading(names: list[str]) -> str:
+    """Title of the page of some names."""
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def directive(package: str, name: str) -> str:
@@ -91,18 +108,34 @@ def directive(package: str, name: str) -> str:
         return f".. autoclass:: {path}\n   :members:\n   :inherited-members: {FOREIGN}\n"
     if callable(value):
         return f".. autofunction:: {path}\n"
-    return f".. autodata:: {path}\n"
+    return f".. py:data:: {name}\n\n   {documentation(package, name)}\n"
+
+
+def documentation(package: str, name: str) -> str:
+    """What is said of a public name: of a constant by the string behind its assignment."""
+    value = getattr(sys.modules[package], name)
+    if inspect.isclass(value) or callable(value):
+        return inspect.getdoc(value) or ""
+    inside = [m for m in list(sys.modules) if m == package or m.startswith(f"{package}.")]
+    for module in inside:
+        body = ast.parse(inspect.getsource(sys.modules[module])).body
+        for statement, behind in itertools.pairwise(body):
+            targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+            if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+                text = getattr(getattr(behind, "value", None), "value", "")
+                return inspect.cleandoc(text) if isinstance(text, str) else ""
+    return ""
 
 
 def pages() -> Iterator[tuple[str, str]]:
     """Paths in the reference, without suffix, and contents."""
     for package, text in packages().items():
-        path = package.replace(".", "/")
+        path = path_of(package)
         below = []
         if package != "gnograd":
             # the others of the first level stand in the reference's own list
             inner = [p for p in packages() if p.rpartition(".")[0] == package]
-            below += [p.replace(".", "/") for p in inner]
+            below += [path_of(p) for p in inner]
         by_module = groups(package)
         names = [name for group in by_module.values() for name in group]
         parts = [title(f"{text}: ``{package}``"), f".. py:module:: {package}\n"]
@@ -110,20 +143,18 @@ def pages() -> Iterator[tuple[str, str]]:
         if package == "gnograd":
             parts += [f"The operators have :doc:`pages of their own <{OPERATORS}>`.\n"]
         elif len(names) < len(public(package)):
-            parts += [
-                f"Operators are :doc:`those of gnograd <{OPERATORS}>`, by the same names.\n"
-            ]
+            parts += [f"Operators are :doc:`those of gnograd <{OPERATORS}>`, by the same names.\n"]
         if len(by_module) > 4 and len(names) > 8:
             parts += [listing(package, by_module)]
             below += [f"{path}/{leaf(package, module)}" for module in by_module]
             for module, group in by_module.items():
-                content = [title(heading(module)), f".. py:currentmodule:: {package}\n"]
+                content = [title(heading(group)), f".. py:currentmodule:: {package}\n"]
                 content += [directive(package, name) for name in group]
                 yield f"{path}/{leaf(package, module)}", "\n".join(content)
         else:
             for module, group in by_module.items():
                 if len(by_module) > 1:
-                    parts.append(title(heading(module), "-"))
+                    parts.append(title(summary(sys.modules[module]).rstrip("."), "-"))
                 parts += [directive(package, name) for name in group]
         if below:
             entries = [f"   /reference/generated/{page}" for page in below]
@@ -145,10 +176,12 @@ def about(package: str) -> str:
 
 def listing(package: str, by_module: dict[str, list[str]]) -> str:
     """All names with the first line of what they say."""
-    lines = []
-    for module, names in by_module.items():
-        lines += [f"\n**{heading(module)}**\n"]
-        for name in names:
-            value = getattr(sys.modules[package], name)
-            lines += [f"- :py:obj:`{name} <{package}.{name}>`: {summary(value)}"]
-    return "\n".join(lines) + "\n"
+    return table(
+        [],
+        [
+            [f":py:obj:`{name} <{package}.{name}>`", first_line(documentation(package, name))]
+            for names in by_module.values()
+            for name in names
+        ],
+        "30 70",
+    )

@@ -98,8 +98,13 @@ def family_title(op: Function[Any, Any]) -> str:
 
 
 def summary(value: Any) -> str:
-    """First line of a docstring, without references."""
-    return re.sub(r" \[\d+\]_", "", (inspect.getdoc(value) or "").split("\n")[0])
+    """First line of what is said of something."""
+    return first_line(inspect.getdoc(value) or "")
+
+
+def first_line(text: str) -> str:
+    """Without references, which have no place in a table."""
+    return re.sub(r" \[\d+\]_", "", text.split("\n")[0])
 
 
 # ---- pages ----

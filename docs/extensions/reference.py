@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import sys
 from pathlib import Path
 from typing import Any
 
 import c_header
 import commands
+import fortran_module
 import modules
 import operators
 from sphinx.application import Sphinx
@@ -23,7 +22,10 @@ FOLDER = "reference/generated"
 def write(app: Sphinx) -> None:
     """Write what has changed, and remove what is no more."""
     folder = Path(app.srcdir, FOLDER)
-    sources = (operators.pages(), modules.pages(), commands.pages(), c_header.pages())
+    sources = (
+        operators.pages(), modules.pages(), commands.pages(), c_header.pages(),
+        fortran_module.pages(),
+    )  # fmt: skip
     wanted = {folder / f"{path}.rst": text for path, text in itertools.chain(*sources)}
     for path in set(folder.rglob("*.rst")) - set(wanted):
         path.unlink()
@@ -36,13 +38,14 @@ def write(app: Sphinx) -> None:
 def undocumented(app: Sphinx, env: Any) -> None:
     """Warn of public names without a place in the reference, or without a word about them."""
     known = env.domains["py"].data["objects"]
+    for package in modules.unknown():
+        LOG.warning("%s is neither public nor internal in docs/extensions/modules.py", package)
     for package in modules.packages():
         for name in modules.public(package):
             path = f"{package}.{name}"
             if path not in known:
                 LOG.warning("%s is public, and not in the reference", path)
-            value = getattr(sys.modules[package], name)
-            if not inspect.getdoc(value):
+            if not modules.documentation(package, name):
                 LOG.warning("%s is public, and has no docstring", path)
 
 

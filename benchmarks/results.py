@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""What benchmarks measure, as files: `--json FILE` of the programs here.
+
+A file has the command, the machine and the versions it was made with, and a record for every case,
+face and contestant. Lists hold a number a run, least and most where there were more than two:
+
+seconds   of a call
+ratio     to gnograd's time in the same run
+share     of the rate that `share_of` names
+memory    bytes at the peak of a call beside its inputs
+
+`make bench-report` makes tables and pictures of those in benchmarks/results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import re
+import sys
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import gnograd as gg
+
+__all__ = ["Results", "add_option"]
+
+PACKAGES = (
+    "gnograd",
+    "numpy",
+    "scipy",
+    "torch",
+    "torch_geometric",
+    "torch_scatter",
+    "neuraloperator",
+)
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Let a program's user ask for the file."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what is measured to FILE")
+
+
+class Results:
+    """Records of a run. Those of a program whose user wants no file are dropped.
+
+    Parameters
+    ----------
+    path : Path or None
+        Where to write.
+    share_of : str
+        What shares are of, for example ``"sgemm"``.
+    """
+
+    def __init__(self, path: Path | None, share_of: str = "") -> None:
+        self.path, self.share_of = path, share_of
+        self.records: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        case: str,
+        face: str,
+        contestant: str,
+        *,
+        threads: int,
+        seconds: float | None = None,
+        ratio: float | None = None,
+        share: float | None = None,
+        memory: float | None = None,
+    ) -> None:
+        """Keep a record, and write all there are: a run that is stopped loses nothing."""
+        found = {"seconds": seconds, "ratio": ratio, "share": share}
+        record: dict[str, Any] = {
+            "case": case, "face": face, "contestant": contestant, "threads": threads
+        }  # fmt: skip
+        record |= {name: [_rounded(x)] for name, x in found.items() if x is not None}
+        if memory is not None:
+            record["memory"] = [int(memory)]
+        self.records.append(record)
+        self.write()
+
+    def write(self) -> None:
+        """Write to a temporary file, then put it in place."""
+        if self.path is None:
+            return
+        text = json.dumps(
+            {
+                "command": command(),
+                "date": datetime.now(timezone.utc).date().isoformat(),
+                "machine": machine(),
+                "versions": versions(),
+                "share_of": self.share_of,
+                "records": self.records,
+            },
+            indent=1,
+        )
+        temporary = self.path.with_suffix(".tmp")
+        temporary.write_text(text + "\n")
+        os.replace(temporary, self.path)
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.4g}")
+
+
+def command() -> str:
+    """What was called, without where the file goes."""
+    return re.sub(r" --json[ =]\S+", "", " ".join(["python", *sys.argv]))
+
+
+def machine() -> dict[str, Any]:
+    """Processor and how much of it there is."""
+    processor = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text()
+        found = re.search(r"model name\s*:\s*(.+)", text)
+        processor = found[1] if found else processor
+    return {"processor": processor, "cores": os.cpu_count(), "system": platform.system()}
+
+
+def versions() -> dict[str, str]:
+    """Of gnograd, of what it was built with, and of its peers."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    config = gg.get_config()
+    return found | {name: str(config[name]) for name in ("compiler", "blas") if name in config}
