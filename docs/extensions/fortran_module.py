@@ -24,8 +24,8 @@ def pages() -> Iterator[tuple[str, str]]:
     ]
     if (ROOT / "docs/ford.md").exists():
         parts.append(
-            "`Every module, type and procedure <../../fortran/index.html>`__, with all arguments, has "
-            "a page by FORD.\n"
+            "`Every module, type and procedure <../../fortran/index.html>`__, with all arguments, "
+            "has a page by FORD.\n"
         )
     rows = []
     for module, names in USE.findall(joined((ROOT / "fortran/gnograd.f90").read_text())):
