@@ -62,7 +62,7 @@ lint: $(VENV)/installed ## ruff, mypy, and gfortran with warnings as errors
 doctest: $(VENV)/installed ## Run the examples in docstrings and all code of the documents (PAGES="docs/start")
 	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py doctest)
 	pytest --doctest-modules --pyargs gnograd
-	OMP_WAIT_POLICY=passive python -m pytest -p tests.documents -n auto --maxprocesses=4 --dist loadfile $(PAGES)
+	OMP_NUM_THREADS=1 python -m pytest -p tests.documents -n auto --maxprocesses=4 --dist loadfile $(PAGES)
 
 docs: $(VENV)/documentation ## Build the documentation: build/docs/index.html
 	sphinx-build -W --keep-going -n -q -d build/doctrees docs build/docs

@@ -300,9 +300,10 @@ class Faces(_Face):
         self._register_rules()
 
     def _register_rules(self) -> None:
-        """Tell the dispatcher the derivatives of forward and vjp."""
+        """Tell the dispatcher the derivatives of forward and vjp, and that there are no others."""
         self.forward.register_autograd(self._backward, setup_context=self._keep)
         self.vjp.register_autograd(self._vjp_backward, setup_context=self._keep_vjp)
+        self.hvp.register_autograd(self._refuse)
 
     # ---- the other three faces on tensors ----
 
@@ -406,6 +407,9 @@ class Faces(_Face):
             None,
             *_no_gradients(ctx.static),
         )
+
+    def _refuse(self, *_: Any) -> None:
+        raise NotImplementedError(f"{self.op.name}: there are no third derivatives")
 
 
 def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable[..., Any]]:
