@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: MIT
+"""Problems that are drawn at random and solved, as data to train on."""
+
+from gnograd.cli.problems.airfoil import AIRFOIL
+from gnograd.cli.problems.burgers import BURGERS
+from gnograd.cli.problems.darcy import DARCY
+from gnograd.cli.problems.solved import Problem, Solved
+
+__all__ = ["PROBLEMS", "Problem", "Solved"]
+
+PROBLEMS: dict[str, Problem] = {"darcy": DARCY, "burgers": BURGERS, "airfoil": AIRFOIL}
+"""By name."""
