@@ -42,8 +42,8 @@ def generate(
     samples : int
         The first of more samples are those of fewer.
     points : int
-        Of a sample: random nodes of the solver, others for every sample; 0 is all. States in time
-        are on the same nodes for all samples.
+        Of a sample: random nodes of the solver, others for every sample; 0 is all. For states in
+        time, the same nodes for all samples.
     resolution : int, optional
         Of the solver.
     seed : int
@@ -123,7 +123,8 @@ def _arrays(
     """All samples in one array a quantity, by the names that `gnograd train points` finds."""
     first = solved[0]
     points = [s.points[r] for s, r in zip(solved, rows, strict=True)]
-    arrays = {"points": points[0] if problem.in_time else np.stack(points)}
+    same = all(np.array_equal(x, points[0]) for x in points)
+    arrays = {"points": points[0] if same else np.stack(points)}
     for kind in ("inputs", "outputs"):
         for name in getattr(first, kind):
             fields = [getattr(s, kind)[name][..., r] for s, r in zip(solved, rows, strict=True)]

@@ -18,7 +18,7 @@ POINTS = PointsConfig()
 MODELS = ("gno", "gino", "magno", "mgn", "bsa")
 SIZES = ("small", "medium", "large")
 LOGS = ("csv", "tensorboard")
-PROBLEMS = ("darcy", "burgers", "airfoil")
+PROBLEMS = ("darcy", "poisson-gauss", "elasticity", "airfoil", "burgers", "heat")
 
 Points = Annotated[
     str | None, typer.Option("--points", help="Array of the points.", show_default="'points', ..")

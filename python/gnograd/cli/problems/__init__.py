@@ -4,9 +4,19 @@
 from gnograd.cli.problems.airfoil import AIRFOIL
 from gnograd.cli.problems.burgers import BURGERS
 from gnograd.cli.problems.darcy import DARCY
+from gnograd.cli.problems.elasticity import ELASTICITY
+from gnograd.cli.problems.heat import HEAT
+from gnograd.cli.problems.poisson import POISSON
 from gnograd.cli.problems.solved import Problem, Solved
 
 __all__ = ["PROBLEMS", "Problem", "Solved"]
 
-PROBLEMS: dict[str, Problem] = {"darcy": DARCY, "burgers": BURGERS, "airfoil": AIRFOIL}
+PROBLEMS: dict[str, Problem] = {
+    "darcy": DARCY,
+    "poisson-gauss": POISSON,
+    "elasticity": ELASTICITY,
+    "airfoil": AIRFOIL,
+    "burgers": BURGERS,
+    "heat": HEAT,
+}
 """By name."""
