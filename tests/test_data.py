@@ -50,9 +50,13 @@ def to_hdf5(path: Path, what: dict[str, np.ndarray]) -> None:
 
 
 def to_zarr(path: Path, what: dict[str, np.ndarray]) -> None:
-    group = pytest.importorskip("zarr").open_group(path, mode="w")
+    zarr = pytest.importorskip("zarr")
+    zarr.open_group(str(path), mode="w")
     for name, array in what.items():
-        group.create_array(name, data=array)
+        made = zarr.open_array(
+            str(path / name), mode="w", shape=array.shape, chunks=array.shape, dtype=array.dtype
+        )
+        made[...] = array
 
 
 def to_matlab_5(path: Path, what: dict[str, np.ndarray]) -> None:
@@ -302,6 +306,11 @@ def damaged_mesh(path: Path) -> None:
     path.write_text("<VTKFile type='UnstructuredGrid'><Piece/>")
 
 
+def cells_of_nothing(path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    meshio.write(path, meshio.Mesh(np.zeros((3, 3)), [("triangle", np.array([[0, 1, 9]]))]))
+
+
 def bomb_of_entities(path: Path) -> None:
     entities = "".join(f'<!ENTITY a{k + 1} "{f"&a{k};" * 10}">' for k in range(12))
     path.write_text(f'<!DOCTYPE x [<!ENTITY a0 "aaaa">{entities}]><VTKFile>&a12;</VTKFile>')
@@ -312,7 +321,8 @@ HOSTILE = {
     "pickle.pt": hostile_pickle, "zip.pt": hostile_torch, "objects.zarr": hostile_zarr,
     "link.h5": linked_hdf5, "pickle.mat": hostile_pickle, "pickle.h5": hostile_pickle,
     "pickle.safetensors": hostile_pickle, "damaged.vtu": damaged_mesh, "bomb.vtu": bomb_of_entities,
-    "pickle.msh": hostile_pickle, "pickle.vtk": hostile_pickle, "pickle.xdmf": hostile_pickle,
+    "cells.vtu": cells_of_nothing, "pickle.msh": hostile_pickle, "pickle.vtk": hostile_pickle,
+    "pickle.xdmf": hostile_pickle,
 }  # fmt: skip
 
 

@@ -262,6 +262,7 @@ def train_poisson(
 
 
 train.command("points")(point_commands.train_points)
+app.command("data")(point_commands.data)
 app.command("inspect")(point_commands.inspect)
 app.command("predict")(point_commands.predict)
 app.command("report")(point_commands.report)

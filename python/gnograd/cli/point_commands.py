@@ -18,6 +18,7 @@ POINTS = PointsConfig()
 MODELS = ("gno", "gino", "magno", "mgn", "bsa")
 SIZES = ("small", "medium", "large")
 LOGS = ("csv", "tensorboard")
+PROBLEMS = ("darcy", "poisson-gauss", "elasticity", "airfoil", "burgers", "heat")
 
 Points = Annotated[
     str | None, typer.Option("--points", help="Array of the points.", show_default="'points', ..")
@@ -66,6 +67,30 @@ Grid = Annotated[
         metavar="|".join(GRIDS),
     ),
 ]
+
+
+def data(
+    name: Annotated[str, typer.Argument(help="Kind of problem.", metavar="|".join(PROBLEMS))],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="File .npz to be written.")],
+    samples: Annotated[int, typer.Option(min=1, help="Problems to be drawn.")] = 100,
+    points: Annotated[
+        int, typer.Option(min=0, help="Random nodes of a sample; 0 is all of the solver's.")
+    ] = 0,
+    resolution: Annotated[
+        int | None,
+        typer.Option(min=1, help="Cells of the solver in a direction.", show_default="by problem"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
+) -> None:
+    """Draw problems at random, solve them, and write a file to train on."""
+    if name not in PROBLEMS:
+        raise typer.BadParameter(f"needs one of {', '.join(PROBLEMS)}", param_hint="NAME")
+    if out.suffix.lower() != ".npz":
+        raise typer.BadParameter("needs a name that ends in .npz", param_hint="--out")
+    with job(0, [], Parallel.NONE):
+        from gnograd.cli.generate import generate
+
+        generate(name, samples, points, resolution, seed, out, console)
 
 
 def inspect(

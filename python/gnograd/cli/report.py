@@ -156,7 +156,8 @@ def _examples(
         numbers = {"worst": numbers["worst"]}
     for what, number in numbers.items():
         sample = last["samples"][number]
-        text = f"{what if len(numbers) > 1 else 'the only one'}: {sample['source']}, error {sample['error']:.4g}"
+        which = what if len(numbers) > 1 else "the only one"
+        text = f"{which}: {sample['source']}, error {sample['error']:.4g}"
         parts.append(f"<h3>{escape(text)}</h3>")
         cells = arrays.get(f"{what}.triangle")
         parts.append(

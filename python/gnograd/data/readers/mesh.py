@@ -52,7 +52,11 @@ def contents(path: Path) -> Contents:
             unused[name] = why
         else:
             arrays[name] = np.asarray(field)
-    return Contents(path, f"mesh ({kind})", arrays, unused, _by_type(cells))
+    by_type = _by_type(cells)
+    for name, members in by_type.items():
+        if members.size and not (members.min() >= 0 and members.max() < len(points)):
+            raise DataError(f"{path}: cells of type '{name}' have points that are not there")
+    return Contents(path, f"mesh ({kind})", arrays, unused, by_type)
 
 
 def _in_fewest_dimensions(points: NDArray[Any]) -> NDArray[Any]:

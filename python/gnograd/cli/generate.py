@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Command `gnograd data`: problems drawn at random and solved, as a file to train on."""
+
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import track
+
+from gnograd.cli.errors import JobError
+from gnograd.cli.files import atomic
+from gnograd.cli.problems import PROBLEMS, Problem, Solved
+from gnograd.cli.random_streams import Stream, generator
+
+__all__ = ["checksum", "generate", "refinement"]
+
+Array = npt.NDArray[Any]
+
+CHECKED = 3
+"""Samples that are solved on a finer grid, too."""
+
+
+def generate(
+    name: str,
+    samples: int,
+    points: int,
+    resolution: int | None,
+    seed: int,
+    out: Path,
+    console: Console,
+) -> dict[str, Array]:
+    """Draw, solve, and write problems; say how exact the solutions are.
+
+    Parameters
+    ----------
+    name : str
+        One of `PROBLEMS`.
+    samples : int
+        The first of more samples are those of fewer.
+    points : int
+        Of a sample: random nodes of the solver, others for every sample; 0 is all. For states in
+        time, the same nodes for all samples.
+    resolution : int, optional
+        Of the solver.
+    seed : int
+    out : pathlib.Path
+        File ``.npz``.
+    console : rich.console.Console
+
+    Returns
+    -------
+    dict of str to ndarray
+        What the file holds.
+
+    Raises
+    ------
+    JobError
+        More points than the solver has nodes, a resolution that is odd or too small.
+    FileError
+        The file cannot be written.
+    """
+    problem = PROBLEMS[name]
+    resolution = problem.resolution if resolution is None else resolution
+    if resolution % 2 or resolution < problem.least:
+        raise JobError(f"--resolution is {resolution}, needs an even number from {problem.least}")
+    solved, rows = [], []
+    disable = not console.is_terminal
+    for k in track(range(samples), "solving", console=console, disable=disable):
+        rng = generator(seed, Stream.TRAINING_SAMPLE, k)
+        solved.append(problem.solve(rng, resolution))
+        n = len(solved[0].points)
+        if points > n:
+            raise JobError(f"--points is {points}, but the solver has {n} nodes")
+        choice = generator(seed, Stream.EVALUATION, 0 if problem.in_time else k)
+        rows.append(np.sort(choice.permutation(n)[:points]) if points else np.arange(n))
+    arrays = _arrays(problem, solved, rows)
+    with atomic(out) as stream:
+        np.savez(stream, **arrays)  # type: ignore[arg-type]
+    shapes = ", ".join(f"{n} {a.shape}" for n, a in arrays.items())
+    console.print(f"written:  {out}: {shapes}", markup=False, soft_wrap=True)
+    console.print(f"checksum: {checksum(arrays):08x}")
+    error = refinement(problem, resolution, seed)
+    if error is not None:
+        console.print(f"error:    {error:.2g} relative L2, against twice the resolution")
+    option = "--state" if problem.in_time else "--outputs"
+    fields = ",".join(solved[0].outputs)
+    console.print(f"train:    gnograd train points --data {out} {option} {fields}", markup=False,
+                  soft_wrap=True)  # fmt: skip
+    return arrays
+
+
+def checksum(arrays: Mapping[str, Array]) -> int:
+    """CRC-32 of all numbers, rounded to float32 as they are in the file."""
+    total = 0
+    for name, array in arrays.items():
+        total = zlib.crc32(np.ascontiguousarray(array).data, zlib.crc32(name.encode(), total))
+    return total
+
+
+def refinement(problem: Problem, resolution: int, seed: int) -> float | None:
+    """Mean relative L2 difference to solutions of twice the resolution; None for exact ones."""
+    errors = []
+    for k in range(CHECKED):
+        coarse, fine = (
+            problem.solve(generator(seed, Stream.TRAINING_SAMPLE, k), n)
+            for n in (resolution, 2 * resolution)
+        )
+        if fine.coarse is None:
+            return None
+        for name, u in coarse.outputs.items():
+            true = fine.outputs[name][..., fine.coarse]
+            errors.append(np.linalg.norm(u - true) / np.linalg.norm(true))
+    return float(np.mean(errors))
+
+
+def _arrays(
+    problem: Problem, solved: list[Solved], rows: list[npt.NDArray[np.int64]]
+) -> dict[str, Array]:
+    """All samples in one array a quantity, by the names that `gnograd train points` finds."""
+    first = solved[0]
+    points = [s.points[r] for s, r in zip(solved, rows, strict=True)]
+    same = all(np.array_equal(x, points[0]) for x in points)
+    arrays = {"points": points[0] if same else np.stack(points)}
+    for kind in ("inputs", "outputs"):
+        for name in getattr(first, kind):
+            fields = [getattr(s, kind)[name][..., r] for s, r in zip(solved, rows, strict=True)]
+            arrays[name] = np.stack(fields)
+    if first.parameters.size:
+        arrays["parameters"] = np.stack([s.parameters for s in solved])
+    arrays = {name: array.astype(np.float32) for name, array in arrays.items()}
+    if problem.period:
+        arrays["period"] = np.full(first.points.shape[1], problem.period, np.float32)
+    return arrays
