@@ -5,6 +5,8 @@
 !> The operator averages a function over the neighbours of a point with weights that decay with
 !> the distance, out_i = mean_j exp(-8 |x_i - x_j|) f_j, |x_i - x_j| <= 0.2. A GNO layer with one
 !> feature sees functions f and their averages, and learns the decay as its kernel.
+!>
+!> train_gno cuda does so on a GPU.
 program train_gno
   use gnograd, only: dp, tape_type, array_type, graph_type, error_type, adam_type, gno, &
     & norm, operator(-), operator(/)
@@ -18,6 +20,7 @@ program train_gno
   type(array_type) :: u, b_u, v, b_v, coords, out, loss
   integer, allocatable :: offsets(:), indices(:)
   real(dp), allocatable :: x(:), distance(:, :), f(:, :), truth(:, :)
+  character(len=8) :: device
   real(dp) :: value
   integer :: start, step
 
@@ -26,7 +29,9 @@ program train_gno
   call graph%init(offsets, indices, n_points, error)
   call stop_on(error)
 
-  call tape%init(error)
+  call get_command_argument(1, device)
+  if (device == "") device = "cpu"
+  call tape%init(error, device=device)
   call stop_on(error)
   u = tape%parameter(20*random(n_hidden, 1))
   b_u = tape%parameter(reshape(4*random(n_hidden, 1), [n_hidden]))
