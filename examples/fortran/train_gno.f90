@@ -5,6 +5,8 @@
 !> The operator averages a function over the neighbours of a point with weights that decay with
 !> the distance, out_i = mean_j exp(-8 |x_i - x_j|) f_j, |x_i - x_j| <= 0.2. A GNO layer with one
 !> feature sees functions f and their averages, and learns the decay as its kernel.
+!>
+!> train_gno cuda does so on a GPU.
 program train_gno
   use gnograd, only: dp, tape_type, array_type, graph_type, error_type, adam_type, random_type, &
     & initializer_type, gno_type, cosine_rate, norm, operator(-), operator(/)
@@ -21,6 +23,7 @@ program train_gno
   type(array_type) :: coords, loss
   integer, allocatable :: src(:), dst(:)
   real(dp), allocatable :: distance(:, :)
+  character(len=8) :: device
   real(dp) :: x(1, n_points), f(1, n_points), truth(1, n_points)
   integer :: start, step, i
 
@@ -32,7 +35,9 @@ program train_gno
   dst = graph%dst()
   distance = abs(x(:, dst) - x(:, src))
 
-  call tape%init(error)
+  call get_command_argument(1, device)
+  if (device == "") device = "cpu"
+  call tape%init(error, device=device)
   call stop_on(error)
   initial = initializer_type(seed=2)
   call layer%init(tape, initial, "gno", n_in=1, n_out=1, coord_dim=1, n_hidden=32)

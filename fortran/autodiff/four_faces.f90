@@ -258,7 +258,9 @@ contains
     if (.not. present(node)) return
     at = 0
     do k = 1, size(addresses)
-      addresses(k) = address_in(node%value, node%kind, at, operator%counts(k))
+      ! an output that is not asked for is a null pointer to the CUDA library
+      if (operator%counts(k) > 0 .or. .not. operator%device%active) &
+        & addresses(k) = address_in(node%value, node%kind, at, operator%counts(k))
       at = at + operator%counts(k)
     end do
   end function parts_of

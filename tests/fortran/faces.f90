@@ -267,6 +267,7 @@ contains
     type(array_type) :: all_inputs, cotangent, output, inputs(size(operator%ranks))
     type(array_type), allocatable :: slopes(:)
     logical :: recorded
+    character(len=10) :: device
     integer :: k
 
     t = numbers(size(x), 17)
@@ -291,7 +292,10 @@ contains
     call tape%check(error)
     if (allocated(error)) return
     call output%val(got)
-    call check(error, all(got == y), "value on the tape")
+    ! the CUDA library rounds in another order
+    call get_environment_variable("GNOGRAD_DEVICE", device)
+    call check(error, all(got == y) .or. (device == "cuda" .and. close(got, y, 1e-13_dp)), &
+      & "value on the tape")
     if (allocated(error)) return
     do k = 1, 2
       recorded = k == 2

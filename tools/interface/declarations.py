@@ -102,6 +102,8 @@ class Operator:
     """What stands for arguments that are left out, by their names in C."""
     summed: tuple[str, ...]
     """Inputs whose gradients may be written to one array."""
+    renamed: Mapping[str, Mapping[str, str]]
+    """By condition, sizes that are then others, by their names in C."""
     differentiable: bool
     on_tape: tuple[str, ...]
     """Those of the arguments that the C function of the operation on the tape takes."""
@@ -232,6 +234,7 @@ def _operator(
     optional = _maybe_none(node)
     words = shapes["arguments"].split()
     lists = [name for name, static in statics.items() if static.kind == "integers"]
+    sizes = [word for word in words if word not in statics]
     known = {k: v for k, v in shapes.items() if k not in ("choices", "limits", "kind")}
 
     def array(name: str, spec: str, written: bool = False) -> Array:
@@ -265,6 +268,10 @@ def _operator(
         arrays=tuple(array(name, spec) for name, spec in arrays.items()),
         absent={c_name(n): in_c(e) for n, e in shapes.get("absent", {}).items()},
         summed=tuple(shapes.get("summed", ())),
+        renamed={
+            condition: {c_name(word): in_c(changes[word]) for word in changes if word in sizes}
+            for condition, changes in when.items()
+        },
         differentiable=differentiable,
         syntax=node,
         on_tape=tuple(map(c_name, Declaration(**known).words_on_tape(statics, lists))),

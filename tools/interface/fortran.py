@@ -288,6 +288,16 @@ def checks(op: Operator) -> list[str]:
     for name in sizes(op):
         if name not in op.statics:
             lines.append(f"if ({name} == unknown) {name} = {int(name == BATCH)}")
+    for when, changes in op.renamed.items():
+        for name, text in changes.items():
+            lines.append(f"if ({condition(op, when)}) {name} = {expression(op, text, 'graph')}")
+    for static in of_kind(op, "code"):
+        # entry points on the CPU refuse them by their own rules
+        names = ", ".join(static.codes)
+        lines += [
+            f"if (operator%device%active .and. {static.c_name} < 0) call fail(store, code_value, "
+            f'"{op.name}: {static.name} must be one of {names}")'
+        ]
     return lines
 
 
