@@ -336,6 +336,19 @@ def test_hostile_files_are_refused(tmp_path: Path, bomb: Path, name: str) -> Non
     assert not bomb.exists()
 
 
+def test_claims_are_not_believed(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    huge = torch.zeros(1).expand(10**12)
+    torch.save({"points": huge, "u": torch.eye(3).to_sparse()}, tmp_path / "a.pt")
+    unused = contents(tmp_path / "a.pt").unused
+    assert "larger than the file" in unused["points"] and "sparse" in unused["u"]
+    zarr = pytest.importorskip("zarr")
+    zarr.open_array(
+        str(tmp_path / "a.zarr"), mode="w", shape=(10**12,), chunks=(10**6,), dtype="f4"
+    )
+    assert "larger than the store" in contents(tmp_path / "a.zarr").unused["a"]
+
+
 def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
     linked_hdf5(tmp_path / "a.h5")
     found = contents(tmp_path / "a.h5")

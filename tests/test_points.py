@@ -16,7 +16,8 @@ pytest.importorskip("torch")
 from typer.testing import CliRunner, Result
 
 import gnograd as gg
-from gnograd.cli import point_log
+from gnograd import models
+from gnograd.cli import point_commands, point_log
 from gnograd.cli.app import app
 from gnograd.cli.config import PointsConfig, Schedule
 from gnograd.cli.point_checkpoint import CHECKPOINT, PointState
@@ -279,6 +280,11 @@ def test_options_that_make_no_sense(tmp_path: Path, options: list[str], text: st
 
 
 # ---- parts ----
+
+
+def test_names_are_those_of_the_help() -> None:
+    assert point_commands.MODELS == models.NAMES and point_commands.SIZES == models.SIZES
+    assert point_commands.LOGS == point_log.LOGS
 
 
 def test_schedules() -> None:

@@ -159,7 +159,10 @@ def train_points(
         ),
     ] = POINTS.radius,
     epochs: Annotated[
-        int, typer.Option(min=1, help="Length of the training; more for a finished run go on.")
+        int,
+        typer.Option(
+            min=1, help="Length of the training; more than a finished run has continue it."
+        ),
     ] = POINTS.epochs,
     batch: Annotated[int, typer.Option(min=1, help="Samples of a training step.")] = POINTS.batch,
     learning_rate: Annotated[

@@ -189,11 +189,9 @@ class PointModel(nn.Module):
         here, there = self._scaled(cloud), None if asked is None else self._scaled(asked)
         made = self.network(here, features, there, graphs).float()
         outputs = made * self.output_std + self.output_mean
-        return (
-            inputs[:, -outputs.shape[1] :] + outputs
-            if self.description.layout.in_time
-            else (outputs)
-        )
+        if self.description.layout.in_time:  # what the state changes by
+            outputs = inputs[:, -outputs.shape[1] :] + outputs
+        return outputs
 
     def graphs(
         self, points: Tensor | Cloud, queries: Tensor | Cloud | None = None

@@ -43,7 +43,7 @@ class SpectralLayer(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         """Apply to functions (n_items, width, n_1, .., n_d)."""
         axes = tuple(range(2, h.ndim))
-        with torch.autocast(h.device.type, enabled=False):  # FFTs are of 32 bits and sizes 2^k else
+        with torch.autocast(h.device.type, enabled=False):  # FFTs of 16 bits take sizes 2^k only
             spectrum = torch.fft.rfftn(h.float(), dim=axes, norm="ortho")
             low = spectrum
             for axis, kept in zip(axes, self.kept, strict=True):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Arrays of a MATLAB file: version 5 to 7.2 by SciPy, 7.3, which is HDF5, by h5py."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
 from gnograd.data.readers.hdf5 import arrays_of
-from gnograd.data.readers.library import library
+from gnograd.data.readers.library import EXPANSION, library
 
 
 def contents(path: Path) -> Contents:
@@ -35,6 +36,9 @@ def contents(path: Path) -> Contents:
 def _version_5(path: Path) -> Contents:
     io = library("scipy.io", path)
     try:
+        claimed = sum(8 * math.prod(shape) for _, shape, _ in io.whosmat(path))
+        if claimed > EXPANSION * path.stat().st_size:
+            raise DataError("it claims to hold more than it can")
         found = io.loadmat(path, struct_as_record=True)
     except Exception as error:  # SciPy raises almost anything on bytes that make no sense
         raise DataError(f"{path}: cannot be read as a MATLAB file ({reason(error)})") from error

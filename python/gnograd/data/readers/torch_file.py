@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
-from gnograd.data.readers.library import library
+from gnograd.data.readers.library import EXPANSION, library
 
 
 def contents(path: Path) -> Contents:
@@ -33,6 +33,7 @@ def contents(path: Path) -> Contents:
             f"{path}: cannot be read (damaged, or it holds other things than tensors, which are "
             "never loaded; store a dictionary of tensors)"
         ) from error
+    size = path.stat().st_size
     arrays: dict[str, NDArray[Any]] = {}
     unused: dict[str, str] = {}
 
@@ -44,9 +45,15 @@ def contents(path: Path) -> Contents:
             for k, item in enumerate(value):
                 take(f"{name}.{k}" if name else str(k), item)
         elif isinstance(value, torch.Tensor):
-            dense = value.detach().to_dense() if value.layout != torch.strided else value.detach()
-            dense = dense.float() if dense.dtype is torch.bfloat16 else dense
-            array = dense.resolve_conj().numpy()
+            # views may claim more numbers than there are in the file
+            if value.layout != torch.strided or value.is_quantized:
+                unused[name or "tensor"] = "it is sparse or quantized; store it dense"
+                return
+            if value.nelement() * value.element_size() > EXPANSION * size:
+                unused[name or "tensor"] = "it claims to be larger than the file can hold"
+                return
+            dense = value.detach().float() if value.dtype is torch.bfloat16 else value.detach()
+            array = dense.resolve_conj().resolve_neg().numpy()
             if why := numeric(array):
                 unused[name or "tensor"] = why
             else:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
-from gnograd.data.readers.library import library
+from gnograd.data.readers.library import EXPANSION, library
 
 _CODECS = {
     "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta",
@@ -17,6 +17,9 @@ _CODECS = {
     "sharding_indexed", "shuffle", "transpose", "zlib", "zstd",
 }  # fmt: skip
 """Those that change numbers into bytes, and nothing else; pickle is one that is not here."""
+
+_SLACK = 1 << 28
+"""Bytes that may be of one number, which needs no chunk."""
 
 _METADATA = ("zarr.json", ".zarray")
 
@@ -35,6 +38,7 @@ def contents(path: Path) -> Contents:
     try:
         if not any((path / name).exists() for name in (*_METADATA, ".zgroup")):
             raise DataError("it is a folder without zarr's metadata")
+        size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
         for folder in sorted(_arrays(path)):
             name = folder.relative_to(path).as_posix()
             name = path.stem if name == "." else name
@@ -43,6 +47,8 @@ def contents(path: Path) -> Contents:
                 continue
             array = zarr.open_array(store=str(folder), mode="r")
             why = numeric(np.empty(0, array.dtype))
+            if array.nbytes > _SLACK + EXPANSION * size:
+                why = "it claims to be larger than the store can hold"
             if why:
                 unused[name] = why
             else:
