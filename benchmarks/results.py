@@ -110,7 +110,8 @@ def _rounded(number: float) -> float:
 
 def command() -> str:
     """What was called, without where the file goes."""
-    return re.sub(r" --json[ =]\S+", "", " ".join(["python", *sys.argv]))
+    words = ["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]
+    return re.sub(r" --json[ =]\S+", "", " ".join(words))
 
 
 def machine() -> dict[str, Any]:

@@ -6,10 +6,19 @@ from pathlib import Path
 
 import gnograd
 
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    import tomli as tomllib
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "extensions"))
 
+with open(HERE.parent / "pyproject.toml", "rb") as file:
+    metadata = tomllib.load(file)["project"]
+
 project = "gnograd"
+repository_url = metadata.get("urls", {}).get("Source", "")
 author = "gnograd developers"
 copyright = "gnograd developers"
 version = release = gnograd.__version__
@@ -26,7 +35,11 @@ extensions = [
     "reference",
     "links",
 ]
-exclude_patterns = ["extensions", "figures", "benchmarks/generated"]
+exclude_patterns = ["extensions", "figures", "benchmarks/generated", "ford.md"]
+# Pages of files that a source tree may lack
+for page, source in {"security": "SECURITY.md", "citing": "CITATION.cff"}.items():
+    if not (HERE.parent / source).exists():
+        exclude_patterns.append(f"project/{page}.md")
 nitpicky = True
 smartquotes = False
 

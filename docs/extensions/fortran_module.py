@@ -22,6 +22,11 @@ def pages() -> Iterator[tuple[str, str]]:
         "A program says ``use gnograd, only: ...``; every name below is public there. Comments in "
         "the sources have a line for each argument, with its shape.\n",
     ]
+    if (ROOT / "docs/ford.md").exists():
+        parts.append(
+            "`Every module, type and procedure <../../fortran/index.html>`__, with all arguments, "
+            "has a page by FORD.\n"
+        )
     rows = []
     for module, names in USE.findall(joined((ROOT / "fortran/gnograd.f90").read_text())):
         # operators on the tape are written from their declarations when the library is built

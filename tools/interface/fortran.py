@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from declarations import BATCH, Array, Operator, Static, names_in, read_operators
 
@@ -24,6 +25,25 @@ operators = read_operators()
 def family(name: str) -> list[Operator]:
     """The operators of a family."""
     return [op for op in operators if op.family == name]
+
+
+def kernels(wanted: Iterable[Operator]) -> list[str]:
+    """Use statements of their kernels, by the modules that the module gnograd_kernels names.
+
+    Of that module itself gfortran would write everything into every module file.
+    """
+    folder = Path(__file__).resolve().parents[2] / "fortran" / "kernels"
+    text = re.sub(r"&\s*&?", "", (folder / "kernels.f90").read_text())
+    faces = {f"{op.name}_{face}" for op in wanted for face in op.faces}
+    lines = []
+    for module, listed in re.findall(r"^ *use (\w+), only: (.*)$", text, re.M):
+        found = [name for name in re.split(r"[ ,]+", listed.strip()) if name in faces]
+        faces -= set(found)
+        if found:
+            lines.append(f"use {module}, only: {', '.join(found)}")
+    if faces:
+        raise SystemExit(f"fortran/kernels/kernels.f90 does not name {', '.join(sorted(faces))}")
+    return lines
 
 
 def names(arrays: Iterable[Array], suffix: str = "") -> str:

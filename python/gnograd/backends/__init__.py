@@ -31,7 +31,7 @@ __all__ = ["backend_of", "has_cuda"]
 
 
 def has_cuda() -> bool:
-    """Whether there are CUDA kernels: this build's, or those of ``GNOGRAD_CUDA_LIBRARY``."""
+    """Whether there are CUDA kernels: this build's, a wheel's, ``GNOGRAD_CUDA_LIBRARY``'s."""
     return cuda_library.find() is not None
 
 
@@ -42,5 +42,5 @@ def backend_of(array: Any) -> ModuleType | None:
     if not hasattr(array, "__cuda_array_interface__"):
         return None
     if not has_cuda():
-        raise RuntimeError("gnograd was built without CUDA kernels")
+        raise RuntimeError(cuda_library.ABSENT)
     return importlib.import_module("gnograd.backends.cuda")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """libgnograd_cuda.so: where it is, what functions it has, what its status codes mean.
 
+It is in the package itself where that was built with nvcc, or in a wheel of its own, gnograd-cu13
+or gnograd-cu12, which holds nothing else and has no code to import.
+
 The functions of operators are bound from what the library itself says of them
 (``gnograd_cuda_prototypes``), so that this module knows no operator.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.metadata
 import importlib.resources
 import os
 import re
@@ -17,7 +21,7 @@ from ctypes import byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["RUNTIME", "Face", "Library", "devices", "find", "library"]
+__all__ = ["ABSENT", "PLUGINS", "RUNTIME", "Face", "Library", "devices", "find", "library"]
 
 RUNTIME = """
 int abi_version(void)
@@ -41,6 +45,11 @@ int assign(int n_dims, const int64_t *shape, void *to, int to_type, const int64_
 const void *from, int from_type, const int64_t *from_strides, int add, void *stream)
 """
 """Functions that belong to no operator, as gnograd_cuda.h declares them, without the prefix."""
+
+PLUGINS = ("gnograd-cu13", "gnograd-cu12")
+"""Wheels with the library alone, for the CUDA of their name; the first that is there is taken."""
+
+ABSENT = f"gnograd was built without CUDA kernels; the wheel {PLUGINS[0]} has them"
 
 _ABI_VERSION = 3
 _EXCEPTIONS = {-2: ValueError, 2: MemoryError}
@@ -153,7 +162,28 @@ def find() -> Path | None:
 def _installed() -> Path | None:
     # in an editable installation it is in the build folder
     path = importlib.resources.files("gnograd").joinpath("lib", "libgnograd_cuda.so")
-    return Path(str(path)) if path.is_file() else None
+    if path.is_file():
+        return Path(str(path))
+    plugin = _plugin()
+    return plugin.path if plugin else None
+
+
+class _Plugin(NamedTuple):
+    name: str
+    version: str
+    path: Path
+
+
+@functools.cache
+def _plugin() -> _Plugin | None:
+    for name in PLUGINS:
+        try:
+            found = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        path = found.locate_file(f"{name.replace('-', '_')}/libgnograd_cuda.so")
+        return _Plugin(name, found.version, Path(str(path)))
+    return None
 
 
 @functools.cache
@@ -167,7 +197,13 @@ def library() -> Library:
     """
     path = find()
     if path is None:
-        raise RuntimeError("gnograd was built without CUDA kernels")
+        raise RuntimeError(ABSENT)
+    plugin, own = _plugin(), importlib.metadata.version("gnograd")
+    if plugin and path == plugin.path and plugin.version != own:
+        raise RuntimeError(
+            f"{plugin.name} {plugin.version} is for gnograd {plugin.version}, and this is {own}: "
+            f"pip install {plugin.name}=={own}"
+        )
     return Library(path)
 
 

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""What a release is made of: one version, whole metadata, a CUDA library in a wheel of its own."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import gnograd as gg
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSION = (ROOT / "VERSION").read_text().strip()
+
+
+def test_there_is_one_version():
+    """The file VERSION; what cannot read it says the same."""
+    assert gg.__version__ == VERSION
+    project = (ROOT / "pyproject.toml").read_text()
+    assert set(re.findall(r'"gnograd-cu\d\d==(.*?)"', project)) == {VERSION}
+    assert re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.M)[1] == VERSION
+    assert 'version = "VERSION"' in (ROOT / "fpm.toml").read_text()
+
+
+def test_metadata_is_whole():
+    told = importlib.metadata.metadata("gnograd")
+    assert told["Author"] == "gnograd developers"
+    assert told["License-Expression"] == "MIT"
+    assert {"Documentation", "Issues", "Source"} <= {
+        entry.split(",")[0] for entry in told.get_all("Project-URL")
+    }
+    assert "Typing :: Typed" in told.get_all("Classifier")
+    assert (Path(gg.__file__).parent / "py.typed").exists()
+
+
+def plugin(folder: Path, name: str, version: str) -> None:
+    """As pip leaves a wheel with a library, which here is none."""
+    about = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (folder / name.replace("-", "_")).mkdir()
+    (folder / name.replace("-", "_") / "libgnograd_cuda.so").write_text("no library")
+
+
+SHOW = textwrap.dedent("""
+    from gnograd.backends import cuda_library, has_cuda
+    print(has_cuda(), cuda_library.find())
+    print(cuda_library.devices()[1])
+""")
+
+
+@pytest.mark.skipif(
+    (Path(gg.__file__).parent / "lib" / "libgnograd_cuda.so").exists(),
+    reason="this build has CUDA kernels of its own, which come first",
+)
+@pytest.mark.parametrize("name", ["gnograd-cu13", "gnograd-cu12"])
+@pytest.mark.parametrize("version", [VERSION, "99.0"])
+def test_cuda_kernels_of_a_wheel(name, version, tmp_path, monkeypatch):
+    """They are found by its name, and must be of the same version."""
+    monkeypatch.delenv("GNOGRAD_CUDA_LIBRARY", raising=False)
+    plugin(tmp_path, name, version)
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{SHOW}"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    found, reason = run.stdout.splitlines()
+    assert found == f"True {tmp_path}/{name.replace('-', '_')}/libgnograd_cuda.so"
+    if version == VERSION:
+        assert reason.startswith("the CUDA kernels cannot be loaded")
+    else:
+        assert reason == (
+            f"{name} 99.0 is for gnograd 99.0, and this is {VERSION}: pip install {name}=={VERSION}"
+        )
+
+
+HWCAPS = Path(gg.__file__).parent / "lib" / "glibc-hwcaps"
+CALL = """
+import numpy as np, gnograd as gg
+graph = gg.Graph([0, 2, 3], [0, 1, 1], n_src=2)
+shapes = (2, 8), (3, 2), (2, 16), (16,), (16, 8, 8), (8, 8)
+rng = np.random.default_rng(0)
+inputs = [rng.normal(size=shape) for shape in shapes]
+y = gg.gno(*inputs, graph=graph, activation="gelu")
+x = gg.gno(*(a.astype("f4") for a in inputs), graph=graph, activation="gelu")
+assert np.allclose(x, y, atol=1e-4), (x, y)
+print(gg.get_config()["cpu"])
+"""
+
+
+def levels() -> set[str]:
+    """Of the copies, those that this processor can run, and the library for all."""
+    flags = set(Path("/proc/cpuinfo").read_text().split())
+    known = {"x86-64-v3": {"avx2", "fma", "bmi2", "movbe"}, "x86-64-v4": {"avx512f", "avx512vl"}}
+    return {level for level, needed in known.items() if needed <= flags}
+
+
+@pytest.mark.skipif(not HWCAPS.exists(), reason="a build for one CPU")
+@pytest.mark.parametrize(
+    ("hidden", "level"),
+    [("", "x86-64-v4"), ("-AVX512F", "x86-64-v3"), ("-AVX2,-AVX512F", "x86-64-v2")],
+)
+def test_the_loader_chooses_a_copy_for_the_processor(hidden, level, monkeypatch):
+    if level != "x86-64-v2" and level not in levels():
+        pytest.skip(f"this processor is not {level}")
+    monkeypatch.setenv("GLIBC_TUNABLES", f"glibc.cpu.hwcaps={hidden}" if hidden else "")
+    run = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == level
