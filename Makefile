@@ -15,7 +15,7 @@ SIMT_LIBRARY := build/simt/tests/cuda/libgnograd_cuda_simt.so
 endif
 CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
-PAGES ?= README.md docs
+PAGES ?= README.md docs tests/test_documents.py
 
 .PHONY: demo test fortran-test mpi-test fortran-mpi-test lint doctest docs bench-report gallery sanitize fuzz \
 	fuzz-asan fpm simt tsan tsan-long \

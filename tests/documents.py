@@ -153,14 +153,14 @@ def blocks(document: Document) -> Iterable[Region]:
     """Blocks that are files, and all others but Python's and directives of MyST."""
     for region in FENCED(document):
         language, source = region.lexemes["language"].strip(), region.lexemes["source"]
-        if language in NOT_CODE or re.match(r"\{(?!code)", language):
+        if language in NOT_CODE or re.match(r"\{(?!code|sourcecode)", language):
             continue
         kind, mark = "", ""
         if found := MARK.search(document.text, 0, region.start):
             kind, mark = found[1], found[2].strip()
         if kind == "file:":
             evaluator = write
-        elif language == "python":
+        elif re.search(r"(^|\} *)python$", language):
             continue
         else:
             evaluator = LANGUAGES.get(language, unknown)
@@ -187,6 +187,8 @@ def options_exist(example: Example) -> None:
         part, known = typer.main.get_command(app), {"--help", "--version"}
         arguments = shlex.split(re.split(r"[|&;<>]", words)[0], comments=True)
         while hasattr(part, "commands") and arguments and not arguments[0].startswith("-"):
+            if arguments[0] not in part.commands:
+                raise AssertionError(f"gnograd{words}: there is no {arguments[0]!r}")
             part = part.commands[arguments.pop(0)]
         for parameter in part.params:
             known.update(parameter.opts, parameter.secondary_opts)
@@ -248,7 +250,7 @@ def end(namespace: dict[str, Any]) -> None:
         raise AssertionError(f"{page.path} shows pictures that it does not make: {missing}")
 
 
-pytest_collect_file = Sybil(
+PAGES = Sybil(
     parsers=[Python(doctest_optionflags=NUMBER), SkipParser(), blocks, commands],
     pattern="*.md",
     exclude="generated/*",
@@ -256,4 +258,5 @@ pytest_collect_file = Sybil(
     setup=begin,
     teardown=end,
     document_types={".md": Page},
-).pytest()
+)
+pytest_collect_file = PAGES.pytest()
