@@ -70,8 +70,7 @@ docs: $(VENV)/documentation docs-fortran ## Build the documentation: build/docs/
 bench-report: $(VENV)/documentation ## Draw benchmarks/results into the pages of the benchmarks
 	$(BIN)/python docs/extensions/bench_report.py
 
-gallery: $(VENV)/installed ## Run the training jobs and examples, and keep their pictures (an hour)
-	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py examples)
+gallery: $(VENV)/installed ## Run the training jobs, and keep their pictures (ten minutes)
 	$(BIN)/python tools/gallery.py docs/_static/gallery
 
 sanitize: build/sanitize/build.ninja ## Fortran tests with bounds, address and undefined-behaviour checks
