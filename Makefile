@@ -17,8 +17,8 @@ CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
 PAGES ?= README.md docs tests/test_documents.py
 
-.PHONY: demo test fortran-test mpi-test fortran-mpi-test lint doctest docs bench-report gallery sanitize fuzz \
-	fuzz-asan fpm simt tsan tsan-long \
+.PHONY: demo test fortran-test mpi-test fortran-mpi-test consumers lint doctest docs docs-fortran bench-report \
+	gallery sanitize fuzz fuzz-asan fpm fpm-branch simt tsan tsan-long \
 	ptx ptx-all cuda gpu-model gpu-day gpu-test gpu-bench clean help
 
 help: ## This list
@@ -45,6 +45,12 @@ fortran-mpi-test: build/mpi/build.ninja ## The Fortran half of them, with Open M
 	meson install -C build/mpi --no-rebuild --quiet
 	$(BIN)/python tests/consumer/mpi.py build/mpi/installed
 
+consumers: build/mpi/build.ninja $(VENV)/installed ## Programs that link an installation by pkg-config and CMake, shared and static
+	tools/bootstrap.sh $(PYTHON) cmake
+	ninja -C build/mpi
+	meson install -C build/mpi --no-rebuild --quiet
+	GNOGRAD_PREFIX=$(abspath build/mpi/installed) pytest tests/test_consumer.py
+
 lint: $(VENV)/installed ## ruff, mypy, and gfortran with warnings as errors
 	ruff check python tests tools benchmarks examples docs/conf.py docs/extensions docs/figures
 	ruff format --check python tests tools benchmarks examples docs/conf.py docs/extensions docs/figures
@@ -58,14 +64,13 @@ doctest: $(VENV)/installed ## Run the examples in docstrings and all code of the
 	pytest --doctest-modules --pyargs gnograd
 	OMP_NUM_THREADS=1 python -m pytest -p tests.documents -n auto --maxprocesses=4 --dist loadfile $(PAGES)
 
-docs: $(VENV)/documentation ## Build the documentation: build/docs/index.html
+docs: $(VENV)/documentation docs-fortran ## Build the documentation: build/docs/index.html
 	sphinx-build -W --keep-going -n -q -d build/doctrees docs build/docs
 
 bench-report: $(VENV)/documentation ## Draw benchmarks/results into the pages of the benchmarks
 	$(BIN)/python docs/extensions/bench_report.py
 
-gallery: $(VENV)/installed ## Run the training jobs and examples, and keep their pictures (an hour)
-	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py examples)
+gallery: $(VENV)/installed ## Run the training jobs, and keep their pictures (ten minutes)
 	$(BIN)/python tools/gallery.py docs/_static/gallery
 
 sanitize: build/sanitize/build.ninja ## Fortran tests with bounds, address and undefined-behaviour checks
@@ -83,10 +88,15 @@ fuzz-asan: $(VENV)/installed build/sanitize/build.ninja ## The same with bounds,
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:suppressions=$(abspath tests/fuzz/ubsan.supp) \
 	$(BIN)/python tests/fuzz $(FUZZ)
 
-fpm: $(VENV)/tools ## Write the plain Fortran sources, build them with fpm, run the example
+docs-fortran: $(VENV)/tools build/ford/env/tools ## Pages of the Fortran interface, by FORD: build/docs/fortran
+	python fortran/tools/pages.py build/ford/env/bin/ford build/ford build/docs/fortran
+
+fpm: fpm-branch ## A package of fpm that depends on that branch by git: built and run
 	tools/bootstrap.sh $(PYTHON) libopenblas-dev
-	python fortran/tools/expand.py
-	fpm run --example train_gno --profile release
+	python tests/consumer/fpm.py build/fpm build/fpm-consumer
+
+fpm-branch: $(VENV)/tools ## The plain Fortran sources as a package of fpm, ready for a branch: build/fpm
+	python fortran/tools/expand.py build/fpm
 
 simt: build/simt/build.ninja ## The CUDA kernels on the host: plain, shuffled, address and undefined-behaviour checks
 	meson test -C build/simt --suite simt --print-errorlogs
@@ -172,8 +182,8 @@ build/ptx/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 	meson setup build/ptx -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled -Dptx=80,90
 
 build/mpi/build.ninja: $(VENV)/tools
-	tools/bootstrap.sh $(PYTHON) libopenmpi-dev openmpi-bin
-	meson setup build/mpi -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmpi=enabled \
+	tools/bootstrap.sh $(PYTHON) libopenmpi-dev openmpi-bin libopenblas-dev
+	meson setup build/mpi -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmpi=enabled -Dblas=openblas \
 		--prefix=$(abspath build/mpi/installed) -Dlibdir=lib
 
 build/cuda/build.ninja: $(VENV)/tools
@@ -229,6 +239,12 @@ $(VENV)/dependencies: $(VENV)/tools
 
 $(VENV)/documentation: $(VENV)/installed
 	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py docs)
+	touch $@
+
+# of its own: FORD wants an old Markdown
+build/ford/env/tools:
+	$(PYTHON) -m venv build/ford/env
+	build/ford/env/bin/pip install -q --disable-pip-version-check "ford==7.0.*" "bootstrap-wrapper==5.3.*"
 	touch $@
 
 $(VENV)/cuda-headers: $(VENV)/tools

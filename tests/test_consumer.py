@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Fortran and C programs compile against the installed package by pkg-config, and run."""
+"""Programs find gnograd by pkg-config and by CMake, link it, shared and static, and run.
+
+In the installed Python package and, where GNOGRAD_PREFIX names one (make consumers), in a prefix.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,58 +17,205 @@ import pytest
 import gnograd
 
 ROOT = Path(__file__).parents[1]
-LIBRARY = Path(gnograd.__file__).parent / "lib"
+SOURCES = ROOT / "tests/consumer"
+PACKAGE = Path(gnograd.__file__).parent
+PREFIX = os.environ.get("GNOGRAD_PREFIX")
+DERIVATIVE = "derivative  -0.08999504  quotient  -0.08999504\n"
+GRADIENTS = "out 0 -10, gradients 1 1.5 and 2 -3\n"
 
 pytestmark = pytest.mark.skipif(
-    not (LIBRARY / "pkgconfig" / "gnograd.pc").exists(),
+    not (PACKAGE / "lib/pkgconfig/gnograd.pc").exists(),
     reason="an editable install has no single folder to link with",
 )
 
 
-def build(compiler: str, source: Path, folder: Path, archive: bool = False) -> Path:
-    """The program, with the shared library or with the archive."""
-    if shutil.which(compiler) is None or shutil.which("pkg-config") is None:
-        pytest.skip(f"{compiler} or pkg-config is not installed")
-    environment = os.environ | {"PKG_CONFIG_PATH": str(LIBRARY / "pkgconfig")}
-    flags = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", *["--static"][: int(archive)], "gnograd"],
-        env=environment,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
-    if archive:
-        flags = ["-l:libgnograd.a" if flag == "-lgnograd" else flag for flag in flags]
-    program = folder / source.stem
-    subprocess.run([compiler, source, *flags, "-o", program], check=True, cwd=folder)
-    return program
+@pytest.fixture(
+    params=["package", pytest.param("prefix", marks=pytest.mark.skipif(not PREFIX, reason="none"))]
+)
+def installation(request, tmp_path) -> Path:
+    """Folder that has lib; a prefix has been moved since it was installed."""
+    if request.param == "package":
+        return PACKAGE
+    moved = tmp_path / "another place"
+    shutil.copytree(str(PREFIX), moved)
+    return moved
 
 
-def build_and_run(compiler: str, source: Path, folder: Path, *arguments: str) -> str:
-    program = build(compiler, source, folder)
+def run(*command: str | Path, folder: Path, **environment: str) -> str:
+    """What a command prints."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
     done = subprocess.run(
-        [program, *arguments], cwd=folder, capture_output=True, text=True, timeout=120
-    )
+        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def test_c_program(tmp_path):
-    assert build_and_run("gcc", ROOT / "tests/consumer/graph.c", tmp_path) == "ok\n"
+def flags(where: Path, folder: Path, *options: str) -> list[str]:
+    """What pkg-config says."""
+    path = os.pathsep.join([str(where / "lib/pkgconfig"), os.environ.get("PKG_CONFIG_PATH", "")])
+    told = run("pkg-config", *options, "gnograd", folder=folder, PKG_CONFIG_PATH=path)
+    # blanks in paths are escaped
+    return [flag.replace("\\ ", " ") for flag in re.split(r"(?<!\\)\s+", told.strip())]
 
 
-def test_archive_links_with_what_it_names(tmp_path):
-    """By gcc, which adds nothing of Fortran itself."""
-    source = tmp_path / "gno.c"
-    source.write_text(
-        "extern void gnograd_gno_vjp_r32(); int main(void) { return !gnograd_gno_vjp_r32; }"
-    )
-    program = build("gcc", source, tmp_path, archive=True)
-    assert subprocess.run([program], check=False).returncode == 0
-    assert b"libgnograd.so" not in program.read_bytes()
+def build_and_run(
+    compiler: str, source: Path, folder: Path, *arguments: str, where: Path = PACKAGE
+) -> str:
+    """A program by pkg-config."""
+    program = folder / source.stem
+    run(compiler, source, *flags(where, folder, "--cflags", "--libs"), "-o", program, folder=folder)
+    return run(program, *arguments, folder=folder, LD_LIBRARY_PATH=str(where / "lib"))
+
+
+@pytest.mark.parametrize(
+    ("compiler", "source", "result"),
+    [
+        ("gcc", "graph.c", "ok\n"),
+        ("gcc", "derivative.c", GRADIENTS),
+        ("gfortran", "derivative.f90", DERIVATIVE),
+    ],
+)
+def test_program(installation, compiler, source, result, tmp_path):
+    assert build_and_run(compiler, SOURCES / source, tmp_path, where=installation) == result
+
+
+def test_cpp_program(tmp_path):
+    source = tmp_path / "derivative.cpp"
+    shutil.copy(SOURCES / "derivative.c", source)
+    assert build_and_run("g++", source, tmp_path) == GRADIENTS
 
 
 def test_fortran_example_trains(tmp_path):
     output = build_and_run("gfortran", ROOT / "examples/fortran/train_gno.f90", tmp_path)
     errors = [float(line.split()[-1]) for line in output.splitlines()]
     assert errors[-1] < 0.05 < errors[0]
+
+
+def test_archive(installation, tmp_path):
+    """Linked by gcc, which adds nothing of Fortran itself."""
+    if not (installation / "lib/libgnograd.a").exists():
+        pytest.skip("installed without the archive")
+    source = tmp_path / "gno.c"
+    source.write_text(
+        "extern void gnograd_gno_vjp_r32(); int main(void) { return !gnograd_gno_vjp_r32; }"
+    )
+    told = flags(installation, tmp_path, "--cflags", "--libs", "--static")
+    archive = ["-l:libgnograd.a" if flag == "-lgnograd" else flag for flag in told]
+    run("gcc", source, *archive, "-o", tmp_path / "gno", folder=tmp_path)
+    run(tmp_path / "gno", folder=tmp_path)
+    assert b"libgnograd.so" not in (tmp_path / "gno").read_bytes()
+
+
+@pytest.mark.skipif(not PREFIX, reason="the BLAS of the package comes without an archive")
+def test_program_without_any_shared_library(tmp_path):
+    where = Path(str(PREFIX))
+    told = flags(where, tmp_path, "--cflags", "--libs", "--static")
+    source, program = SOURCES / "derivative.f90", tmp_path / "derivative"
+    run("gfortran", "-static", source, *told, "-o", program, folder=tmp_path)
+    assert run(program, folder=tmp_path) == DERIVATIVE
+    # no table of shared libraries
+    assert "INTERP" not in run("readelf", "--program-headers", program, folder=tmp_path)
+
+
+def projects() -> list[str]:
+    """The CMakeLists.txt of the documentation."""
+    text = (ROOT / "docs/howto/cmake.md").read_text()
+    return re.findall(r"```cmake\n(.*?)```", text, re.DOTALL)
+
+
+def configure(lists: str, where: Path, folder: Path, *options: str) -> subprocess.CompletedProcess:
+    """A project with the programs of tests/consumer, told of gnograd as the documentation says."""
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not installed")
+    for source in (*SOURCES.glob("*.f90"), *SOURCES.glob("*.c")):
+        shutil.copy(source, folder)
+    (folder / "CMakeLists.txt").write_text(lists)
+    found = f"-Dgnograd_DIR={gnograd.get_cmake_dir()}"
+    if where != PACKAGE:
+        found = f"-DCMAKE_PREFIX_PATH={where}"
+    return subprocess.run(
+        ["cmake", "-S", ".", "-B", "build", found, *options],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def built(lists: str, where: Path, folder: Path, *options: str) -> Path:
+    """Folder of its programs."""
+    done = configure(lists, where, folder, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run("cmake", "--build", "build", folder=folder)
+    return folder / "build"
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_cmake_project(installation, static, tmp_path):
+    if static and not (installation / "lib/libgnograd.a").exists():
+        pytest.skip("installed without the archive")
+    lists = projects()[0]
+    if static:
+        lists = lists.replace("COMPONENTS", "COMPONENTS static")
+    folder = built(lists, installation, tmp_path)
+    assert run(folder / "in_fortran", folder=tmp_path) == DERIVATIVE
+    assert run(folder / "in_c", folder=tmp_path) == GRADIENTS
+    assert (b"libgnograd.so" in (folder / "in_c").read_bytes()) is not static
+
+
+def test_cmake_project_for_any_compiler(installation, tmp_path):
+    folder = built(projects()[1], installation, tmp_path)
+    gradients = "gradients  1.0  1.5 and  2.0 -3.0\n"
+    assert run(folder / "any_compiler", folder=tmp_path) == gradients
+
+
+def test_cmake_says_what_is_missing(tmp_path):
+    lists = """cmake_minimum_required(VERSION 3.18)
+        project(consumer LANGUAGES NONE)
+        find_package(gnograd 0.1 QUIET COMPONENTS fortran gpu OPTIONAL_COMPONENTS cuda)
+        set(told "${gnograd_NOT_FOUND_MESSAGE}found ${gnograd_FOUND}, cuda ${gnograd_cuda_FOUND}")
+        find_package(gnograd 0.2 QUIET)
+        message("${told}, 0.2 ${gnograd_FOUND}")"""
+    told = configure(lists, PACKAGE, tmp_path).stderr
+    assert "gnograd has no fortran: the project has no Fortran: project(... LANGUAGES For" in told
+    assert "gnograd has no gpu: components are static, fortran, cuda, mpi\n" in told
+    assert "has no cuda" not in told
+    has_cuda = (PACKAGE / "lib/libgnograd_cuda.so").exists()
+    assert f"\nfound 0, cuda {str(has_cuda).upper()}, 0.2 0\n" in told
+
+
+def test_cmake_and_a_compiler_that_cannot_read_the_modules(tmp_path):
+    """As one of another make, or older or newer by some versions."""
+    compiler = tmp_path / "gfortran-4"
+    compiler.write_text(
+        "#!/bin/sh\nfor argument; do case $argument in *try.f90) exit 1; esac; done\n"
+        'exec gfortran "$@"\n'
+    )
+    compiler.chmod(0o755)
+    done = configure(projects()[0], PACKAGE, tmp_path, f"-DCMAKE_Fortran_COMPILER={compiler}")
+    assert done.returncode != 0
+    told = " ".join(done.stderr.split())
+    assert f"gnograd has no fortran: {compiler} cannot read the modules that gfortran" in told
+    assert "gnograd_c.f90" in told
+
+
+CUDA = """cmake_minimum_required(VERSION 3.18)
+project(consumer LANGUAGES C)
+find_package(gnograd 0.1 REQUIRED COMPONENTS cuda)
+add_executable(version version.c)
+target_link_libraries(version PRIVATE gnograd::cuda)
+"""
+
+
+@pytest.mark.skipif("GNOGRAD_CUDA_LIBRARY" not in os.environ, reason="no kernels for a GPU")
+def test_cmake_project_with_cuda(tmp_path):
+    """An installation with a CUDA library: that of the tests, which needs no GPU."""
+    where = tmp_path / "gnograd"
+    shutil.copytree(PACKAGE / "lib", where / "lib")
+    shutil.copytree(PACKAGE / "include", where / "include")
+    shutil.copy(os.environ["GNOGRAD_CUDA_LIBRARY"], where / "lib/libgnograd_cuda.so")
+    shutil.copy(ROOT / "cuda/gnograd_cuda.h", where / "include")
+    (tmp_path / "version.c").write_text(
+        "#include <gnograd_cuda.h>\nint main(void) { return gnograd_cuda_abi_version() < 1; }"
+    )
+    run(built(CUDA, where, tmp_path) / "version", folder=tmp_path)

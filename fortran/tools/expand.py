@@ -1,41 +1,75 @@
 # SPDX-License-Identifier: MIT
-"""Expand the Fortran sources to fortran/fpm_src, for fpm and for readers without fypp."""
+"""Expand the Fortran sources, for fpm and for readers without fypp.
+
+usage: expand.py           to fortran/fpm_src, which fpm.toml names
+       expand.py FOLDER    to a package of its own, for a branch that fpm takes as a dependency
+"""
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+import fypp
+
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tools" / "interface"))
-from declarations import families  # noqa: E402
+from declarations import families
 
 # fpm links the system's OpenBLAS (libopenblas-dev)
 DEFINES = ["-SBLAS_NAME=openblas", "-SBLAS_PREFIX="]
 
-root = Path(__file__).resolve().parents[1]
-interface = root.parent / "tools" / "interface"
-target = root / "fpm_src"
+root = Path(__file__).resolve().parents[2]
+fortran = root / "fortran"
+interface = root / "tools" / "interface"
 
 
 def expand(source: Path, output: Path, *options: str) -> None:
     """Plain Fortran of a template."""
-    command = [sys.executable, "-m", "fypp", *DEFINES, f"-I{root}", *options]
-    subprocess.run([*command, str(source), str(output)], check=True)
+    parsed, _ = fypp.get_option_parser().parse_args(
+        [*DEFINES, f"-I{fortran}", *options], values=fypp.FyppOptions()
+    )
+    fypp.Fypp(parsed).process_file(str(source), str(output))
 
 
-if target.exists():
-    shutil.rmtree(target)
-sources = [root / "gnograd.f90"]
-for folder in ("core", "weights", "primitives", "kernels", "entries", "autodiff", "capi"):
-    sources += sorted(p for p in (root / folder).rglob("*") if p.suffix in (".f90", ".fypp", ".c"))
-for source in sources:
-    output = target / source.relative_to(root)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    if source.name == "operators.fypp":  # of each family, from the declarations of its operators
-        for family in families():
-            options = f"-M{interface}", "-mfortran", f'-DFAMILY="{family}"'
-            expand(source, output.with_name(f"{source.parent.name}_{family}.f90"), *options)
-    elif source.suffix == ".fypp":
-        expand(source, output.with_suffix(".f90"))
+def expand_all(target: Path) -> None:
+    """All sources, in the folders that they have."""
+    if target.exists():
+        shutil.rmtree(target)
+    sources = [fortran / "gnograd.f90"]
+    for folder in ("core", "weights", "primitives", "kernels", "entries", "autodiff", "capi"):
+        found = sorted((fortran / folder).rglob("*"))
+        sources += [path for path in found if path.suffix in (".f90", ".fypp", ".c")]
+    for source in sources:
+        output = target / source.relative_to(fortran)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        if (
+            source.name == "operators.fypp"
+        ):  # of each family, from the declarations of its operators
+            for family in families():
+                options = f"-M{interface}", "-mfortran", f'-DFAMILY="{family}"'
+                expand(source, output.with_name(f"{source.parent.name}_{family}.f90"), *options)
+        elif source.suffix == ".fypp":
+            expand(source, output.with_suffix(".f90"))
+        else:
+            shutil.copy(source, output)
+
+
+def write_package(target: Path) -> None:
+    """What fpm needs of the repository, and nothing else. A .git there stays."""
+    target.mkdir(parents=True, exist_ok=True)
+    expand_all(target / "src")
+    manifest = (root / "fpm.toml").read_text()
+    head, _, rest = manifest.partition("# Written by fortran/tools/expand.py")
+    rest = rest.partition("\n")[2].replace('"fortran/fpm_src"', '"src"')
+    (target / "fpm.toml").write_text((head + rest).replace('"examples/fortran"', '"example"'))
+    (target / "example").mkdir(exist_ok=True)
+    shutil.copy(root / "examples/fortran/train_gno.f90", target / "example")
+    for name in ("LICENSE", "README.md", "CHANGELOG.md", "VERSION"):
+        if (root / name).exists():
+            shutil.copy(root / name, target)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        write_package(Path(sys.argv[1]))
     else:
-        shutil.copy(source, output)
+        expand_all(fortran / "fpm_src")

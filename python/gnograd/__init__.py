@@ -42,6 +42,7 @@ from gnograd.nsa import (
 from gnograd.operator import Function, Operator
 from gnograd.relational import agg_relational
 from gnograd.runtime import (
+    get_cmake_dir,
     get_config,
     get_include,
     get_matmul_precision,
@@ -74,6 +75,7 @@ __all__ = [
     "edge_mlp",
     "edge_mlp_pack",
     "edge_softmax",
+    "get_cmake_dir",
     "get_config",
     "get_include",
     "get_matmul_precision",

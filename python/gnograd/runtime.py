@@ -16,6 +16,7 @@ from gnograd.backends import cuda_library, has_cuda
 from gnograd.backends.cpu import address
 
 __all__ = [
+    "get_cmake_dir",
     "get_config",
     "get_include",
     "get_matmul_precision",
@@ -175,8 +176,13 @@ def show_config() -> None:
             print(f"{name:9} {shown}")
 
 
+def get_cmake_dir() -> str:
+    """Folder of gnograd-config.cmake: ``gnograd_DIR`` of CMake's ``find_package(gnograd)``."""
+    return _installed("lib/cmake/gnograd", "gnograd-config.cmake")
+
+
 def get_include() -> str:
-    """Folder of gnograd.h, for C and C++ programs."""
+    """Folder of gnograd.h and, for Fortran, of module files and gnograd_c.f90."""
     return _installed("include", "gnograd.h")
 
 

@@ -20,9 +20,9 @@ DOCUMENT = ROOT / "docs/howto/distributed_fortran.md"
 CMAKE = """
 cmake_minimum_required(VERSION 3.18)
 project(consumer LANGUAGES C Fortran)
-find_package(gnograd_mpi 0.1 REQUIRED)
+find_package(gnograd 0.1 REQUIRED COMPONENTS mpi)
 add_executable(program {source})
-target_link_libraries(program PRIVATE gnograd::gnograd_mpi)
+target_link_libraries(program PRIVATE gnograd::mpi)
 """
 
 

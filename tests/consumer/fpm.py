@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""A package of fpm that depends on gnograd by git, built and run as docs/howto/fpm.md says.
+
+usage: fpm.py TREE FOLDER    what `expand.py TREE` has written, and where to work
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs/howto/fpm.md"
+# by the names that fpm gives them: that of the package for app/main.f90
+PROGRAMS = {
+    "consumer": r"derivative  -0\.08999504  quotient  -0\.08999504",
+    "train_gno": r"step 400  relative error  0\.0[0-4]\d+",
+}
+
+
+def run(*command: str, cwd: Path) -> str:
+    """What a command prints; it must not fail."""
+    done = subprocess.run(command, cwd=cwd, text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def make_branch(tree: Path, repository: Path) -> None:
+    """A repository whose branch fpm has the tree."""
+    shutil.copytree(tree, repository, ignore=shutil.ignore_patterns(".git", "build"))
+    run("git", "init", "-q", "-b", "fpm", cwd=repository)
+    run("git", "add", "--all", cwd=repository)
+    run("git", "-c", "user.name=gnograd", "-c", "user.email=none", "commit", "-q", "-m", "fpm",
+        cwd=repository)  # fmt: skip
+
+
+def main() -> None:
+    """Build, run, compare."""
+    tree, folder = (Path(path).resolve() for path in sys.argv[1:])
+    if folder.exists():
+        shutil.rmtree(folder)
+    make_branch(tree, folder / "gnograd")
+    text = DOCUMENT.read_text()
+    (manifest,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    command = re.findall(r"```sh\n(fpm run .*?)\n```", text)[0]
+    consumer = folder / "consumer"
+    (consumer / "app").mkdir(parents=True)
+    url = (folder / "gnograd").as_uri()
+    (consumer / "fpm.toml").write_text(re.sub(r'https://[^"]*', url, manifest))
+    shutil.copy(ROOT / "tests/consumer/derivative.f90", consumer / "app/main.f90")
+    shutil.copy(ROOT / "examples/fortran/train_gno.f90", consumer / "app")
+    for program, result in PROGRAMS.items():
+        printed = run(*shlex.split(command), "--target", program, cwd=consumer)
+        if not re.search(result, printed):
+            raise SystemExit(f"{program} prints\n{printed}")
+        print(f"{program}: {printed.strip().splitlines()[-1]}")
+
+
+if __name__ == "__main__":
+    main()
