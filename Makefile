@@ -64,14 +64,13 @@ doctest: $(VENV)/installed ## Run the examples in docstrings and all code of the
 	pytest --doctest-modules --pyargs gnograd
 	OMP_NUM_THREADS=1 python -m pytest -p tests.documents -n auto --maxprocesses=4 --dist loadfile $(PAGES)
 
-docs: $(VENV)/documentation ## Build the documentation: build/docs/index.html
+docs: $(VENV)/documentation docs-fortran ## Build the documentation: build/docs/index.html
 	sphinx-build -W --keep-going -n -q -d build/doctrees docs build/docs
 
 bench-report: $(VENV)/documentation ## Draw benchmarks/results into the pages of the benchmarks
 	$(BIN)/python docs/extensions/bench_report.py
 
-gallery: $(VENV)/installed ## Run the training jobs and examples, and keep their pictures (an hour)
-	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py examples)
+gallery: $(VENV)/installed ## Run the training jobs, and keep their pictures (ten minutes)
 	$(BIN)/python tools/gallery.py docs/_static/gallery
 
 sanitize: build/sanitize/build.ninja ## Fortran tests with bounds, address and undefined-behaviour checks

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from PIL import Image
 from sybil import Document, Example, Region, Sybil
 from sybil.evaluators.doctest import NUMBER, OutputChecker
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
@@ -244,7 +245,8 @@ def end(namespace: dict[str, Any]) -> None:
             missing.append(name)
         elif os.environ.get("PICTURES"):
             (Path(page.path).parent / "pictures").mkdir(exist_ok=True)
-            shutil.copy(made, Path(page.path).parent / name)
+            few_colors = Image.open(made).convert("RGB").quantize(128)
+            few_colors.save(Path(page.path).parent / name, optimize=True)
     shutil.rmtree(folder)
     if missing:
         raise AssertionError(f"{page.path} shows pictures that it does not make: {missing}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Run the training jobs and the examples, and keep their pictures small enough to be committed.
+"""Run the training jobs, and keep their pictures small enough to be committed.
 
 usage: gallery.py FOLDER [NAME ...]
 """
@@ -13,14 +13,10 @@ from pathlib import Path
 
 from PIL import Image
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 PICTURES = {
     "darcy": ("gnograd train darcy --out {folder}", "darcy.png"),
     "green": ("gnograd train green --out {folder}", "green.png"),
     "poisson": ("gnograd train poisson --out {folder}", "poisson.png"),
-    "point_cloud": ("{python} {examples}/point_cloud.py --out {folder}/out.png", "out.png"),
-    "dimenet_forces": ("{python} {examples}/dimenet_forces.py --out {folder}/out.png", "out.png"),
-    "mesh_diffusion": ("{python} {examples}/mesh_diffusion.py --out {folder}/out.png", "out.png"),
 }
 """By name the command, and the picture that it leaves."""
 LARGEST = 100_000
@@ -31,7 +27,7 @@ def make(name: str, folder: Path) -> None:
     """Run one, and put its picture into a folder."""
     command, picture = PICTURES[name]
     with tempfile.TemporaryDirectory() as out:
-        words = command.format(folder=out, python=sys.executable, examples=EXAMPLES).split()
+        words = command.format(folder=out).split()
         subprocess.run(words, check=True)
         shrink(Image.open(Path(out, picture)), folder / f"{name}.png")
         if name == "darcy":

@@ -127,6 +127,17 @@ def documentation(package: str, name: str) -> str:
     return ""
 
 
+def silent(package: str, name: str) -> Iterator[str]:
+    """A public name of which nothing is said, and such methods and properties of a class."""
+    if not documentation(package, name):
+        yield f"{package}.{name}"
+    value = getattr(sys.modules[package], name)
+    for member, found in vars(value).items() if inspect.isclass(value) else ():
+        speaks = callable(found) or isinstance(found, property | classmethod | staticmethod)
+        if not member.startswith("_") and speaks and not inspect.getdoc(getattr(value, member)):
+            yield f"{package}.{name}.{member}"
+
+
 def pages() -> Iterator[tuple[str, str]]:
     """Paths in the reference, without suffix, and contents."""
     for package, text in packages().items():

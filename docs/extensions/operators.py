@@ -18,6 +18,8 @@ try:
 except ImportError:  # Python 3.10
     import tomli as tomllib
 
+from sphinx.util import logging
+
 import gnograd.autodiff
 import gnograd.jax
 import gnograd.torch
@@ -25,6 +27,7 @@ from gnograd.fronts import operators
 from gnograd.operator import Function, Operator
 from gnograd.shapes import parse
 
+LOG = logging.getLogger(__name__)
 ROOT = Path(__file__).resolve().parents[2]
 FORMULAS = tomllib.loads((ROOT / "docs/reference/formulas.toml").read_text())
 TAPE_TO_ANY_ORDER = {"gno_aggregate"}
@@ -165,7 +168,9 @@ def page(one: Facts) -> str:
 
 def formula(op: Function[Any, Any]) -> Iterator[str]:
     """What it computes, each equation on its own line."""
-    for equation in FORMULAS[op.name].split(r"\qquad"):
+    if op.name not in FORMULAS:
+        LOG.warning("%s has no formula in docs/reference/formulas.toml", op.name)
+    for equation in FORMULAS.get(op.name, "").split(r"\qquad"):
         text = equation.strip().rstrip(",")
         yield f".. math::\n\n{textwrap.indent(text, '   ')}\n"
 

@@ -45,8 +45,8 @@ def undocumented(app: Sphinx, env: Any) -> None:
             path = f"{package}.{name}"
             if path not in known:
                 LOG.warning("%s is public, and not in the reference", path)
-            if not modules.documentation(package, name):
-                LOG.warning("%s is public, and has no docstring", path)
+            for silent in modules.silent(package, name):
+                LOG.warning("%s is public, and has no docstring", silent)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
