@@ -88,7 +88,7 @@ contains
     type(error_type), allocatable, intent(out) :: error
     type(graph_type), target :: graph
     type(graph_view), target :: seen
-    type(gat_r32) :: op
+    type(gat_r32) :: op, fresh
     real(sp), target :: x(4, 0:3), y(4, 0:2), a(8), out(4, 0:2), lse(2, 0:2), g(4, 0:2)
     real(sp), target :: grad_x(4, 0:3), grad_y(4, 0:2), grad_a(8)
     integer :: activation, order
@@ -105,8 +105,12 @@ contains
     call trap(.true.)
     activations: do activation = score_leaky_relu, score_tanh
       do order = 1, 2
-        op = gat_r32(n_heads=2, n_channels=2, activation=activation, parameter=0.2_sp, &
-          & second=order == 2)
+        op = fresh
+        op%n_heads = 2
+        op%n_channels = 2
+        op%activation = activation
+        op%parameter = 0.2_sp
+        op%second = order == 2
         op%graph => seen
         op%x%source(1:, 0:) => x
         op%x%value(1:, 0:) => x
