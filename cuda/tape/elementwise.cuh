@@ -77,7 +77,8 @@ struct Walk {
   int64_t size, extent[4], a_stride[4], b_stride[4];
 };
 
-// Thread: an element of c; reads two numbers and writes one, with a division for every axis but one.
+// Thread: an element of c; reads two numbers and writes one, with a division for every axis but
+// one.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
     tape_binary(int function, Walk walk, const R* a, const R* b, R* c) {

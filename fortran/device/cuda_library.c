@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The CUDA library, loaded when a tape first asks for a GPU: what links libgnograd needs no CUDA. */
+ * The CUDA library, loaded when a tape first asks for a GPU: what links libgnograd needs no CUDA.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
 !> A GPU through the CUDA library, which is loaded when a program first asks for one.
 !>
 !> Addresses of arrays are addresses in device memory. Everything is put on the stream of the device
-!> and comes in its order; only copies to the host wait. Functions return a status: 0, or what
-!> message_of explains.
+!> and comes in its order; only copies from and to the host wait. Functions return a status: 0, or
+!> what message_of explains.
 module gnograd_device
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_f_procpointer, &
     & c_funptr, c_int, c_int64_t, c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
@@ -71,7 +71,8 @@ module gnograd_device
   procedure(gnograd_cuda_tape_softmax), pointer, save :: cuda_softmax => null()
   procedure(gnograd_cuda_tape_gather), pointer, save :: cuda_gather => null()
   procedure(gnograd_cuda_tape_scatter), pointer, save :: cuda_scatter => null()
-  procedure(gnograd_cuda_tape_product_workspace_bytes), pointer, save :: cuda_product_bytes => null()
+  procedure(gnograd_cuda_tape_product_workspace_bytes), pointer, &
+    & save :: cuda_product_bytes => null()
   procedure(gnograd_cuda_tape_product), pointer, save :: cuda_product => null()
   procedure(gnograd_cuda_tape_adam), pointer, save :: cuda_adam => null()
   procedure(gnograd_cuda_tape_descend), pointer, save :: cuda_descend => null()
@@ -262,6 +263,7 @@ contains
     status = cuda_free(memory, device%stream)
   end subroutine give_memory
 
+  !> Waits, so that the caller may change what it has given, also where that is page-locked memory.
   function copy_to_device(device, from, bytes, to) result(status)
     type(device_type), intent(in) :: device
     type(c_ptr), intent(in) :: from, to
@@ -269,6 +271,7 @@ contains
     integer(c_int) :: status
 
     status = cuda_copy(to, from, int(bytes, c_size_t), device%stream)
+    if (status == 0) status = cuda_synchronize(device%stream)
   end function copy_to_device
 
   !> Waits for all that is on the stream.
@@ -318,7 +321,8 @@ contains
 
     memory = c_null_ptr
     if (.not. allocated(list) .or. status /= 0) return
-    call lend_bytes(device, c_loc(list), storage_size(list)/8*size(list, kind=int64), memory, status)
+    call lend_bytes(device, c_loc(list), storage_size(list)/8*size(list, kind=int64), memory, &
+      & status)
   end subroutine lend_list
 
   subroutine lend_numbers(device, list, memory, status)
@@ -329,7 +333,8 @@ contains
 
     memory = c_null_ptr
     if (.not. allocated(list) .or. status /= 0) return
-    call lend_bytes(device, c_loc(list), storage_size(list)/8*size(list, kind=int64), memory, status)
+    call lend_bytes(device, c_loc(list), storage_size(list)/8*size(list, kind=int64), memory, &
+      & status)
   end subroutine lend_numbers
 
   subroutine lend_table(device, table, memory, status)
@@ -353,7 +358,7 @@ contains
 
     ! an empty array is not an absent one
     call take_memory(device, int(max(bytes, 8_int64), c_size_t), memory, status)
-    if (status == 0) status = copy_to_device(device, from, bytes, memory)
+    if (status == 0) status = cuda_copy(memory, from, int(bytes, c_size_t), device%stream)
   end subroutine lend_bytes
 
   ! ---- kernels ----
@@ -424,7 +429,8 @@ contains
     shape = extents(n_axes:1:-1)
     to_strides = to_steps(n_axes:1:-1)
     from_strides = from_steps(n_axes:1:-1)
-    status = cuda_assign(int(n_axes, c_int), c_loc(shape), to, type_of(to_bits), c_loc(to_strides), &
+    status = cuda_assign(int(n_axes, c_int), c_loc(shape), to, type_of(to_bits), &
+      & c_loc(to_strides), &
       & from, type_of(from_bits), c_loc(from_strides), merge(1_c_int, 0_c_int, add), device%stream)
   end function assign
 
@@ -457,7 +463,8 @@ contains
     end if
     from_zero(:) = index - 1
     call lend(device, from_zero, places, status)
-    if (status == 0) status = cuda_gather(type_of(bits), width, size(index, kind=int64), places, x, &
+    if (status == 0) status = cuda_gather(type_of(bits), width, size(index, kind=int64), places, &
+      & x, &
       & y, device%stream)
     call give_memory(device, places)
   end function gather_columns
@@ -494,7 +501,8 @@ contains
     end do
     call lend(device, offsets, lent(1), status)
     call lend(device, places, lent(2), status)
-    if (status == 0) status = cuda_scatter(type_of(bits), width, n_columns, lent(1), lent(2), x, y, &
+    if (status == 0) status = cuda_scatter(type_of(bits), width, n_columns, lent(1), lent(2), x, &
+      & y, &
       & device%stream)
     call give_memory(device, lent(1))
     call give_memory(device, lent(2))
@@ -528,7 +536,8 @@ contains
     type(c_ptr), intent(in) :: grad, m, v, x
     integer(c_int) :: status
 
-    status = cuda_adam(type_of(bits), n, beta1, beta2, eps, decay, rate, root, keep, grad, m, v, x, &
+    status = cuda_adam(type_of(bits), n, beta1, beta2, eps, decay, rate, root, keep, grad, m, v, &
+      & x, &
       & device%stream)
   end function step_adam
 

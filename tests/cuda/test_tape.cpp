@@ -135,7 +135,8 @@ void test_sums() {
       {{7, 5, 3, 2}, {1, 1, 1, 1}},  {{7, 5, 3, 2}, {7, 1, 3, 1}}, {{7, 5, 3, 2}, {1, 5, 1, 2}},
       {{9000, 1, 1, 1}, {1, 1, 1, 1}}, {{3, 9000, 1, 1}, {3, 1, 1, 1}},
       {{2100, 3, 1, 1}, {1, 3, 1, 1}}, {{1, 300, 7, 1}, {1, 1, 7, 1}},
-      {{33, 2, 4200, 1}, {33, 1, 1, 1}}, {{4, 0, 2, 1}, {4, 1, 2, 1}}, {{5, 4, 1, 1}, {5, 4, 1, 1}}};
+      {{33, 2, 4200, 1}, {33, 1, 1, 1}}, {{4, 0, 2, 1}, {4, 1, 2, 1}},
+      {{5, 4, 1, 1}, {5, 4, 1, 1}}};
   for (const auto& [x, y] : shapes) {
     const auto values = numbers<T>(size_of(x), -1, 1, 3);
     std::vector<double> wanted(size_of(y)), scale(size_of(y));
@@ -190,7 +191,8 @@ void test_columns() {
     for (int64_t k = 0; k < outer; ++k)
       for (int64_t i = 0; i < inner; ++i) {
         double total = 0;
-        for (int64_t j = 0; j < length; ++j) total += std::exp(double(v[(k * length + j) * inner + i]));
+        for (int64_t j = 0; j < length; ++j)
+          total += std::exp(double(v[(k * length + j) * inner + i]));
         for (int64_t j = 0; j < length; ++j) {
           const int64_t at = (k * length + j) * inner + i;
           check(near(got[at], std::exp(double(v[at])) / total, 1), "softmax");
@@ -201,8 +203,8 @@ void test_columns() {
 
 template <class T>
 void test_products() {
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 7, 3}, {64, 1, 33}, {1, 40, 9}, {33, 70, 65},
-                                {3, 2, 2000}, {4, 3, 0}, {0, 3, 2}})
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 7, 3}, {64, 1, 33}, {1, 40, 9},
+                                {33, 70, 65}, {3, 2, 2000}, {4, 3, 0}, {0, 3, 2}})
     for (int way = 0; way < 4; ++way) {
       const bool ta = way & 1, tb = way & 2;
       const auto a = numbers<T>(m * k, -1, 1, 6), b = numbers<T>(k * n, -1, 1, 7);
@@ -216,7 +218,9 @@ void test_products() {
         for (int64_t i = 0; i < m; ++i) {
           double sum = 0, scale = 0;
           for (int64_t q = 0; q < k; ++q) {
-            const double term = double(a[ta ? q + i * k : i + q * m]) * b[tb ? j + q * n : q + j * k];
+            const double left = a[ta ? q + i * k : i + q * m];
+            const double right = b[tb ? j + q * n : q + j * k];
+            const double term = left * right;
             sum += term;
             scale += std::abs(term);
           }
@@ -241,7 +245,8 @@ void test_steps() {
     check(near(x1[i], old - 0.01 * mean / (1.5 * std::sqrt(square) + 1e-8), 1), "step of Adam");
   }
   Device<T> other(m), moved(x);
-  MUST(gnograd_cuda_tape_descend(code<T>, n, 0.5, 0.1, dg.get(), other.get(), moved.get(), nullptr));
+  MUST(gnograd_cuda_tape_descend(code<T>, n, 0.5, 0.1, dg.get(), other.get(), moved.get(),
+                                 nullptr));
   const auto m2 = other.host(), x2 = moved.host();
   for (int64_t i = 0; i < n; ++i) {
     check(near(m2[i], 0.5 * m[i] + g[i], 1), "momentum");

@@ -516,7 +516,7 @@ def _fortran_parameter(text: str) -> tuple[str, str]:
     type_ = type_.strip()
     if type_ in _REFERENCES:
         return _REFERENCES[type_], f"{name}(*)" if type_ == "char *" else name
-    return (_VALUES[type_] if type_ in _VALUES else "type(c_ptr)") + ", value", name
+    return _VALUES.get(type_, "type(c_ptr)") + ", value", name
 
 
 def _fortran_statement(head: str, items: Sequence[str], end: str, indent: str) -> list[str]:

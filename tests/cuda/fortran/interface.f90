@@ -51,20 +51,25 @@ program interface
   call must(gnograd_cuda_allocate(c_sizeof(grad_h), gradient, stream))
 
   bytes = gnograd_cuda_gno_forward_workspace_bytes_f64(graph, one, int(d, c_int64_t), &
-    & int(n_hidden, c_int64_t), int(f_in, c_int64_t), int(f_out, c_int64_t), tanh_code, sum_code, full)
+    & int(n_hidden, c_int64_t), int(f_in, c_int64_t), int(f_out, c_int64_t), tanh_code, sum_code, &
+    & full)
   call must(gnograd_cuda_allocate(bytes, workspace, stream))
   call must(gnograd_cuda_gno_forward_f64(graph, one, int(d, c_int64_t), int(n_hidden, c_int64_t), &
-    & int(f_in, c_int64_t), int(f_out, c_int64_t), tanh_code, sum_code, full, x(1), x(2), x(3), x(4), &
+    & int(f_in, c_int64_t), int(f_out, c_int64_t), tanh_code, sum_code, full, x(1), x(2), x(3), &
+    & x(4), &
     & x(5), x(6), c_null_ptr, result, workspace, bytes, stream))
   call must(gnograd_cuda_free(workspace, stream))
 
   bytes = gnograd_cuda_gno_vjp_workspace_bytes_f64(graph, one, int(d, c_int64_t), &
-    & int(n_hidden, c_int64_t), int(f_in, c_int64_t), int(f_out, c_int64_t), tanh_code, sum_code, full)
+    & int(n_hidden, c_int64_t), int(f_in, c_int64_t), int(f_out, c_int64_t), tanh_code, sum_code, &
+    & full)
   call must(gnograd_cuda_allocate(bytes, workspace, stream))
   ! of the gradients, that to h alone
   call must(gnograd_cuda_gno_vjp_f64(graph, one, int(d, c_int64_t), int(n_hidden, c_int64_t), &
-    & int(f_in, c_int64_t), int(f_out, c_int64_t), tanh_code, sum_code, full, cotangent, x(1), x(2), &
-    & x(3), x(4), x(5), x(6), c_null_ptr, gradient, c_null_ptr, c_null_ptr, c_null_ptr, c_null_ptr, &
+    & int(f_in, c_int64_t), int(f_out, c_int64_t), tanh_code, sum_code, full, cotangent, x(1), &
+    & x(2), &
+    & x(3), x(4), x(5), x(6), c_null_ptr, gradient, c_null_ptr, c_null_ptr, c_null_ptr, &
+    & c_null_ptr, &
     & c_null_ptr, c_null_ptr, workspace, bytes, stream))
   call must(gnograd_cuda_free(workspace, stream))
   call must(gnograd_cuda_copy(c_loc(out), result, c_sizeof(out), stream))

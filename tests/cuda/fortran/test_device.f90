@@ -108,7 +108,8 @@ contains
 
     do j = 1, columns
       do i = 1, rows
-        x(i, j) = 0.1_dp + 0.9_dp*modulo(sin(12.9898_dp*i + 78.233_dp*j + 3.7_dp*seed)*437.5_dp, 1.0_dp)
+        x(i, j) = 0.1_dp + 0.9_dp*modulo(sin(12.9898_dp*i + 78.233_dp*j + 3.7_dp*seed)*437.5_dp, &
+          & 1.0_dp)
       end do
     end do
   end function draw
@@ -240,7 +241,8 @@ contains
     end do
     call check(error, close(of_w, 1e-12_dp), "AdamW")
     call check(error, all(abs(of_v(:, :, 1) - of_v(:, :, 2)) < 1e-4), "descent in float32")
-    call check(error, abs(norms(1) - norms(2)) < 1e-9_dp .and. norms(1) > 1, "norm of the gradients")
+    call check(error, abs(norms(1) - norms(2)) < 1e-9_dp .and. norms(1) > 1, &
+      & "norm of the gradients")
     call check(error, maxval(abs(of_w(:, :, 1) - draw(4, 4, 1))) > 0.1_dp, "nothing was learnt")
     call tape%free()
   end subroutine training
@@ -302,10 +304,12 @@ contains
     if (allocated(error)) return
     x = tape%parameter(reshape([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3]))
     call x%val(got)
-    call check(error, all(.not. abs(got - reshape([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])) > 0), "val")
+    call check(error, all(.not. abs(got - reshape([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])) > 0), &
+      & "val")
     call x%set_value(2*got)
     one = sum(x*[real(sp) :: 1, 10])
-    call check(error, .not. abs(one%value() - 258) > 0, "set_value, and plain arrays in expressions")
+    call check(error, .not. abs(one%value() - 258) > 0, &
+      & "set_value, and plain arrays in expressions")
     call check(error, x%text() == "real32 (2, 3): 2.00000000 4.00000000 6.00000000 8.00000000 "// &
       & "10.0000000 12.0000000", "text: "//x%text())
     call check(error, one%text() == "258.000000", "text of a number: "//one%text())
@@ -339,13 +343,15 @@ contains
     call tape%clear_error()
     y = custom_operation(square_type(), [x])
     call tape%check(refused)
-    call check_refused(error, refused, "custom_operation: not on a device; the tape was started "// &
+    call check_refused(error, refused, &
+      & "custom_operation: not on a device; the tape was started "// &
       & "with device='cuda'")
     call tape%clear_error()
     call graph%init([1, 2, 3], [1, 3], 3, error)
     y = agg_weighted(x, tape%constant([1.0_dp, 2.0_dp]), graph, aggregation="median")
     call tape%check(refused)
-    call check_refused(error, refused, "agg_weighted: aggregation must be one of sum, mean, min, max")
+    call check_refused(error, refused, &
+      & "agg_weighted: aggregation must be one of sum, mean, min, max")
     call tape%clear_error()
     y = matmul(x, x)
     call tape%check(refused)
