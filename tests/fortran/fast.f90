@@ -3,7 +3,7 @@
 !> Exponentials are right whatever options a user gives.
 program fast
   use gnograd_core_kinds, only: sp, dp
-  use gnograd_primitives_exponential, only: exponentiate_r32, exponentiate_r64
+  use gnograd_primitives_elementary, only: exponentiate_r32, exponentiate_r64
   implicit none
   integer, parameter :: n = 1001
   real(sp) :: x(n), y(n)

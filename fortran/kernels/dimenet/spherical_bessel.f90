@@ -4,57 +4,15 @@
 !> zeros.
 module gnograd_kernels_spherical_bessel
   use gnograd_core_kinds, only: dp
+  use gnograd_primitives_elementary, only: sine_cosine
   implicit none
   private
-  public :: lanes, sine_cosine, spherical_bessel, bessel_zeros
+  public :: lanes, spherical_bessel, bessel_zeros
 
   !> Arguments side by side: more than gfortran would unroll, which it does instead of vectorising
   integer, parameter :: lanes = 32
 
 contains
-
-  !> sin(t) and cos(t) to about an ulp of 1: Taylor series after reduction to |r| <= pi/4.
-  pure subroutine sine_cosine(t, sine, cosine)
-    real(dp), intent(in) :: t(lanes)
-    real(dp), intent(out) :: sine(lanes), cosine(lanes)
-    !> pi/2 in two parts whose multiples by up to 2^20 are exact, and the rest
-    real(dp), parameter :: first = 1.57079632673412561417_dp
-    real(dp), parameter :: second = 6.07710050630396597660e-11_dp
-    real(dp), parameter :: third = 2.02226624879595063154e-21_dp
-    !> Arguments up to here
-    real(dp), parameter :: largest = 1e6_dp
-    real(dp), parameter :: pi = acos(-1.0_dp)
-    !> Added to a small number, and subtracted, it leaves the nearest integer
-    real(dp), parameter :: shift = 1.5_dp*2.0_dp**52
-    integer :: k
-    !> 1/n! with alternating signs, every second one
-    real(dp), parameter :: s(8) = [(merge(-1, 1, mod(k, 2) == 1)/gamma(2*k + 2.0_dp), k=1, 8)]
-    real(dp), parameter :: c(8) = [(merge(-1, 1, mod(k, 2) == 1)/gamma(2*k + 1.0_dp), k=1, 8)]
-    real(dp), dimension(lanes) :: n, half, odd, sign, r, square, a, b
-
-    if (count(abs(t) > largest) > 0) then
-      sine = sin(t)
-      cosine = cos(t)
-      return
-    end if
-    n = (t*(2/pi) + shift) - shift
-    r = ((t - n*first) - n*second) - n*third
-    square = r*r
-    a = s(8)
-    b = c(8)
-    do k = 7, 1, -1
-      a = a*square + s(k)
-      b = b*square + c(k)
-    end do
-    a = r + r*(square*a)
-    b = 1 + square*b
-    ! by quadrant: sin is a, b, -a, -b, and cos is b, -a, -b, a
-    half = ((0.5_dp*n - 0.25_dp) + shift) - shift
-    odd = n - 2*half
-    sign = 1 - 2*(half - 2*(((0.5_dp*half - 0.25_dp) + shift) - shift))
-    sine = sign*((1 - odd)*a + odd*b)
-    cosine = sign*((1 - odd)*b - odd*a)
-  end subroutine sine_cosine
 
   !> j_l to j_(l+extra) at t, to a few units in the last place of the larger of |j_l| and 1/t:
   !> the recurrence is stable upwards above the turning point t = l, and downwards from two power
@@ -80,7 +38,7 @@ contains
       if (n_below == lanes) return
     end if
     over = 1/merge(1.0_dp, t, below)
-    call sine_cosine(t, here, cosine)
+    call sine_cosine(lanes, t, here, cosine)
     here = here*over
     next = (here - cosine)*over
     do k = 0, l + extra
