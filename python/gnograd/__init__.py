@@ -3,6 +3,9 @@
 
 from importlib.metadata import version
 
+from gnograd import openmp  # noqa: F401  (it loads the library, which the others need)
+
+# isort: split
 from gnograd import distributed
 from gnograd.aggregation import agg_concat, agg_simple, agg_weighted
 from gnograd.dimenet import agg_edge_to_edge, radial_basis

@@ -20,6 +20,7 @@ program main
   use test_edge_updates, only: edge_updates_tests
   use test_attention, only: attention_tests
   use test_gno, only: gno_tests
+  use test_elementary, only: elementary_tests
   use test_neighborhoods, only: neighborhoods_tests
   use test_nsa, only: nsa_tests
   use test_traps, only: traps_tests
@@ -66,6 +67,8 @@ program main
   if (wanted("neighborhoods")) call run_suite("neighborhoods", neighborhoods_tests(), &
     & trim(only_test), n_run, n_failed)
   if (wanted("layers")) call run_suite("layers", layers_tests(), trim(only_test), n_run, n_failed)
+  if (wanted("elementary")) call run_suite("elementary", elementary_tests(), trim(only_test), &
+    & n_run, n_failed)
   if (wanted("traps")) call run_suite("traps", traps_tests(), trim(only_test), n_run, n_failed)
 
   if (n_run == 0) error stop "no such test"
