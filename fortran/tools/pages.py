@@ -143,6 +143,7 @@ def main() -> None:
         [ford, PROJECT, "--src_dir", work / "src", "--output_dir", output],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
+    (work / "log").write_text(done.stdout + done.stderr)
     if done.returncode:
         raise SystemExit(done.stdout + done.stderr)
     pages = {path.stem for path in (output / "module").glob("*.html")}

@@ -383,12 +383,12 @@ contains
 
   subroutine test_triplet_empty(error)
     type(error_type), allocatable, intent(out) :: error
-    type(triplet_operator) :: operator
+    type(triplet_operator) :: operator, fresh
     real(dp), allocatable, target :: g(:), x(:), y(:)
     integer :: nodes
 
     do nodes = 0, 2
-      operator = triplet_operator()
+      operator = fresh
       call operator%graph%init(spread(1, 1, nodes + 1), [integer ::], nodes, error)
       if (allocated(error)) return
       call add_inputs(operator)
