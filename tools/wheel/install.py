@@ -23,7 +23,14 @@ import pythons
 
 INDEX = build.WORK / "index"
 # what differs between Pythons is the extension: calls of all kinds, and what is around it
-QUICK = ["test_runtime.py", "test_gno.py", "test_operator.py", "test_autodiff.py", "test_graph.py"]
+QUICK = [
+    "test_release.py",
+    "test_runtime.py",
+    "test_gno.py",
+    "test_operator.py",
+    "test_autodiff.py",
+    "test_graph.py",
+]
 FOREIGN = """
 import pathlib, sys
 import gnograd as gg
