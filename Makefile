@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find fortran python meson.build meson.options pyproject.toml VERSION README.md \
+	cuda/gnograd_cuda.f90 \
 	-type f -not -path '*/__pycache__/*' -not -path 'fortran/fpm_src/*' 2>/dev/null)
 # Meson and ninja of the virtual environment come first
 export PATH := $(abspath $(BIN)):$(PATH)

@@ -9,7 +9,7 @@ module gnograd_autodiff_four_faces
   use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr, c_ptr
   use gnograd_core_kinds, only: int32, int64
   use gnograd_core_error, only: error_type, code_memory, code_unsupported
-  use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, values_type, &
+  use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, &
     & resolve, emplace, emplace_result, emplace_constant, fail, address_in, max_rank, kind_r32, &
     & kind_r64
   use gnograd_cuda, only: gnograd_cuda_graph
