@@ -179,6 +179,18 @@ class Python(PythonCodeBlockParser):
                 yield region
 
 
+class Skip(SkipParser):
+    """What is not run says why."""
+
+    def __call__(self, document: Document) -> Iterable[Region]:
+        for region in super().__call__(document):
+            action, reason = region.parsed
+            if action != "end" and not reason:
+                line = document.line_column(region.start)
+                raise AssertionError(f"{document.path}, {line}: skip gives no reason")
+            yield region
+
+
 # ---- what holds for a page as a whole ----
 
 
@@ -253,7 +265,7 @@ def end(namespace: dict[str, Any]) -> None:
 
 
 PAGES = Sybil(
-    parsers=[Python(doctest_optionflags=NUMBER), SkipParser(), blocks, commands],
+    parsers=[Python(doctest_optionflags=NUMBER), Skip(), blocks, commands],
     pattern="*.md",
     exclude="generated/*",
     path=str(ROOT),

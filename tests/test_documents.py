@@ -43,6 +43,7 @@ def run(path, text):
         ),
         ("    gnograd train darcy --nowhere\n", "has no .*--nowhere"),
         ('<!-- skip: next "why" -->\n```sh\ngnograd trian\n```\n', "there is no 'trian'"),
+        ("<!-- skip: next -->\n```sh\nfalse\n```\n", "skip gives no reason"),
         ("![](pictures/none.png)\n", "does not make"),
     ],
 )
