@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -28,8 +29,10 @@ def display(translator: Any, node: nodes.math_block) -> None:
 
 def converted(node: nodes.Element, as_block: bool) -> str:
     """MathML of a formula."""
+    # parentheses grow by themselves in MathML
+    text = re.sub(r"\\[bB]igg?[lmr]?(?![a-zA-Z])", "", node.astext())
     try:
-        return str(tex2mathml(node.astext(), as_block=as_block))
+        return str(tex2mathml(text, as_block=as_block))
     except MathError as error:
         LOG.warning("formula %r: %s", node.astext(), error, location=node)
         return node.astext()
