@@ -66,6 +66,31 @@ def test_one_runtime_beside_pytorch():
     assert (runtimes, distinct) == ("1", "1")
 
 
+@linux
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_runtime_of_pytorch():
+    """Where the system has none."""
+    code = """
+import importlib
+real, calls = importlib.import_module, []
+def fail_once(name, package=None):
+    calls.append(name)
+    if calls == ["gnograd._core"]:
+        raise ImportError("libgomp.so.1: cannot open shared object file")
+    return real(name, package)
+importlib.import_module = fail_once
+import gnograd
+import re
+print(set(re.findall(r"/\\S*libgomp\\S*", open("/proc/self/maps").read())))
+"""
+    done = run(code)
+    if not list(Path(importlib.util.find_spec("torch").origin).parent.glob("lib/libgomp.so.1")):
+        assert "libgomp1" in done.stderr
+        return
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("libgomp") == 1 and "torch/lib" in done.stdout
+
+
 def test_missing_runtime_names_its_package():
     code = """
 import importlib, importlib.util
