@@ -157,3 +157,4 @@ WRITERS: dict[str, Callable[[Path, Sequence[Prediction]], list[Path]]] = {
     ".npz": _npz,
     ".safetensors": _safetensors,
 }
+"""What writes predictions, by the ending of a file's name."""

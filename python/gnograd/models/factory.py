@@ -29,7 +29,9 @@ MODELS: dict[str, type[Network]] = {
 """Networks by name."""
 
 NAMES = tuple(MODELS)
+"""Kinds of models, as commands and files name them."""
 SIZES = ("small", "medium", "large")
+"""Sizes that every kind has."""
 
 _SIDES = {1: (32, 64, 128), 2: (12, 24, 40), 3: (6, 10, 16)}
 """Of latent grids, by dimension and size."""
