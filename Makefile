@@ -171,7 +171,7 @@ day-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
 	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) python tools/gpu_day.py
 
 build/simt/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
-	meson setup build/simt -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled
+	meson setup build/simt -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled --buildtype=debug
 
 # An absent optional array is passed on as a null descriptor, which gfortran 12 takes for an error.
 build/sanitize/build.ninja: $(VENV)/tools
@@ -185,7 +185,7 @@ build/ptx/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 build/mpi/build.ninja: $(VENV)/tools
 	tools/bootstrap.sh $(PYTHON) libopenmpi-dev openmpi-bin libopenblas-dev
 	meson setup build/mpi -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmpi=enabled -Dblas=openblas \
-		--prefix=$(abspath build/mpi/installed) -Dlibdir=lib
+		--buildtype=debugoptimized -Doptimization=1 --prefix=$(abspath build/mpi/installed) -Dlibdir=lib
 
 build/cuda/build.ninja: $(VENV)/tools
 	meson setup build/cuda -Dpython_ext=disabled -Dcuda=enabled
@@ -203,6 +203,7 @@ $(CUDA_LIBRARY): build/cuda/build.ninja
 
 WHEEL ?=
 CUDA ?= 13
+ARCHITECTURES ?= 80,86,89,90,100,120
 
 wheel: $(VENV)/tools ## Wheels for all Pythons that are here, in dist (WHEEL="--versions 3.11,3.12")
 	python tools/wheel/build.py $(WHEEL)
@@ -213,8 +214,8 @@ wheel-test: wheel ## Install them without a network or a compiler, and run the t
 wheel-again: wheel ## Build the last commit once more, elsewhere: the same bits
 	python tools/wheel/again.py $(WHEEL_AGAIN)
 
-wheel-cuda: $(VENV)/tools ## The CUDA kernels in a wheel of their own, most of an hour (CUDA=12)
-	python tools/wheel/cuda.py --cuda $(CUDA)
+wheel-cuda: $(VENV)/tools ## The CUDA kernels in a wheel of their own, most of an hour (CUDA=12, ARCHITECTURES=90)
+	python tools/wheel/cuda.py --cuda $(CUDA) --architectures $(ARCHITECTURES)
 
 sdist: $(VENV)/tools ## The sources in one archive, in dist
 	python tools/wheel/sdist.py
