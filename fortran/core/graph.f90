@@ -67,16 +67,19 @@ module gnograd_core_graph
     generic :: from_edges => from_edges_default, from_edges_int64
     !> Build from the cells of a mesh, by the numbers of their corners, counted from 1
     generic :: from_cells => from_cells_default, from_cells_int64
-    !> Build from points: all pairs within a radius; the k nearest
+    !> Build from points: all pairs within a radius
     procedure :: radius => graph_radius
+    !> Build from points: of every one the k nearest
     procedure :: knn => graph_knn
-    !> Build from other graphs: side by side; every edge that one of them has, once
+    !> Build from other graphs, side by side
     procedure :: batch => graph_batch
+    !> Build from other graphs: every edge that one of them has, once
     procedure :: union => graph_union
     !> The same edges the other way round
     procedure :: reverse => graph_reverse
-    !> Source and destination of every row of the edge table, counted from 1
+    !> Source of every row of the edge table, counted from 1
     procedure :: src => graph_src
+    !> Destination of every row of the edge table, counted from 1
     procedure :: dst => graph_dst
     procedure, private :: from_edges_default, from_edges_int64, from_cells_default, from_cells_int64
   end type graph_type

@@ -20,8 +20,11 @@ module gnograd_nn_dense
     logical :: has_bias = .true.
     character(len=:), allocatable :: activation
   contains
+    !> New parameters on a tape, by their sizes
     procedure :: init
+    !> What the layer makes of its input
     procedure :: forward
+    !> All there are, for an optimizer
     procedure :: parameters
   end type dense_type
 

@@ -22,8 +22,11 @@ module gnograd_nn_edge_mlp_layer
     character(len=:), allocatable :: activation, reduction
     logical :: residual = .true.
   contains
+    !> New parameters on a tape, by their sizes
     procedure :: init
+    !> What the layer makes of its input
     procedure :: forward
+    !> All there are, for an optimizer
     procedure :: parameters
   end type edge_mlp_type
 

@@ -24,8 +24,11 @@ module gnograd_nn_gat_layer
     logical :: concat_heads = .true.
     real(dp) :: negative_slope = 0.2_dp
   contains
+    !> New parameters on a tape, by their sizes
     procedure :: init
+    !> What the layer makes of its input
     procedure :: forward
+    !> All there are, for an optimizer
     procedure :: parameters
   end type gat_type
 

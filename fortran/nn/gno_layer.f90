@@ -19,8 +19,11 @@ module gnograd_nn_gno_layer
     type(array_type) :: U, b_u, V, b_v
     character(len=:), allocatable :: activation, reduction, kernel
   contains
+    !> New parameters on a tape, by their sizes
     procedure :: init
+    !> What the layer makes of its input
     procedure :: forward
+    !> All there are, for an optimizer
     procedure :: parameters
   end type gno_type
 

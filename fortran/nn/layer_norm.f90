@@ -18,8 +18,11 @@ module gnograd_nn_layer_norm
     type(array_type) :: weight, bias
     real(dp) :: eps = 1e-5_dp
   contains
+    !> New parameters on a tape, by their sizes
     procedure :: init
+    !> What the layer makes of its input
     procedure :: forward
+    !> All there are, for an optimizer
     procedure :: parameters
   end type layer_norm_type
 

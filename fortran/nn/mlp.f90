@@ -20,8 +20,11 @@ module gnograd_nn_mlp
     logical :: has_norm = .false.
     type(layer_norm_type) :: norm
   contains
+    !> New parameters on a tape, by their sizes
     procedure :: init => mlp_init
+    !> What the layers make of their input
     procedure :: forward => mlp_forward
+    !> All there are, for an optimizer
     procedure :: parameters
   end type mlp_type
 

@@ -36,9 +36,11 @@ module gnograd_nn_samples
     integer, allocatable, private :: order(:)
     type(sample_type), private :: joined
   contains
+    !> Take samples, and say how many make a batch
     procedure :: init
     !> Batches of an epoch
     procedure :: n_batches
+    !> Batch 1, 2, 3, ... of all epochs
     procedure :: batch
   end type loader_type
 
