@@ -180,7 +180,9 @@ def test_cmake_project_with_cuda(tmp_path):
     where = tmp_path / "gnograd"
     shutil.copytree(PACKAGE / "lib", where / "lib")
     shutil.copytree(PACKAGE / "include", where / "include")
-    shutil.copy(os.environ["GNOGRAD_CUDA_LIBRARY"], where / "lib/libgnograd_cuda.so")
+    library = os.environ["GNOGRAD_CUDA_LIBRARY"]
+    shutil.copy(library, where / "lib/libgnograd_cuda.so")
+    shutil.copy(library, where / "lib")  # the name that the loader asks for
     shutil.copy(ROOT / "cuda/gnograd_cuda.h", where / "include")
     (tmp_path / "version.c").write_text(
         "#include <gnograd_cuda.h>\nint main(void) { return gnograd_cuda_abi_version() < 1; }"
