@@ -185,7 +185,7 @@ build/ptx/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 build/mpi/build.ninja: $(VENV)/tools
 	tools/bootstrap.sh $(PYTHON) libopenmpi-dev openmpi-bin libopenblas-dev
 	meson setup build/mpi -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmpi=enabled -Dblas=openblas \
-		--buildtype=debugoptimized -Doptimization=1 --prefix=$(abspath build/mpi/installed) -Dlibdir=lib
+		-Doptimization=1 --prefix=$(abspath build/mpi/installed) -Dlibdir=lib
 
 build/cuda/build.ninja: $(VENV)/tools
 	meson setup build/cuda -Dpython_ext=disabled -Dcuda=enabled
