@@ -170,6 +170,10 @@ bench-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
 day-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
 	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) python tools/gpu_day.py
 
+# Fortran's tests where the package comes from a wheel; an installation from here makes the same
+build/wheel/build.ninja: $(VENV)/tools
+	meson setup build/wheel -Dcuda=disabled -Dsimt=disabled
+
 build/simt/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 	meson setup build/simt -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled --buildtype=debug
 
