@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 import models_of_torch as models  # noqa: E402
+from processes import torchrun  # noqa: E402
 
 STEPS = 4
 NAMES = sorted(models.MODELS)
@@ -79,37 +80,7 @@ def test_exported_and_loaded_in_another_process(name, tmp_path):
 
 def test_on_two_processes(tmp_path):
     """DistributedDataParallel: gradients are the mean of those of both processes' samples."""
-    script = tmp_path / "train.py"
-    script.write_text(
-        textwrap.dedent("""
-        import sys, torch
-        sys.path.insert(0, sys.argv[1])
-        import models_of_torch as models
-        from torch.nn.parallel import DistributedDataParallel
-
-        def train(rank, folder):
-            torch.distributed.init_process_group(
-                "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-            torch.set_num_threads(1)
-            for name in sorted(models.MODELS):
-                model = models.make(name)
-                parallel = DistributedDataParallel(model)
-                optimizer = torch.optim.SGD(model.parameters(), 0.1)
-                for step in range(3):
-                    inputs, target = models.sample(name, 2 * step + rank)
-                    optimizer.zero_grad()
-                    (parallel(*inputs) - target).square().mean().backward()
-                    optimizer.step()
-                if rank == 0:
-                    torch.save(model.state_dict(), f"{folder}/{name}.pt")
-            torch.distributed.destroy_process_group()
-
-        if __name__ == "__main__":
-            torch.multiprocessing.spawn(train, (sys.argv[2],), nprocs=2)
-    """)
-    )
-    command = [sys.executable, str(script), str(models.FOLDER), str(tmp_path)]
-    subprocess.run(command, check=True, timeout=300)
+    torchrun(2, "train_ddp.py", str(tmp_path))
     for name in NAMES:
         model = models.make(name)
         optimizer = torch.optim.SGD(model.parameters(), 0.1)

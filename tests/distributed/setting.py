@@ -2,6 +2,7 @@
 """What programs of these tests have in common: graphs, owners, and calls of operators on them."""
 
 import atexit
+import faulthandler
 import os
 import sys
 import weakref
@@ -15,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from calls import calls
 from conftest import Edges, edges, power_law
 from gnograd.distributed.roles import role_of
+
+faulthandler.dump_traceback_later(240, exit=True)  # what hangs says where, and ends by itself
 
 NODES, DIRECTED = 40, 150
 
