@@ -71,8 +71,9 @@ docs: $(VENV)/documentation docs-fortran ## Build the documentation: build/docs/
 bench-report: $(VENV)/documentation ## Draw benchmarks/results into the pages of the benchmarks
 	$(BIN)/python docs/extensions/bench_report.py
 
-gallery: $(VENV)/installed ## Run the training jobs, and keep their pictures (ten minutes)
-	$(BIN)/python tools/gallery.py docs/_static/gallery
+gallery: $(VENV)/installed ## Run the commands of the gallery, and keep their pictures (GALLERY="ensemble train_gno")
+	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py examples mpi) mpich
+	$(BIN)/python tools/gallery.py $(GALLERY)
 
 sanitize: build/sanitize/build.ninja ## Fortran tests with bounds, address and undefined-behaviour checks
 	meson test -C build/sanitize --print-errorlogs --timeout-multiplier 20

@@ -82,4 +82,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }  # fmt: skip
-html_sidebars = {"index": [], "gallery": []}
+html_sidebars = {"index": [], "gallery/index": []}

@@ -215,7 +215,8 @@ def commands(document: Document) -> Iterable[Region]:
     lines = re.findall(r"^ {4,}(.*)$", document.text, re.MULTILINE)
     for region in FENCED(document):
         if LANGUAGES.get(region.lexemes["language"].strip()) is shell:
-            lines += [line.removeprefix("$ ") for line in region.lexemes["source"].splitlines()]
+            source = region.lexemes["source"].replace("\\\n", " ")
+            lines += [line.removeprefix("$ ") for line in source.splitlines()]
     if found := [match[1] for line in lines if (match := GNOGRAD.fullmatch(line.strip()))]:
         yield Region(document.end, document.end, found, options_exist)
 

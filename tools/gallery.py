@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Run the training jobs, and keep their pictures small enough to be committed.
+"""Run the commands of the gallery, and keep their pictures small enough to be committed.
 
-usage: gallery.py FOLDER [NAME ...]
+usage: gallery.py [NAME ...]    pictures by their names; all if there is none
+
+A card of docs/gallery/index.md names a picture of docs/_static/gallery, and has the commands that
+leave a file of that name.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,25 +18,35 @@ from pathlib import Path
 
 from PIL import Image
 
-PICTURES = {
-    "darcy": ("gnograd train darcy --out {folder}", "darcy.png"),
-    "green": ("gnograd train green --out {folder}", "green.png"),
-    "poisson": ("gnograd train poisson --out {folder}", "poisson.png"),
-}
-"""By name the command, and the picture that it leaves."""
+import gnograd
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs/gallery/index.md"
+PICTURES = ROOT / "docs/_static/gallery"
+CARD = re.compile(
+    r":img-bottom: \.\./_static/gallery/(\w+)\.png\n.*?```sh\n(.*?)```", re.DOTALL | re.MULTILINE
+)
 LARGEST = 100_000
 """Bytes of a picture."""
 
 
-def make(name: str, folder: Path) -> None:
-    """Run one, and put its picture into a folder."""
-    command, picture = PICTURES[name]
-    with tempfile.TemporaryDirectory() as out:
-        words = command.format(folder=out).split()
-        subprocess.run(words, check=True)
-        shrink(Image.open(Path(out, picture)), folder / f"{name}.png")
+def make(name: str, commands: str) -> None:
+    """Run them in a folder of their own, and take the picture from there."""
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PKG_CONFIG_PATH": gnograd.get_pkgconfig_dir(),
+    }
+    print(f"---- {name}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "examples").symlink_to(ROOT / "examples")
+        subprocess.run(
+            ["bash", "-euxo", "pipefail", "-c", commands], cwd=folder, env=environment, check=True
+        )
+        (found,) = Path(folder).rglob(f"{name}.png")
+        picture = Image.open(found)
+        shrink(picture, PICTURES / f"{name}.png")
         if name == "darcy":
-            front_page(Image.open(Path(out, picture)), folder / "front_page.png")
+            front_page(picture, PICTURES / "front_page.png")
 
 
 def front_page(picture: Image.Image, target: Path) -> None:
@@ -63,7 +78,8 @@ def shrink(picture: Image.Image, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    into = Path(sys.argv[1])
-    into.mkdir(parents=True, exist_ok=True)
-    for wanted in sys.argv[2:] or PICTURES:
-        make(wanted, into)
+    cards = dict(CARD.findall(PAGE.read_text()))
+    if unknown := set(sys.argv[1:]) - set(cards):
+        raise SystemExit(f"there is no {unknown.pop()!r} in {PAGE}: {', '.join(cards)}")
+    for wanted in sys.argv[1:] or cards:
+        make(wanted, cards[wanted])

@@ -13,7 +13,7 @@
 !>
 !>     ./assimilate_heat [ITERATIONS [FILE.csv]]
 !>
-!> The file, which assimilate_heat.py makes a picture of, has a line a cell: x, y, the true field,
+!> The file, which pictures.py makes a picture of, has a line a cell: x, y, the true field,
 !> the field that was found, and whether there is a sensor.
 program assimilate_heat
   use gnograd, only: dp, tape_type, array_type, graph_type, error_type, adam_type, random_type, &

@@ -6,14 +6,18 @@
 !> where there were no samples, they do not agree. A tape belongs to one thread at a time; tapes of
 !> different threads know nothing of each other. The results do not depend on the number of threads:
 !>
-!>     OMP_NUM_THREADS=4 ./ensemble
+!>     OMP_NUM_THREADS=4 ./ensemble [FILE.csv]
+!>
+!> The file, which pictures.py makes a picture of, has a line a point: the member, or 0 for the samples,
+!> x, and the value there.
 program ensemble
   use gnograd, only: dp, tape_type, array_type, error_type, adam_type, random_type, &
     & initializer_type, mlp_type, cosine_rate, set_n_threads, mean, operator(-), operator(**)
   implicit none
-  integer, parameter :: n_members = 8, n_samples = 40, n_steps = 1500, n_places = 11
+  integer, parameter :: n_members = 8, n_samples = 40, n_steps = 1500, n_places = 101
   type(random_type) :: random
   real(dp) :: x(1, n_samples), f(1, n_samples), places(1, n_places), found(n_places, n_members)
+  character(len=200) :: filename
   logical :: failed
   integer :: k
 
@@ -37,12 +41,14 @@ program ensemble
   if (failed) stop 1
 
   print "(a)", "      x      mean    spread   sin(5x)"
-  do k = 1, n_places
+  do k = 1, n_places, 10
     associate (mean_value => sum(found(k, :))/n_members)
       print "(f7.3, 3f10.4)", places(1, k), mean_value, &
         & sqrt(sum((found(k, :) - mean_value)**2)/n_members), sin(5*places(1, k))
     end associate
   end do
+  call get_command_argument(1, filename)
+  if (filename /= "") call write_points(trim(filename))
 
 contains
 
@@ -87,5 +93,18 @@ contains
       values = fit(1, :)
     end if
   end subroutine train_member
+
+  subroutine write_points(filename)
+    character(len=*), intent(in) :: filename
+    integer :: unit, member, k
+
+    open (newunit=unit, file=filename, action="write")
+    write (unit, "(a)") "member,x,value"
+    write (unit, "(i0, ',', f0.6, ',', f0.6)") (0, x(1, k), f(1, k), k=1, n_samples)
+    do member = 1, n_members
+      write (unit, "(i0, ',', f0.6, ',', f0.6)") (member, places(1, k), found(k, member), k=1, n_places)
+    end do
+    close (unit)
+  end subroutine write_points
 
 end program ensemble

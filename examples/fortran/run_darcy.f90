@@ -2,10 +2,11 @@
 
 !> Run in Fortran what Python has trained: the network of `gnograd train darcy`.
 !>
-!>     run_darcy DIRECTORY
+!>     run_darcy DIRECTORY [FILE.csv]
 !>
 !> takes model.safetensors and sample.safetensors from the directory of the training, evaluates the
-!> network on the sample and prints its error, and how far it is from what Python computed.
+!> network on the sample and prints its error, and how far it is from what Python computed. The file,
+!> which pictures.py makes a picture of, has a line a point: x, y, the solution and what was computed.
 program run_darcy
   use gnograd, only: sp, int64, weights_type, load_weights, tape_type, array_type, graph_type, &
     & error_type, gno, gelu, matmul, operator(+), operator(*)
@@ -18,10 +19,10 @@ program run_darcy
   real(sp), allocatable :: nodes(:, :), edges(:, :), mean(:, :), std(:, :), truth(:, :)
   real(sp), allocatable :: of_python(:, :), solution(:, :)
   type(array_type) :: out
-  character(len=1000) :: directory
+  character(len=1000) :: directory, filename
 
   call get_command_argument(1, directory)
-  if (directory == "") error stop "usage: run_darcy DIRECTORY"
+  if (directory == "") error stop "usage: run_darcy DIRECTORY [FILE.csv]"
   call load_weights(trim(directory)//"/model.safetensors", model, error)
   call stop_on(error)
   call load_weights(trim(directory)//"/sample.safetensors", sample, error)
@@ -51,8 +52,22 @@ program run_darcy
   print "(a, i0, a, i0, a)", "sample: ", size(nodes, 2), " points, ", size(indices), " edges"
   print "(a, f8.5)", "relative error:         ", norm2(solution - truth)/norm2(truth)
   print "(a, es8.1)", "difference from Python: ", norm2(solution - of_python)/norm2(of_python)
+  call get_command_argument(2, filename)
+  if (filename /= "") call write_solution(trim(filename))
 
 contains
+
+  !> The last two features of a node are its position, with 0 in the middle and sides of length 2.
+  subroutine write_solution(filename)
+    character(len=*), intent(in) :: filename
+    integer :: unit, i
+
+    open (newunit=unit, file=filename, action="write")
+    write (unit, "(a)") "x,y,solution,computed"
+    write (unit, "(es13.6, ',', es13.6, ',', es13.6, ',', es13.6)") &
+      & ((nodes(size(nodes, 1) - 1:, i) + 1)/2, truth(1, i), solution(1, i), i=1, size(nodes, 2))
+    close (unit)
+  end subroutine write_solution
 
   !> Lift, layers h <- h + gelu(W h + b + mean of kappa h over neighbours), projection.
   function network(nodes, edges) result(out)

@@ -6,7 +6,10 @@
 !> the distance, out_i = mean_j exp(-8 |x_i - x_j|) f_j, |x_i - x_j| <= 0.2. A GNO layer with one
 !> feature sees functions f and their averages, and learns the decay as its kernel.
 !>
-!> train_gno cuda does so on a GPU.
+!>     ./train_gno [cpu|cuda [FILE.csv]]
+!>
+!> cuda does so on a GPU. The file, which pictures.py makes a picture of, has a line a distance: the
+!> distance, the weight that was learned for it, and the true one.
 program train_gno
   use gnograd, only: dp, tape_type, array_type, graph_type, error_type, adam_type, random_type, &
     & initializer_type, gno_type, cosine_rate, norm, operator(-), operator(/)
@@ -23,6 +26,7 @@ program train_gno
   type(array_type) :: coords, loss
   integer, allocatable :: src(:), dst(:)
   real(dp), allocatable :: distance(:, :)
+  character(len=200) :: filename
   character(len=8) :: device
   real(dp) :: x(1, n_points), f(1, n_points), truth(1, n_points)
   integer :: start, step, i
@@ -61,6 +65,8 @@ program train_gno
     ! frees what the step recorded; parameters and coordinates stay
     call tape%rewind(start)
   end do
+  call get_command_argument(2, filename)
+  if (filename /= "") call write_kernel(trim(filename))
   call tape%free()
 
 contains
@@ -91,6 +97,30 @@ contains
     end do
     out(1, :) = out(1, :)/n
   end subroutine average
+
+  !> A point whose only neighbour has the value 1 gets the weight of the distance.
+  subroutine write_kernel(filename)
+    character(len=*), intent(in) :: filename
+    integer, parameter :: n = 50
+    type(graph_type) :: alone
+    type(array_type) :: out
+    real(dp), allocatable :: learned(:, :)
+    real(dp) :: ones(1, n), between(1, n)
+    integer :: unit, k
+
+    between(1, :) = [(radius*(k - 1)/(n - 1), k=1, n)]
+    ones = 1
+    call alone%from_edges([(k, k=1, n)], [(k, k=1, n)], error)
+    call stop_on(error)
+    out = layer%forward(tape%constant(ones), tape%constant(between/radius), alone)
+    call out%val(learned, error)
+    call stop_on(error)
+    open (newunit=unit, file=filename, action="write")
+    write (unit, "(a)") "distance,learned,true"
+    write (unit, "(f0.6, ',', f0.6, ',', f0.6)") &
+      & (between(1, k), learned(1, k), exp(-8*between(1, k)), k=1, n)
+    close (unit)
+  end subroutine write_kernel
 
   subroutine stop_on(error)
     type(error_type), allocatable, intent(in) :: error

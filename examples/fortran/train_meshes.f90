@@ -6,9 +6,11 @@
 !> Gaussian weights. The network is a lift, two graph neural operator layers and a projection. It
 !> is judged by clouds that it has never seen.
 !>
-!>     ./train_meshes [STEPS [CHECKPOINT]]
+!>     ./train_meshes [STEPS [CHECKPOINT [FILE.csv]]]
 !>
-!> With a checkpoint the training goes on from the file, if there is one, and leaves one.
+!> With a checkpoint the training goes on from the file, if there is one, and leaves one; "" is none.
+!> FILE.csv, which pictures.py makes a picture of, has a line a point of a cloud never seen: x, y, the
+!> function, its average, and what the network says of that.
 module smoothing
   use gnograd, only: dp, tape_type, array_type, error_type, random_type, initializer_type, &
     & mlp_type, gno_type, sample_type, model_type, gelu, norm, operator(+), operator(-), operator(/)
@@ -20,6 +22,7 @@ module smoothing
   contains
     procedure :: init
     procedure :: parameters
+    procedure :: forward
     procedure :: loss
   end type network_type
 
@@ -44,21 +47,31 @@ contains
       & self%project%parameters()]
   end function parameters
 
+  !> The averages of f [1, n].
+  function forward(self, tape, sample) result(out)
+    class(network_type), intent(in) :: self
+    type(tape_type), intent(inout) :: tape
+    type(sample_type), intent(in) :: sample
+    type(array_type) :: out, h, coords
+    integer :: k
+
+    coords = sample%array(tape, "coords")
+    h = self%lift%forward(sample%array(tape, "f"))
+    do k = 1, size(self%gno)
+      h = h + gelu(self%gno(k)%forward(h, coords, sample%graph))
+    end do
+    out = self%project%forward(h)
+  end function forward
+
   !> Relative error.
   function loss(self, tape, sample)
     class(network_type), intent(in) :: self
     type(tape_type), intent(inout) :: tape
     type(sample_type), intent(in) :: sample
-    type(array_type) :: loss, h, coords, smooth
-    integer :: k
+    type(array_type) :: loss, smooth
 
-    coords = sample%array(tape, "coords")
     smooth = sample%array(tape, "smooth")
-    h = self%lift%forward(sample%array(tape, "f"))
-    do k = 1, size(self%gno)
-      h = h + gelu(self%gno(k)%forward(h, coords, sample%graph))
-    end do
-    loss = norm(self%project%forward(h) - smooth)/norm(smooth)
+    loss = norm(self%forward(tape, sample) - smooth)/norm(smooth)
   end function loss
 
   !> Clouds of 80 to 160 points.
@@ -96,6 +109,7 @@ contains
           end do
         end associate
         call this%arrays%set("coords", offset, error)
+        if (.not. allocated(error)) call this%arrays%set("x", x, error)
         if (.not. allocated(error)) call this%arrays%set("f", f, error)
         if (.not. allocated(error)) call this%arrays%set("smooth", sums(:1, :)/sums(2:, :), error)
         if (allocated(error)) return
@@ -107,8 +121,8 @@ contains
 end module smoothing
 
 program train_meshes
-  use gnograd, only: dp, tape_type, error_type, initializer_type, adamw_type, sample_type, &
-    & loader_type, training_type, evaluate
+  use gnograd, only: dp, tape_type, array_type, error_type, initializer_type, adamw_type, &
+    & sample_type, loader_type, training_type, evaluate
   use smoothing, only: network_type, make_samples
   implicit none
   type(tape_type) :: tape
@@ -119,6 +133,7 @@ program train_meshes
   type(adamw_type) :: adamw
   type(training_type) :: training
   type(error_type), allocatable :: error
+  character(len=200) :: filename
   character(len=20) :: steps
   real(dp) :: loss
 
@@ -150,8 +165,33 @@ program train_meshes
   call evaluate(network, tape, unseen, loss, error)
   call stop_on(error)
   print "(a, f8.5)", "meshes never seen, after:  relative error", loss
+  call get_command_argument(3, filename)
+  if (filename /= "") call write_cloud(unseen%samples(1), trim(filename))
 
 contains
+
+  subroutine write_cloud(sample, filename)
+    type(sample_type), intent(in) :: sample
+    character(len=*), intent(in) :: filename
+    type(array_type) :: out
+    real(dp), allocatable :: x(:, :), f(:, :), smooth(:, :), found(:, :)
+    integer :: unit, i
+
+    call sample%arrays%get("x", x, error)
+    call stop_on(error)
+    call sample%arrays%get("f", f, error)
+    call stop_on(error)
+    call sample%arrays%get("smooth", smooth, error)
+    call stop_on(error)
+    out = network%forward(tape, sample)
+    call out%val(found, error)
+    call stop_on(error)
+    open (newunit=unit, file=filename, action="write")
+    write (unit, "(a)") "x,y,function,average,found"
+    write (unit, "(f0.6, ',', f0.6, ',', f0.6, ',', f0.6, ',', f0.6)") &
+      & (x(:, i), f(1, i), smooth(1, i), found(1, i), i=1, size(f, 2))
+    close (unit)
+  end subroutine write_cloud
 
   subroutine stop_on(error)
     type(error_type), allocatable, intent(in) :: error
