@@ -8,8 +8,8 @@
 !>
 !>     OMP_NUM_THREADS=4 ./ensemble [FILE.csv]
 !>
-!> The file, which pictures.py makes a picture of, has a line a point: the member, or 0 for the samples,
-!> x, and the value there.
+!> The file, which pictures.py makes a picture of, has a line a point: the member, or 0 for the
+!> samples, x, and the value there.
 program ensemble
   use gnograd, only: dp, tape_type, array_type, error_type, adam_type, random_type, &
     & initializer_type, mlp_type, cosine_rate, set_n_threads, mean, operator(-), operator(**)
@@ -102,7 +102,8 @@ contains
     write (unit, "(a)") "member,x,value"
     write (unit, "(i0, ',', f0.6, ',', f0.6)") (0, x(1, k), f(1, k), k=1, n_samples)
     do member = 1, n_members
-      write (unit, "(i0, ',', f0.6, ',', f0.6)") (member, places(1, k), found(k, member), k=1, n_places)
+      write (unit, "(i0, ',', f0.6, ',', f0.6)") &
+        & (member, places(1, k), found(k, member), k=1, n_places)
     end do
     close (unit)
   end subroutine write_points

@@ -5,8 +5,9 @@
 !>     run_darcy DIRECTORY [FILE.csv]
 !>
 !> takes model.safetensors and sample.safetensors from the directory of the training, evaluates the
-!> network on the sample and prints its error, and how far it is from what Python computed. The file,
-!> which pictures.py makes a picture of, has a line a point: x, y, the solution and what was computed.
+!> network on the sample and prints its error, and how far it is from what Python computed. The
+!> file, which pictures.py makes a picture of, has a line a point: x, y, the solution and what was
+!> computed.
 program run_darcy
   use gnograd, only: sp, int64, weights_type, load_weights, tape_type, array_type, graph_type, &
     & error_type, gno, gelu, matmul, operator(+), operator(*)
