@@ -315,7 +315,7 @@ void run_block(size_t smem, std::mt19937* random) {
 class Guarded {
   static constexpr size_t room = size_t(1) << 30, grain = 256;
   char* const base;
-  size_t used = 0;
+  size_t used = 0, live = 0;
   std::map<size_t, std::vector<char*>> free;  // by size
 
  public:
@@ -327,16 +327,22 @@ class Guarded {
   bool on() const { return base; }
   static size_t rounded(size_t n) { return (n + grain) / grain * grain; }
   void* take(size_t n) {
+    ++live;
     auto& fitting = free[rounded(n)];
     if (!fitting.empty()) {
       char* const p = fitting.back();
       fitting.pop_back();
       return p;
     }
-    if (used + rounded(n) > room) return nullptr;
+    if (used + rounded(n) > room) return --live, nullptr;
     return base + std::exchange(used, used + rounded(n));
   }
-  void give(void* p, size_t n) { free[rounded(n)].push_back(static_cast<char*>(p)); }
+  void give(void* p, size_t n) {
+    free[rounded(n)].push_back(static_cast<char*>(p));
+    if (--live) return;
+    free.clear();  // changing the rights takes time by the page
+    used = 0;
+  }
   void expose(bool yes) {
     const size_t page = size_t(sysconf(_SC_PAGESIZE));
     const int rights = yes ? PROT_READ | PROT_WRITE : PROT_NONE;
