@@ -369,6 +369,7 @@ contains
     call leave(device, before)
   end subroutine hold_on_device
 
+  !> Whatever the current device is: CUDA knows whose it is.
   subroutine release_on_device(memory)
     type(c_ptr), intent(inout) :: memory
     integer(c_int) :: status
