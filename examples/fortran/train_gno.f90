@@ -6,7 +6,7 @@
 !> the distance, out_i = mean_j exp(-8 |x_i - x_j|) f_j, |x_i - x_j| <= 0.2. A GNO layer with one
 !> feature sees functions f and their averages, and learns the decay as its kernel.
 !>
-!> train_gno cuda does so on a GPU.
+!> train_gno cuda does so on a GPU, train_gno cuda:1 on the second one.
 program train_gno
   use gnograd, only: dp, tape_type, array_type, graph_type, error_type, adam_type, random_type, &
     & initializer_type, gno_type, cosine_rate, norm, operator(-), operator(/)
@@ -36,7 +36,6 @@ program train_gno
   distance = abs(x(:, dst) - x(:, src))
 
   call get_command_argument(1, device)
-  if (device == "") device = "cpu"
   call tape%init(error, device=device)
   call stop_on(error)
   initial = initializer_type(seed=2)
