@@ -152,6 +152,16 @@ struct EdgeBatch {
   int64_t k;
   int n;
   Own own;
+  bool full;    // n is `most` in all groups of the warp
+  int longest;  // no group has more: a quarter of `most`, a half, or all
+
+  __device__ EdgeBatch(const Group& group, int64_t k, int n, int most, const Own& own)
+      : group(group), k(k), n(n), own(own), full(__all_sync(group.mask, n == most)) {
+    const int half = (most + 1) / 2, quarter = (most + 3) / 4;
+    longest = most;
+    if (!full && !__any_sync(group.mask, n > half))
+      longest = __any_sync(group.mask, n > quarter) ? half : quarter;
+  }
 
   __device__ bool has_own() const { return group.lane < n; }
   // What lane b has.
@@ -163,18 +173,20 @@ struct EdgeBatch {
   // in full batches.
   template <int most, class F>
   __device__ void each(F f) const {
-    constexpr int half = (most + 1) / 2;
-    if (__all_sync(group.mask, n == most)) {
+    constexpr int half = (most + 1) / 2, quarter = (most + 3) / 4;
+    if (full) {
 #pragma unroll
       for (int b = 0; b < most; ++b) f(b, true);
-    } else {
-#pragma unroll
-      for (int b = 0; b < half; ++b) f(b, b < n);
-      if (__any_sync(group.mask, n > half)) {
-#pragma unroll
-        for (int b = half; b < most; ++b) f(b, b < n);
-      }
+      return;
     }
+#pragma unroll
+    for (int b = 0; b < quarter; ++b) f(b, b < n);
+    if (longest <= quarter) return;
+#pragma unroll
+    for (int b = quarter; b < half; ++b) f(b, b < n);
+    if (longest <= half) return;
+#pragma unroll
+    for (int b = half; b < most; ++b) f(b, b < n);
   }
 };
 
@@ -261,7 +273,7 @@ __global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some f
 #pragma unroll 1
       while (more(k < stop)) {
         const int n = min(at_once, stop - k);
-        const EdgeBatch<Own> edges{of_warp, first + k, n, next};
+        const EdgeBatch<Own> edges(of_warp, first + k, n, Op::template at_once<wide>, next);
         k += n;
         const auto ahead = [&] {
           if (n && k + group.lane < last) next = op.own(at, first + k + group.lane);

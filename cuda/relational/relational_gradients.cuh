@@ -220,9 +220,9 @@ __global__ void __launch_bounds__(block_threads)
   int i = int(low);
   for (int64_t k = first; __any_sync(~0u, k < last); k += at_once) {
     const int n = int(max(int64_t(0), min(int64_t(at_once), last - k)));
-    const EdgeBatch<RelationEdge<S>> edges{
-        group, k, n, group.lane < n ? RelationEdge<S>(graph, weights, k + group.lane)
-                                    : RelationEdge<S>()};
+    RelationEdge<S> own;
+    if (group.lane < n) own = {graph, weights, k + group.lane};
+    const EdgeBatch<RelationEdge<S>> edges(group, k, n, most, own);
     const bool has = edges.has_own() && edges.own.r >= 0;
     const int from = has ? edges.own.other : -1;
     int rows[most], own_row = 0;  // destinations
