@@ -119,7 +119,8 @@ contains
       call plant(sources, period, [0_int64, n_src], trees, status)
       if (status == 0) call cut([0_int64, n_dst], chunks, status)
     end if
-    if (status == 0) allocate (inside(size(destinations, 1), n_dst), found(size(wanted)), stat=status)
+    if (status == 0) allocate (inside(size(destinations, 1), n_dst), found(size(wanted)), &
+      & stat=status)
     call check_allocation(status, where, error)
     if (allocated(error)) return
     call wrap(destinations, period, inside)
