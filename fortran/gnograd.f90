@@ -34,7 +34,7 @@ module gnograd
   use gnograd_autodiff_nsa, only: selected_attention, compressed_attention, window_attention, &
     & compress
   use gnograd_autodiff_dimenet, only: agg_edge_to_edge, radial_basis
-  use gnograd_autodiff_optimizer, only: optimizer_type, adam_type, adamw_type, sgd_type, cosine_rate
+  use gnograd_autodiff_optimizer, only: optimizer_type, adam_type, adamw_type, sgd_type
   use gnograd_core_random, only: random_type
   use gnograd_nn_initializer, only: initializer_type
   use gnograd_nn_dense, only: dense_type
@@ -43,6 +43,8 @@ module gnograd
   use gnograd_nn_gno_layer, only: gno_type
   use gnograd_nn_gat_layer, only: gat_type
   use gnograd_nn_edge_mlp_layer, only: edge_mlp_type
+  use gnograd_nn_rates, only: constant_rate, linear_rate, cosine_rate, step_rate, &
+    & exponential_rate, one_cycle_rate
   use gnograd_nn_samples, only: sample_type, loader_type
   use gnograd_nn_training, only: model_type, training_type, evaluate
   use gnograd_core_codes

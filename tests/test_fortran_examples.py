@@ -15,10 +15,10 @@ from programs import ROOT, build, needs_installation
 pytestmark = needs_installation
 
 
-def run(program: Path, *arguments: str, threads: int = 1) -> str:
+def run(program: Path, *arguments: str, threads: int = 1, device: str = "cpu") -> str:
     done = subprocess.run(
         [program, *arguments], cwd=program.parent, capture_output=True, text=True, timeout=120,
-        env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+        env=os.environ | {"OMP_NUM_THREADS": str(threads), "GNOGRAD_DEVICE": device},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -34,6 +34,16 @@ def test_training_on_many_meshes(tmp_path):
     again = run(program, "60", "half.safetensors")
     assert "step" not in again
     assert again.splitlines()[-1] == output.splitlines()[-1]
+
+
+@pytest.mark.skipif("GNOGRAD_CUDA_LIBRARY" not in os.environ, reason="no kernels for a GPU")
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_training_on_a_device(tmp_path, device):
+    program = build("gfortran", ROOT / "examples/fortran/train_meshes.f90", tmp_path)
+    expected = re.findall(r"(?:error|loss) +(\S+)", run(program, "6"))
+    found = re.findall(r"(?:error|loss) +(\S+)", run(program, "6", device=device))
+    assert len(found) == 3
+    assert list(map(float, found)) == pytest.approx(list(map(float, expected)), rel=1e-3)
 
 
 def test_assimilation(tmp_path):

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from scipy.spatial import cKDTree
 
 import gnograd as gg
 from reference import neighbors as oracle
@@ -247,6 +248,25 @@ def test_nearest_of_no_points(n_src, n_dst):
     ):
         assert_array_equal(found.offsets, np.zeros(n_dst + 1))
         assert found.indices.shape == (0,)
+
+
+# ---- against scipy ----
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("period", [None, 1.0])
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_as_scipy(d, period, dtype, rng):
+    """Of more points than a box of the tree, or what a thread takes at once."""
+    sources, destinations = rng.random((3000, d)).astype(dtype), rng.random((1100, d)).astype(dtype)
+    tree = cKDTree(sources, boxsize=period)
+    radius = (8 / 3000) ** (1 / d) / 2
+    found = gg.neighbors(sources, radius, destinations, period=period)
+    rows = tree.query_ball_point(destinations, radius, return_sorted=True)
+    assert_array_equal(np.diff(found.offsets), [*map(len, rows)])
+    assert_array_equal(found.indices, np.concatenate(rows))
+    _, rows = tree.query(destinations, 5)
+    assert_array_equal(gg.knn(sources, 5, destinations, period=period).indices, rows.ravel())
 
 
 # ---- errors ----

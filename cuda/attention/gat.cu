@@ -32,17 +32,32 @@ struct Gat {
   S* gz_dst = nullptr;     // [n_dst, heads]
   S* unit_sums = nullptr;  // [n_units, heads, edge size] sums of gz_p e_p, for a_edge; or null
 
-  struct Score {
-    S s, slope;
+  // for the passes of attention.cuh
+  static constexpr bool has_dots = false;
+  static constexpr int rows_of_edge = 1;
+  using Part = S;
+  using Destination = Nothing;
+  template <bool wide>
+  struct Rows {
+    PackedInput<T, S, wide> x;
   };
-  __device__ Score score(const Edge& p, const Place& at) const {
-    const int h = at.head, n = x.heads.heads;
-    S z = ss[p.src * n + h] + sd[p.dst * n + h];
-    if (se) z += se[p.row * n + h];
-    return {act(z), act.derivative(z)};
+  template <bool wide, int most, class Edges>
+  __device__ void load(Rows<wide> (&rows)[most], const Place& at, const Edges& edges) const {
+    const auto first = x.first(at);
+    const int count = x.heads.size - at.column(), row_bytes = x.row_bytes();
+    edges.template each<most>([&](int b, bool in) {
+      const int j = edges.of(edges.own.j, b);
+      if (in && count > 0) rows[b].x.load(first, int64_t(j) * row_bytes, count);
+    });
   }
-  __device__ Row value(const Edge& p, const Place& at, int c) const {
-    return x.load(p.src, at.head, c);
+  __device__ Destination destination(int64_t, const Place&) const { return {}; }
+  __device__ S own_part(int64_t j, int64_t row, int h) const { return source_part(j, row, h); }
+  __device__ S score(S, S part, int64_t i, int h) const {
+    return act(part + destination_part(i, h));
+  }
+  template <bool wide>
+  __device__ Row value(const Rows<wide>& rows) const {
+    return rows.x.unpack();
   }
 
   // z without the part of the other end
@@ -66,17 +81,16 @@ struct Gat {
     if (!grad_dst) return;
     Place to = at;
     for (to.tile = 0; to.tile < x.heads.tiles; ++to.tile)
-      if (const int c = to.column(); c < x.heads.size) {
+      if (to.column() < x.heads.size) {
         Row g;
-        g.add(gz, a_dst.load(0, at.head, c));
+        g.add(gz, a_dst.load(0, to));
         grad_dst.store(x.heads, i, to, g);
       }
   }
   __device__ void finish_source(Row sum, S gz, int64_t j, const Place& at) const {
     if (at.first()) gz_src[j * x.heads.heads + at.head] = gz;
-    const int c = at.column();
-    if (!grad_src || c >= x.heads.size) return;
-    sum.add(gz, a_src.load(0, at.head, c));
+    if (!grad_src || at.column() >= x.heads.size) return;
+    sum.add(gz, a_src.load(0, at));
     grad_src.store(x.heads, j, at, sum);
   }
 };
@@ -84,11 +98,10 @@ struct Gat {
 }  // namespace
 
 template <class T, class S>
-struct PassesOf<Gat<T, S>> {
-  using Forward = GatForward<Gat<T, S>>;
-  using Statistics = GatStatistics<Gat<T, S>>;
+struct GradientPassesOf<Gat<T, S>> {
   using ByDestination = GatByDestination<Gat<T, S>>;
   using BySource = GatBySource<Gat<T, S>>;
+  static constexpr bool source_first = true;
 };
 
 namespace {
@@ -104,11 +117,10 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t item = group.number;
   const auto [row, head] = divided(item, heads.heads);
   if (row >= n_rows) return;
-  const Place at{group, head, 0, width<T>};
-  const S sum = sum_over_head<S>(heads, at, [&](int c) {
-    const int64_t first = item * heads.size + c;
-    return inner<S>(a.load(0, at.head, c), load_vector(x.x, first, heads.size - c, heads.wide));
-  });
+  S sum = 0;
+  for (Place at{group, head, 0, width<T>}; at.tile < heads.tiles; ++at.tile)
+    sum += inner<S>(a.load(0, at), x.load(row, at));
+  sum = group_sum(sum, group);
   if (group.lane == 0) out[item] = sum;
 }
 template <class T, class S>

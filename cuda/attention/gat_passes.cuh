@@ -1,150 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The passes of attention.cuh for GAT, whose scores act(ss_j + sd_i + se_p) are functions of three
-// numbers: a lane has the score of its own edge of a batch, and exponentials and the softmax are
-// made once an edge and head, while only rows of values go over all lanes. The gradient of z is
-// kept, a number an edge and head, so that sums by destination read these instead of rows.
+// Gradients of GAT, whose scores act(ss_j + sd_i + se_p) are functions of three numbers: there is
+// one row an edge, g_i, in the pass by source, which comes first. The gradient of z is kept, a
+// number an edge and head, so that sums by destination read these instead of rows.
 #pragma once
 #include "graph_attention.cuh"
 
 namespace gnograd {
-
-// Bytes before a head's row of [n, heads, size], or before a row of [n, size] that heads share.
-template <class T>
-__device__ int64_t row_of_head(int64_t row, int head, const Heads& heads, bool each = true) {
-  return (each ? row * heads.heads + head : row) * heads.size * int64_t(sizeof(T));
-}
-
-// An edge moves a number of its source and heads size numbers of x_src. Bound by memory.
-template <class M>
-struct GatForward {
-  using T = typename M::T;
-  using S = typename M::S;
-  static constexpr int step = width<T>;
-  template <bool wide>
-  static constexpr int at_once = rows_at_once<T, S, wide>;
-  using Partial = OnlineSoftmax<S, Vector<S, step>>;
-  using Total = Nothing;
-  struct Own {
-    int64_t from, row;  // bytes of x; of the edge table
-    S z;                // without the destination's part
-  };
-
-  Csc graph;
-  Heads heads;
-  M model;
-  Dropout dropout;
-  T* out;                  // [n_dst, heads, size], or null
-  real<T>* head_out;       // the same, if out is to be the mean over heads
-  real<T>* lse;            // [n_dst, heads] log of the sum of exp(score), or null
-  SoftmaxRow<S>* softmax;  // [n_dst, heads], or null
-
-  __host__ __device__ int tiles() const { return heads.tiles; }
-
-  __device__ Own own(const Place& at, int64_t k) const {
-    const int64_t j = graph.indices[k], row = graph.edge_of(k);
-    return {row_of_head<T>(j, at.head, heads), row, model.source_part(j, row, at.head)};
-  }
-  template <bool wide, class Ahead>
-  __device__ void batch(Partial& partial, Total&, const Place& at, int64_t i, Nothing,
-                        const EdgeBatch<Own>& edges, Ahead ahead) const {
-    constexpr int most = at_once<wide>;
-    const int c = at.column(), count = heads.size - c;
-    const Own own = edges.own;
-    PackedInput<T, S, wide> x[most];
-    edges.template each<most>([&](int b, bool in) {
-      const int64_t from = edges.of(own.from, b);
-      if (in && count > 0) x[b].load(model.x.x + c, from, count);
-    });
-    ahead();
-    const bool has = edges.has_own();
-    const S score = has ? model.act(own.z + model.destination_part(i, at.head)) : S(0);
-    S weight = partial.take(score, has, edges.group);
-    if (has) weight *= dropout.factor<real<T>>(own.row, at.head, heads.heads);
-    edges.template each<most>([&](int b, bool in) {
-      const S w = edges.of(weight, b);
-      if (in && count > 0) partial.more.add(w, x[b].unpack());
-    });
-  }
-  __device__ void merge(Partial& partial, const Partial& more) const { partial.merge(more); }
-  __device__ void finish(Partial partial, const Place& at, int64_t i) const {
-    const int64_t row = i * heads.heads + at.head;
-    partial.sum = group_sum(partial.sum, at.group);
-    const S inverse = partial.inverse();
-    partial.more.scale(inverse);
-    if (const int c = at.column(); c < heads.size) {
-      const int64_t first = row * heads.size + c;
-      if (head_out) store_vector(head_out + first, partial.more, heads.size - c, false);
-      else store_vector(out + first, partial.more, heads.size - c, heads.wide);
-    }
-    if (!at.first()) return;
-    if (lse) lse[row] = partial.top + logarithm(value(partial.sum));
-    if (softmax) softmax[row] = {partial.top, inverse, S(0)};
-  }
-};
-
-// An edge moves what it does in GatForward; g_i comes from caches. Lane b of a group has the dot
-// product of edge b of a batch.
-template <class M>
-struct GatStatistics {
-  using T = typename M::T;
-  using S = typename M::S;
-  static constexpr int step = width<T>;
-  template <bool wide>
-  static constexpr int at_once = rows_at_once<T, S, wide>;
-  using Partial = OnlineSoftmax<S, WeightedCotangent<S>>;
-  using Total = Nothing;
-  using Own = typename GatForward<M>::Own;
-
-  Csc graph;
-  Heads heads;
-  M model;
-  Dropout dropout;
-  HeadCotangent<T> g;
-  SoftmaxRow<S>* softmax;  // [n_dst, heads]
-
-  __host__ __device__ int tiles() const { return 1; }
-
-  __device__ Own own(const Place& at, int64_t k) const {
-    const int64_t j = graph.indices[k], row = graph.edge_of(k);
-    return {row_of_head<T>(j, at.head, heads), row, model.source_part(j, row, at.head)};
-  }
-  template <bool wide, class Ahead>
-  __device__ void batch(Partial& partial, Total&, const Place& at, int64_t i, Nothing,
-                        const EdgeBatch<Own>& edges, Ahead ahead) const {
-    constexpr int most = at_once<wide>;
-    const Own own = edges.own;
-    S dot[most] = {};
-#pragma unroll 1  // most heads are one tile
-    for (int tile = 0; tile < heads.tiles; ++tile) {
-      const int c = at.column(tile), count = heads.size - c;
-      PackedInput<T, S, wide> x[most];
-      edges.template each<most>([&](int b, bool in) {
-        const int64_t from = edges.of(own.from, b);
-        if (in && count > 0) x[b].load(model.x.x + c, from, count);
-      });
-      Vector<real<T>, step> of_row;
-      if (count > 0) of_row = g.load(i, at.head, c);
-      edges.template each<most>([&](int b, bool in) {
-        if (in && count > 0) dot[b] += inner<S>(of_row, x[b].unpack());
-      });
-    }
-    ahead();
-    S ga = group_sums(dot, edges.group);
-    const bool has = edges.has_own();
-    const S score = has ? model.act(own.z + model.destination_part(i, at.head)) : S(0);
-    const S weight = partial.take(score, has, edges.group);
-    if (!has) return;
-    ga *= dropout.factor<real<T>>(own.row, at.head, heads.heads);
-    partial.more.sum += weight * ga;
-  }
-  __device__ void merge(Partial& partial, const Partial& more) const { partial.merge(more); }
-  __device__ void finish(Partial partial, const Place& at, int64_t i) const {
-    partial.sum = group_sum(partial.sum, at.group);
-    const S inverse = partial.inverse(), ga = group_sum(partial.more.sum, at.group);
-    if (at.group.lane == 0)
-      softmax[i * heads.heads + at.head] = {partial.top, inverse, inverse * ga};
-  }
-};
 
 // grad x_src, and the gradient gz_p of z of every edge. An edge moves g_i, the softmax and a number
 // of its destination, and writes a number a head; bound by memory.
@@ -193,11 +54,12 @@ struct GatBySource {
     };
     S dot[most] = {};
     const auto multiply = [&](const Packed<T, wide>* g, int tile) {
-      const int c = at.column(tile), count = heads.size - c;
-      Vector<S, step> x;
-      if (count > 0) x = model.x.load(j, at.head, c);
+      Place to = at;
+      to.tile = tile;
+      const bool some = to.column() < heads.size;
+      const Vector<S, step> x = model.x.load(j, to);
       edges.template each<most>([&](int b, bool in) {
-        if (in && count > 0) dot[b] += inner<S>(g[b].unpack(), x);
+        if (in && some) dot[b] += inner<S>(g[b].unpack(), x);
       });
     };
     Packed<T, wide> g[most], other[most];
@@ -212,8 +74,7 @@ struct GatBySource {
     multiply(g, at.tile);
 
     S ga = group_sums(dot, edges.group), alpha = 0;
-    // a cotangent that heads share is divided among them
-    const auto share = real<T>(1) / (gradients.g.concat ? 1 : heads.heads);
+    const auto share = gradients.g.share();
     if (edges.has_own()) {
       const S z = own.z + model.source_part(j, at.head);
       const auto factor = gradients.dropout.template factor<real<T>>(own.row, at.head, heads.heads);
@@ -307,8 +168,7 @@ struct GatEdgeGradient {
     return {row_of_head<T>(graph.edge_of(k), at.head, heads), model.gz[k * heads.heads + at.head]};
   }
   __device__ RowOperands enter(const Place& at, int64_t) const {
-    if (at.column() >= heads.size) return {};
-    return model.a_edge.load(0, at.head, at.column());
+    return model.a_edge.load(0, at);
   }
   template <bool wide, class Ahead>
   __device__ void batch(Nothing&, Total& unit, const Place& at, int64_t, const RowOperands& a,

@@ -80,19 +80,17 @@ __global__ void __launch_bounds__(block_threads)
   out[thread_number()] = T(sum / heads);
 }
 
-// The passes of a model, of attention.cuh unless it has its own.
+// The passes of a model's gradients, of attention.cuh unless it has its own.
 template <class M>
-struct PassesOf {
-  using Forward = AttentionForward<M>;
-  using Statistics = AttentionStatistics<M>;
+struct GradientPassesOf {
   using ByDestination = AttentionByDestination<M>;
   using BySource = AttentionBySource<M>;
+  static constexpr bool source_first = false;
 };
 
 template <template <class, class> class Setup, class T, class S>
 int attention_forward(const GraphAttentionProblem<T, S>& problem) {
   using M = decltype(Setup<T, S>::model);
-  using Passes = PassesOf<M>;
   if (!problem.sizes.valid()) return GNOGRAD_CUDA_VALUE;
   const Heads heads = problem.heads();
   const Csc rows = by_dst(problem.graph);
@@ -101,17 +99,16 @@ int attention_forward(const GraphAttentionProblem<T, S>& problem) {
 
   const Cut cut = take_cut(rows, workspace);
   const Setup<T, S> setup(problem, false, cut.n_units);
-  char* split =
-      workspace.take<char>(split_bytes<typename Passes::Forward>(cut, heads, heads.tiles));
+  char* split = workspace.take<char>(split_bytes<AttentionForward<M>>(cut, heads, heads.tiles));
   auto* softmax = workspace.take<SoftmaxRow<S>>(n_softmax);
   auto* head_out = workspace.take<real<T>>(problem.sizes.concat ? 0 : n_softmax * heads.size);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
   cut_rows(rows, cut, problem.stream);
   setup.prepare(problem);
-  for_rows(typename Passes::Forward{rows, heads, setup.model, problem.dropout(), problem.out,
-                                    problem.sizes.concat ? nullptr : head_out, problem.lse,
-                                    problem.softmax_scores ? softmax : nullptr},
+  for_rows(AttentionForward<M>{rows, heads, setup.model, problem.dropout(), problem.out,
+                               problem.sizes.concat ? nullptr : head_out, problem.lse,
+                               problem.softmax_scores ? softmax : nullptr},
            cut, split, problem.stream);
   if (!problem.sizes.concat)
     launch_threads(rows.n_rows * heads.size, problem.stream, attention_mean_over_heads<T>, head_out,
@@ -130,7 +127,7 @@ int attention_forward(const GraphAttentionProblem<T, S>& problem) {
 template <template <class, class> class Setup, class T, class S>
 int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
   using M = decltype(Setup<T, S>::model);
-  using Passes = PassesOf<M>;
+  using Passes = GradientPassesOf<M>;
   if (!problem.sizes.valid()) return GNOGRAD_CUDA_VALUE;
   const Heads heads = problem.heads();
   const Csc rows = by_dst(problem.graph), columns = by_src(problem.graph);
@@ -139,8 +136,8 @@ int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
   const Cut cut = take_cut(rows, workspace), transposed = take_cut(columns, workspace);
   const Setup<T, S> setup(problem, true, cut.n_units);
   char* split = workspace.take<char>(std::max(
-      {split_bytes<typename Passes::Statistics>(cut, heads, 1),
-       split_bytes<typename Passes::ByDestination>(cut, heads, setup.model.edge_heads().tiles),
+      {split_bytes<AttentionStatistics<M>>(cut, heads, 1),
+       split_bytes<typename Passes::ByDestination>(cut, heads, heads.tiles),
        split_bytes<typename Passes::BySource>(transposed, heads, heads.tiles)}));
   auto* softmax = workspace.take<SoftmaxRow<S>>(rows.n_rows * heads.heads);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
@@ -161,14 +158,16 @@ int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
                    attention_saved_statistics<T, S>, heads, rows.n_rows, problem.g,
                    problem.saved_out, problem.saved_lse, softmax);
   else
-    for_rows(typename Passes::Statistics{rows, heads, setup.model, problem.dropout(), g, softmax},
-             cut, split, problem.stream);
-  if (setup.by_source())
-    for_rows(typename Passes::BySource{columns, heads, setup.model, gradients}, transposed, split,
-             problem.stream);
-  if (setup.by_destination())
-    for_rows(typename Passes::ByDestination{rows, heads, setup.model, gradients}, cut, split,
-             problem.stream);
+    for_rows(AttentionStatistics<M>{rows, heads, setup.model, problem.dropout(), g, softmax}, cut,
+             split, problem.stream);
+  for (const bool sources : {Passes::source_first, !Passes::source_first}) {
+    if (sources && setup.by_source())
+      for_rows(typename Passes::BySource{columns, heads, setup.model, gradients}, transposed, split,
+               problem.stream);
+    if (!sources && setup.by_destination())
+      for_rows(typename Passes::ByDestination{rows, heads, setup.model, gradients}, cut, split,
+               problem.stream);
+  }
   setup.after(problem, rows, cut);
   setup.sum_weights(problem, cut.n_units);
   return cudaGetLastError();

@@ -21,43 +21,85 @@ struct Simple {
   HeadFeatures<T, S> q, k, v, e;
   real<T> scale;
   HeadGradient<T> grad_q = {}, grad_k = {}, grad_v = {}, grad_e = {};
+  EdgeWeights<S>* kept = nullptr;
 
-  struct Score {
-    S s;
+  static constexpr bool has_dots = true;
+  static constexpr int rows_of_edge = 2;
+  using Part = Nothing;
+  using Destination = Row;  // q_i
+  template <bool wide>
+  struct Rows {
+    PackedInput<T, S, wide> k, v, e;
   };
-  __device__ Row with_edge(const HeadFeatures<T, S>& x, const Edge& p, const Place& at,
-                           int c) const {
-    Row sum = x.load(p.src, at.head, c);
-    if (e) sum.add(e.load(p.row, at.head, c));
+  template <bool wide, int most, class Edges>
+  __device__ void load(Rows<wide> (&rows)[most], const Place& at, const Edges& edges) const {
+    const auto first_k = k.first(at), first_v = v.first(at), first_e = e.first(at);
+    const int count = q.heads.size - at.column(), row_bytes = q.row_bytes();
+    const int64_t own_e = edges.own.row * row_bytes;
+    edges.template each<most>([&](int b, bool in) {
+      const int64_t from = int64_t(edges.of(edges.own.j, b)) * row_bytes;
+      const int64_t of_edge = e ? edges.of(own_e, b) : 0;
+      if (!in || count <= 0) return;
+      rows[b].k.load(first_k, from, count);
+      rows[b].v.load(first_v, from, count);
+      if (e) rows[b].e.load(first_e, of_edge, count);
+    });
+  }
+  __device__ Row destination(int64_t i, const Place& at) const { return q.load(i, at); }
+  __device__ Nothing own_part(int64_t, int64_t, int) const { return {}; }
+  template <bool wide>
+  __device__ Row with_edge(const PackedInput<T, S, wide>& x, const Rows<wide>& rows) const {
+    Row sum = x.unpack();
+    if (e) sum.add(rows.e.unpack());
     return sum;
   }
-  __device__ Score score(const Edge& p, const Place& at) const {
-    return {scale * sum_over_head<S>(q.heads, at, [&](int c) {
-              return inner<S>(q.load(p.dst, at.head, c), with_edge(k, p, at, c));
-            })};
+  template <bool wide>
+  __device__ S score_part(const Rows<wide>& rows, const Row& q_i) const {
+    return inner<S>(q_i, with_edge(rows.k, rows));
   }
-  __device__ Row value(const Edge& p, const Place& at, int c) const {
-    return with_edge(v, p, at, c);
+  __device__ S score(S sum, Nothing, int64_t, int) const { return scale * sum; }
+  template <bool wide>
+  __device__ Row value(const Rows<wide>& rows) const {
+    return with_edge(rows.v, rows);
   }
 
   __host__ __device__ const Heads& edge_heads() const { return q.heads; }
-  using DestinationSum = Row;
   using UnitSum = Nothing;
-  __device__ void to_destination(Row& sum_i, Nothing&, const Edge& p, const Place& at, const Score&,
-                                 S alpha, S gs, const HeadCotangent<T>& g) const {
-    const int c = at.column();
-    if (c >= q.heads.size) return;
-    sum_i.add(scale * gs, with_edge(k, p, at, c));
-    if (!grad_e) return;
+  template <bool wide>
+  __device__ Row to_destination(Row& sum_i, Nothing&, const Rows<wide>& rows, const Row& q_i,
+                                const Vector<real<T>, width<T>>& g_i,
+                                const EdgeWeights<S>& weights) const {
+    sum_i.add(scale * weights.gs, with_edge(rows.k, rows));
     Row g_e;
-    g_e.add(scale * gs, q.load(p.dst, at.head, c));
-    g_e.add(alpha, g.load(p.dst, at.head, c));
-    grad_e.store(q.heads, p.row, at, g_e);
+    g_e.add(scale * weights.gs, q_i);
+    g_e.add(weights.alpha, g_i);
+    return g_e;
   }
   __device__ void finish_destination(const Row& sum_i, int64_t i, const Place& at) const {
     grad_q.store(q.heads, i, at, sum_i);
   }
 
+  template <bool wide>
+  struct SourceRows {
+    PackedInput<T, S, wide> q;
+    Packed<T, wide> g;
+  };
+  template <bool wide, int most, class Edges>
+  __device__ void load(SourceRows<wide> (&rows)[most], const Place& at, const Edges& edges,
+                       const HeadCotangent<T>& g) const {
+    const auto first_q = q.first(at);
+    const auto first_g = g.first(at);
+    const int count = q.heads.size - at.column();
+    const int q_bytes = q.row_bytes(), g_bytes = g.row_bytes();
+    edges.template each<most>([&](int b, bool in) {
+      const int i = edges.of(edges.own.i, b);
+      if (!in || count <= 0) return;
+      rows[b].q.load(first_q, int64_t(i) * q_bytes, count);
+      rows[b].g.load(bytes_behind(first_g, int64_t(i) * g_bytes), count);
+    });
+  }
+  using Source = Nothing;
+  __device__ Nothing source(int64_t, const Place&) const { return {}; }
   struct SourceSum {
     Row k, v;
     __device__ void merge(const SourceSum& more) {
@@ -65,12 +107,11 @@ struct Simple {
       v.add(more.v);
     }
   };
-  __device__ void to_source(SourceSum& sum_j, const Edge& p, const Place& at, const Score&, S alpha,
-                            S gs, const HeadCotangent<T>& g) const {
-    const int c = at.column();
-    if (c >= q.heads.size) return;
-    sum_j.k.add(scale * gs, q.load(p.dst, at.head, c));
-    sum_j.v.add(alpha, g.load(p.dst, at.head, c));
+  template <bool wide>
+  __device__ void to_source(SourceSum& sum_j, const SourceRows<wide>& rows, Nothing,
+                            const EdgeWeights<S>& weights) const {
+    sum_j.k.add(scale * weights.gs, rows.q.unpack());
+    sum_j.v.add(weights.alpha, rows.g.unpack());
   }
   __device__ void finish_source(const SourceSum& sum_j, int64_t j, const Place& at) const {
     grad_k.store(q.heads, j, at, sum_j.k);
@@ -92,8 +133,11 @@ struct SimpleSetup : AttentionSetup<T, S> {
     model.grad_k = {problem.grad[1]};
     model.grad_v = {problem.grad[2]};
     model.grad_e = {problem.grad[3]};
+    auto* kept =
+        problem.workspace.template take<EdgeWeights<S>>(problem.graph.n_edges * heads.heads);
+    if (by_source()) model.kept = kept;
   }
-  bool by_destination() const { return model.grad_q || model.grad_e; }
+  bool by_destination() const { return model.grad_q || model.grad_e || by_source(); }
   bool by_source() const { return model.grad_k || model.grad_v; }
 };
 

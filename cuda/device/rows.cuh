@@ -35,19 +35,6 @@ inline Csc by_src(const gnograd_cuda_graph& g) {
   return {g.n_src, g.n_edges, g.by_src.offsets, g.by_src.indices, g.by_src.edge, g.by_src.position};
 }
 
-// An edge as the operators see it, whichever end the rows are.
-struct Edge {
-  int64_t dst, src;
-  int64_t row;       // of the caller's edge table
-  int64_t position;  // in the destination-major order
-};
-__device__ inline Edge edge_to(const Csc& by_dst, int64_t i, int64_t k) {
-  return {i, by_dst.indices[k], by_dst.edge_of(k), k};
-}
-__device__ inline Edge edge_from(const Csc& by_src, int64_t j, int64_t k) {
-  return {by_src.indices[k], j, by_src.edge_of(k), by_src.position_of(k)};
-}
-
 struct Cut {
   int n_units;
   int64_t unit_length, n_rows;
@@ -133,7 +120,8 @@ void clear_room(const gnograd_cuda_graph& graph, T* x, int64_t width, cudaStream
 //   RowOperands, enter(at, row)         what all edges of a row share; or neither
 //   batch<wide>(partial, total, at, row, operands, edges, ahead)    take in an EdgeBatch
 // ahead() loads Own of the next batch, and is called once the loads of this one are made.
-// `wide` is op.heads.wide, so that there are no other loads where vectors are aligned.
+// `wide` is op.heads.wide, so that there are no other loads where vectors are aligned; true where
+// step is 1.
 struct Nothing {};
 
 template <class Op, class = void>
@@ -164,6 +152,16 @@ struct EdgeBatch {
   int64_t k;
   int n;
   Own own;
+  bool full;    // n is `most` in all groups of the warp
+  int longest;  // no group has more: a quarter of `most`, a half, or all
+
+  __device__ EdgeBatch(const Group& group, int64_t k, int n, int most, const Own& own)
+      : group(group), k(k), n(n), own(own), full(__all_sync(group.mask, n == most)) {
+    const int half = (most + 1) / 2, quarter = (most + 3) / 4;
+    longest = most;
+    if (!full && !__any_sync(group.mask, n > half))
+      longest = __any_sync(group.mask, n > quarter) ? half : quarter;
+  }
 
   __device__ bool has_own() const { return group.lane < n; }
   // What lane b has.
@@ -175,27 +173,30 @@ struct EdgeBatch {
   // in full batches.
   template <int most, class F>
   __device__ void each(F f) const {
-    constexpr int half = (most + 1) / 2;
-    if (__all_sync(group.mask, n == most)) {
+    constexpr int half = (most + 1) / 2, quarter = (most + 3) / 4;
+    if (full) {
 #pragma unroll
       for (int b = 0; b < most; ++b) f(b, true);
-    } else {
-#pragma unroll
-      for (int b = 0; b < half; ++b) f(b, b < n);
-      if (__any_sync(group.mask, n > half)) {
-#pragma unroll
-        for (int b = half; b < most; ++b) f(b, b < n);
-      }
+      return;
     }
+#pragma unroll
+    for (int b = 0; b < quarter; ++b) f(b, b < n);
+    if (longest <= quarter) return;
+#pragma unroll
+    for (int b = quarter; b < half; ++b) f(b, b < n);
+    if (longest <= half) return;
+#pragma unroll
+    for (int b = half; b < most; ++b) f(b, b < n);
   }
 };
 
 // Rows in flight, 16 bytes a lane each: what hides the latency of memory, and fits the registers.
-template <class T, class S, bool wide>
-constexpr int rows_at_once = (wide            ? 8
-                              : sizeof(T) < 4 ? 2
-                                              : 4) /
-                             (ScalarTraits<S>::dual ? 2 : 1);
+// Where an edge has several rows there are fewer edges.
+template <class T, class S, bool wide, int rows_of_edge = 1>
+constexpr int rows_at_once = std::max(1, (wide            ? 8
+                                          : sizeof(T) < 4 ? 2
+                                                          : 4) /
+                                             (ScalarTraits<S>::dual ? 2 : 1) / rows_of_edge);
 
 // Of a divided row, unit u leaves what it passes on at number 2u + 1 and what it ends at 2u: words
 // of 4 bytes, each word of a group's lanes together.
@@ -231,7 +232,7 @@ struct SplitRows {
 // said at the operations; here 4 bytes of its index come on top, and those of its row in the edge
 // table and its position where they have tables.
 template <class Op, bool wide>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some for occupancy
     walk_rows(Op op, Cut cut, SplitRows<typename Op::Partial> split) {
   using Partial = typename Op::Partial;
   using Own = typename BatchTraits<Op>::Own;
@@ -272,7 +273,7 @@ __global__ void __launch_bounds__(block_threads)
 #pragma unroll 1
       while (more(k < stop)) {
         const int n = min(at_once, stop - k);
-        const EdgeBatch<Own> edges{of_warp, first + k, n, next};
+        const EdgeBatch<Own> edges(of_warp, first + k, n, Op::template at_once<wide>, next);
         k += n;
         const auto ahead = [&] {
           if (n && k + group.lane < last) next = op.own(at, first + k + group.lane);
@@ -375,7 +376,7 @@ void for_rows(const Op& op, const Cut& cut, void* memory, cudaStream_t stream) {
   const SplitRows<Partial> split{static_cast<uint32_t*>(memory)};
   const int64_t of_unit = int64_t(op.heads.heads) * op.tiles() * op.heads.lanes;
   bool wide = true;
-  if constexpr (BatchTraits<Op>::batched) {
+  if constexpr (BatchTraits<Op>::batched && Op::step > 1) {
     wide = op.heads.wide;
     if (!wide) launch_threads(cut.n_units * of_unit, stream, walk_rows<Op, false>, op, cut, split);
   }

@@ -122,12 +122,14 @@ struct RelationalAggregation {
                cut, split, stream);
       if (mean()) {
         for_rows(RelationTotal<T, S>{rows, v, d, relations(), m}, cut, split, stream);
-        for_rows(RelationMeanWeightGradient<T, S>{rows, v, h, d, m, grad.w}, cut, split, stream);
+        for_rows(RelationMeanWeightGradient<T, S>{rows, v, d, m, grad.w}, cut, split, stream);
       }
     }
     if (grad.coeff && n_coefficients) {
       set_zero(sums, n_chunks * n_coefficients, stream);
-      launch_threads(int64_t(n_chunks) * n_bases * h.lanes, stream, relational_coefficients<T, S>,
+      launch_threads(int64_t(n_chunks) * n_bases * h.lanes, stream,
+                     h.wide ? relational_coefficients<T, S, true>
+                            : relational_coefficients<T, S, false>,
                      rows, v, cotangent, x, n_chunks, sums);
       sum_rows(PlainMatrix<S>{sums, n_coefficients}, n_chunks, n_coefficients, space, grad.coeff,
                stream);

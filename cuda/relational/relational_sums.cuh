@@ -21,8 +21,26 @@ struct RelationWeights {
     return r >= 0 && r < n_relations ? r : -1;
   }
   __device__ S plain(int64_t row) const { return w ? w[row] : S(1); }
-  __device__ S at(int64_t row, int64_t i, int r) const {
-    return total ? plain(row) / total[i * n_relations + r] : plain(row);
+  // v of an edge to i, from its w
+  __device__ S of_mean(S w, int64_t i, int r) const {
+    return total ? w / total[i * n_relations + r] : w;
+  }
+  __device__ S at(int64_t row, int64_t i, int r) const { return of_mean(plain(row), i, r); }
+};
+
+// What a lane loads of its own edge.
+template <class S>
+struct RelationEdge {
+  int other, r;  // node at the other end; relation, or -1
+  S w;
+  int64_t row;  // of the edge table
+
+  RelationEdge() = default;
+  template <class T>
+  __device__ RelationEdge(const Csc& graph, const RelationWeights<T, S>& weights, int64_t k)
+      : other(graph.indices[k]), row(graph.edge_of(k)) {
+    r = weights.relation(row);
+    w = weights.plain(row);
   }
 };
 
@@ -65,13 +83,17 @@ struct Basis {
 };
 
 // Block b of row i: the sum of v_e x_j over the edges of relation b, or with a basis over all of
-// c_rb v_e x_j. An edge moves its relation and, where it counts, `size` numbers of x; of several
-// bases those after the first find them in the cache.
+// c_rb v_e x_j. A lane loads relation and weight of its own edge of a batch. An edge moves these
+// and, where it counts, `size` numbers of x; of several bases those after the first find them in
+// the cache. Bound by memory.
 template <class T, class S>
 struct RelationSum {
-  static constexpr int step = width<T>, unroll = 4;
+  static constexpr int step = width<T>;
+  template <bool wide>
+  static constexpr int at_once = rows_at_once<T, S, wide>;
   using Partial = Vector<S, step>;
   using Total = Nothing;
+  using Own = RelationEdge<S>;
 
   Csc graph;
   RelationWeights<T, S> weights;
@@ -82,14 +104,36 @@ struct RelationSum {
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
-  __device__ void edge(Partial& partial, Total&, const Place& at, int64_t i, int64_t k) const {
-    const int64_t row = graph.edge_of(k);
-    const int r = weights.relation(row), c = at.column();
-    if (r < 0 || c >= heads.size || (!basis.coeff && r != at.head)) return;
-    S weight = weights.at(row, i, r);
-    if (basis.coeff) weight = weight * basis.at(r, at.head);
-    const int64_t from = int64_t(graph.indices[k]) * heads.size + c;
-    partial.add(weight, load_vector(x, from, heads.size - c, heads.wide));
+  __device__ Own own(const Place& at, int64_t k) const {
+    Own own(graph, weights, k);
+    if (!basis.coeff && own.r != at.head) own.r = -1;
+    return own;
+  }
+  template <bool wide, class Ahead>
+  __device__ void batch(Partial& partial, Total&, const Place& at, int64_t i, Nothing,
+                        const EdgeBatch<Own>& edges, Ahead ahead) const {
+    constexpr int most = at_once<wide>;
+    const int c = at.column(), count = heads.size - c;
+    const int row_bytes = heads.size * int(sizeof(T));
+    const Own own = edges.own;
+    const int from = own.r < 0 ? -1 : own.other;
+    PackedInput<T, S, wide> rows[most];
+    bool counts[most] = {};
+    edges.template each<most>([&](int b, bool in) {
+      const int j = edges.of(from, b);
+      counts[b] = in && j >= 0 && count > 0;
+      if (counts[b]) rows[b].load(x + c, int64_t(j) * row_bytes, count);
+    });
+    ahead();
+    S weight = 0;
+    if (edges.has_own() && own.r >= 0) {
+      weight = weights.of_mean(own.w, i, own.r);
+      if (basis.coeff) weight = weight * basis.at(own.r, at.head);
+    }
+    edges.template each<most>([&](int b, bool) {
+      const S w = edges.of(weight, b);
+      if (counts[b]) partial.add(w, rows[b].unpack());
+    });
   }
   __device__ void merge(Partial& partial, const Partial& more) const { partial.add(more); }
   __device__ void finish(const Partial& partial, const Place& at, int64_t i) const {

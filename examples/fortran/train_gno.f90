@@ -6,10 +6,10 @@
 !> the distance, out_i = mean_j exp(-8 |x_i - x_j|) f_j, |x_i - x_j| <= 0.2. A GNO layer with one
 !> feature sees functions f and their averages, and learns the decay as its kernel.
 !>
-!>     ./train_gno [cpu|cuda [FILE.csv]]
+!>     ./train_gno [DEVICE [FILE.csv]]
 !>
-!> cuda does so on a GPU. The file, which pictures.py makes a picture of, has a line a distance: the
-!> distance, the weight that was learned for it, and the true one.
+!> The device is cpu, cuda, or cuda:1 for the second GPU. The file, which pictures.py makes a picture
+!> of, has a line a distance: the distance, the weight that was learned for it, and the true one.
 program train_gno
   use gnograd, only: dp, tape_type, array_type, graph_type, error_type, adam_type, random_type, &
     & initializer_type, gno_type, cosine_rate, norm, operator(-), operator(/)
@@ -40,7 +40,6 @@ program train_gno
   distance = abs(x(:, dst) - x(:, src))
 
   call get_command_argument(1, device)
-  if (device == "") device = "cpu"
   call tape%init(error, device=device)
   call stop_on(error)
   initial = initializer_type(seed=2)

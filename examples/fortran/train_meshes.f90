@@ -9,8 +9,8 @@
 !>     ./train_meshes [STEPS [CHECKPOINT [FILE.csv]]]
 !>
 !> With a checkpoint the training goes on from the file, if there is one, and leaves one; ""
-!> is none. FILE.csv, which pictures.py makes a picture of, has a line a point of a cloud never seen:
-!> x, y, the function, its average, and what the network says of that.
+!> is none. FILE.csv, which pictures.py makes a picture of, has a line a point of a cloud never
+!> seen: x, y, the function, its average, and what the network says of that.
 module smoothing
   use gnograd, only: dp, tape_type, array_type, error_type, random_type, initializer_type, &
     & mlp_type, gno_type, sample_type, model_type, gelu, norm, operator(+), operator(-), operator(/)

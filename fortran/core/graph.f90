@@ -12,7 +12,7 @@
 !> graph that was lent (lend) stay with their owner, who answers for them; holding it makes a copy.
 module gnograd_core_graph
   use gnograd_core_arithmetic, only: check_arithmetic
-  use gnograd_core_kinds, only: dp, int32, int64
+  use gnograd_core_kinds, only: sp, dp, int32, int64
   use gnograd_core_error, only: error_type, fail, text, check_allocation, check_shape, code_value, &
     & code_index, code_memory
   use gnograd_core_graph_view, only: graph_view, csc_view
@@ -67,10 +67,10 @@ module gnograd_core_graph
     generic :: from_edges => from_edges_default, from_edges_int64
     !> Build from the cells of a mesh, by the numbers of their corners, counted from 1
     generic :: from_cells => from_cells_default, from_cells_int64
-    !> Build from points: all pairs within a radius
-    procedure :: radius => graph_radius
-    !> Build from points: of every one the k nearest
-    procedure :: knn => graph_knn
+    !> Build from points of either kind: all pairs within a radius
+    generic :: radius => radius_r32, radius_r64
+    !> Build from points of either kind: of every one the k nearest
+    generic :: knn => knn_r32, knn_r64
     !> Build from other graphs, side by side
     procedure :: batch => graph_batch
     !> Build from other graphs: every edge that one of them has, once
@@ -82,6 +82,7 @@ module gnograd_core_graph
     !> Destination of every row of the edge table, counted from 1
     procedure :: dst => graph_dst
     procedure, private :: from_edges_default, from_edges_int64, from_cells_default, from_cells_int64
+    procedure, private :: radius_r32, radius_r64, knn_r32, knn_r64
   end type graph_type
 
   interface
@@ -136,7 +137,7 @@ module gnograd_core_graph
     end subroutine from_cells_default
 
     !> All pairs of points at most a radius apart; the sources of a destination ascend.
-    module subroutine graph_radius(self, sources, radius, error, destinations, include_self, &
+    module subroutine radius_r64(self, sources, radius, error, destinations, include_self, &
         & period, max_neighbors, choose, seed)
       !> Becomes the graph; left as it was on error
       class(graph_type), intent(inout) :: self
@@ -158,10 +159,25 @@ module gnograd_core_graph
       !> with the smallest hashes of the seed and the two nodes
       character(len=*), intent(in), optional :: choose
       integer(int64), intent(in), optional :: seed
-    end subroutine graph_radius
+    end subroutine radius_r64
+
+    !> The same of points in real32: distances are compared in real64.
+    module subroutine radius_r32(self, sources, radius, error, destinations, include_self, &
+        & period, max_neighbors, choose, seed)
+      class(graph_type), intent(inout) :: self
+      real(sp), intent(in), contiguous :: sources(:, :)
+      real(dp), intent(in) :: radius
+      type(error_type), allocatable, intent(out) :: error
+      real(sp), intent(in), contiguous, optional :: destinations(:, :)
+      logical, intent(in), optional :: include_self
+      real(dp), intent(in), optional :: period(:)
+      integer, intent(in), optional :: max_neighbors
+      character(len=*), intent(in), optional :: choose
+      integer(int64), intent(in), optional :: seed
+    end subroutine radius_r32
 
     !> The k sources nearest to every destination, the nearest first, by number where equal.
-    module subroutine graph_knn(self, sources, k, error, destinations, include_self, period)
+    module subroutine knn_r64(self, sources, k, error, destinations, include_self, period)
       !> Becomes the graph; left as it was on error
       class(graph_type), intent(inout) :: self
       real(dp), intent(in), contiguous :: sources(:, :)
@@ -172,7 +188,18 @@ module gnograd_core_graph
       real(dp), intent(in), contiguous, optional :: destinations(:, :)
       logical, intent(in), optional :: include_self
       real(dp), intent(in), optional :: period(:)
-    end subroutine graph_knn
+    end subroutine knn_r64
+
+    !> The same of points in real32.
+    module subroutine knn_r32(self, sources, k, error, destinations, include_self, period)
+      class(graph_type), intent(inout) :: self
+      real(sp), intent(in), contiguous :: sources(:, :)
+      integer, intent(in) :: k
+      type(error_type), allocatable, intent(out) :: error
+      real(sp), intent(in), contiguous, optional :: destinations(:, :)
+      logical, intent(in), optional :: include_self
+      real(dp), intent(in), optional :: period(:)
+    end subroutine knn_r32
 
     !> Graphs without edges between them: nodes, and rows of edge tables, of a graph come behind
     !> those of the graphs before it.

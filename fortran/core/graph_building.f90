@@ -3,7 +3,7 @@
 !> Graphs of edges in any order, of points, of meshes and of other graphs; as Python's
 !> graph_building.py. Nodes count from 1 here, as a Fortran program has them.
 submodule (gnograd_core_graph) gnograd_core_graph_building
-  use gnograd_core_near_points, only: find_near, search_type
+  use gnograd_core_near_points, only: find_near, search_type, neighbors_type
   use gnograd_core_sorting, only: sort
   implicit none
 
@@ -203,7 +203,7 @@ contains
 
   ! ---- points ----
 
-  module procedure graph_radius
+  module procedure radius_r64
     character(len=*), parameter :: where = "graph%radius"
     type(search_type) :: wanted
 
@@ -220,9 +220,9 @@ contains
     if (present(seed)) wanted%seed = seed
     if (allocated(error)) return
     call find(self, where, sources, wanted, error, destinations, include_self, period)
-  end procedure graph_radius
+  end procedure radius_r64
 
-  module procedure graph_knn
+  module procedure knn_r64
     type(search_type) :: wanted
 
     wanted%nearest_first = .true.
@@ -233,7 +233,39 @@ contains
       return
     end if
     call find(self, "graph%knn", sources, wanted, error, destinations, include_self, period)
-  end procedure graph_knn
+  end procedure knn_r64
+
+  module procedure radius_r32
+    real(dp), allocatable :: x(:, :), y(:, :)
+
+    call widen("graph%radius", sources, x, error)
+    if (.not. allocated(error)) call widen("graph%radius", destinations, y, error)
+    if (allocated(error)) return
+    call self%radius(x, radius, error, y, include_self, period, max_neighbors, choose, seed)
+  end procedure radius_r32
+
+  module procedure knn_r32
+    real(dp), allocatable :: x(:, :), y(:, :)
+
+    call widen("graph%knn", sources, x, error)
+    if (.not. allocated(error)) call widen("graph%knn", destinations, y, error)
+    if (allocated(error)) return
+    call self%knn(x, k, error, y, include_self, period)
+  end procedure knn_r32
+
+  !> The same points in real64; none of none.
+  subroutine widen(where, points, wide, error)
+    character(len=*), intent(in) :: where
+    real(sp), intent(in), contiguous, optional :: points(:, :)
+    real(dp), allocatable, intent(out) :: wide(:, :)
+    type(error_type), allocatable, intent(out) :: error
+    integer :: status
+
+    if (.not. present(points)) return
+    allocate (wide(size(points, 1), size(points, 2)), stat=status)
+    call check_allocation(status, where, error)
+    if (.not. allocated(error)) wide(:, :) = points
+  end subroutine widen
 
   !> Check what the two have in common, and search.
   subroutine find(self, where, sources, wanted, error, destinations, include_self, period)
@@ -246,8 +278,7 @@ contains
     logical, intent(in), optional :: include_self
     real(dp), intent(in), optional :: period(:)
     real(dp) :: box(size(sources, 1))
-    integer(int64), allocatable :: offsets(:)
-    integer(int32), allocatable :: indices(:)
+    type(neighbors_type), allocatable :: found(:)
     integer(int64) :: n_src, n_dst
 
     n_src = size(sources, 2, int64)
@@ -278,11 +309,11 @@ contains
     if (.not. allocated(error)) call check_arithmetic(error)
     if (allocated(error)) return
     if (present(destinations)) then
-      call find_near(where, sources, destinations, box, wanted, offsets, indices, error)
+      call find_near(where, sources, destinations, box, [wanted], found, error)
     else
-      call find_near(where, sources, sources, box, wanted, offsets, indices, error)
+      call find_near(where, sources, sources, box, [wanted], found, error)
     end if
-    if (.not. allocated(error)) call adopt(self, offsets, indices, n_src, error)
+    if (.not. allocated(error)) call adopt(self, found(1)%offsets, found(1)%indices, n_src, error)
   end subroutine find
 
   !> Become the graph of arrays that are known to be right.

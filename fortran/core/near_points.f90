@@ -14,7 +14,7 @@ module gnograd_core_near_points
   use gnograd_core_threads, only: n_threads
   implicit none
   private
-  public :: find_near, search_type
+  public :: find_near, search_type, neighbors_type
 
   !> Points in a box that is not divided
   integer(int64), parameter :: leaf_size = 12
@@ -38,15 +38,24 @@ module gnograd_core_near_points
     integer(int64) :: seed = 0
     !> Nearest first; else in ascending order
     logical :: nearest_first = .false.
-    !> Is point i of the sources a neighbour of point i of the destinations?
+    !> Where points are no neighbours of themselves, the source that is destination 0, from 0
     logical :: include_self = .true.
+    integer(int64) :: own = 0
   end type search_type
+
+  !> What a search has found.
+  type :: neighbors_type
+    !> First neighbour of every destination, from 0 [0:n_dst]
+    integer(int64), allocatable :: offsets(:)
+    !> Sources, from 0 [0:n_edges-1]
+    integer(int32), allocatable :: indices(:)
+  end type neighbors_type
 
   !> Sources in the order of the tree. Box k has boxes 2k and 2k+1 inside; box 1 has all.
   type :: tree_type
     integer(int64) :: n = 0
     integer :: depth = 0
-    !> Number of every point, from 0 [n]
+    !> Number of every point among all sources, from 0 [n]
     integer(int32), allocatable :: number(:)
     !> Where they are [d, n]
     real(dp), allocatable :: points(:, :)
@@ -60,6 +69,11 @@ module gnograd_core_near_points
     integer(int64) :: length = 0
   end type list_type
 
+  !> Destinations of one item, counted from 0.
+  type :: chunk_type
+    integer(int64) :: item = 0, first = 0, last = -1
+  end type chunk_type
+
   !> The best candidates so far, the worst of them first: a heap.
   type :: heap_type
     integer(int64) :: length = 0
@@ -70,81 +84,144 @@ module gnograd_core_near_points
 
 contains
 
-  !> Neighbours of every destination.
-  subroutine find_near(where, sources, destinations, period, wanted, offsets, indices, error)
+  !> Neighbours of every destination, by one search or more of the same points.
+  subroutine find_near(where, sources, destinations, period, wanted, found, error, src_items, &
+      & dst_items)
     !> For messages
     character(len=*), intent(in) :: where
     !> [d, n_src], [d, n_dst]
     real(dp), intent(in), contiguous :: sources(:, :), destinations(:, :)
     !> Lengths of a periodic box, 0 along open axes [d]
     real(dp), intent(in) :: period(:)
-    type(search_type), intent(in) :: wanted
-    !> First neighbour of every destination, from 0 [0:n_dst]
-    integer(int64), allocatable, intent(out) :: offsets(:)
-    !> Sources, from 0 [0:n_edges-1]
-    integer(int32), allocatable, intent(out) :: indices(:)
+    !> [n_searches]
+    type(search_type), intent(in) :: wanted(:)
+    !> [n_searches]
+    type(neighbors_type), allocatable, intent(out) :: found(:)
     type(error_type), allocatable, intent(out) :: error
-    type(tree_type) :: tree
-    type(list_type), allocatable :: lists(:)
+    !> First point of every item of a batch, from 0, and the number of points: only points of the
+    !> same item are neighbours. One item if absent [n_items+1]
+    integer(int64), intent(in), optional :: src_items(:), dst_items(:)
+    type(tree_type), allocatable :: trees(:)
+    type(chunk_type), allocatable :: chunks(:)
     real(dp), allocatable :: inside(:, :)
-    integer(int64) :: n_dst, n_chunks, chunk, first, last
-    integer :: status, failures
+    integer(int64) :: n_src, n_dst
+    integer :: k, status
 
+    n_src = size(sources, 2, int64)
     n_dst = size(destinations, 2, int64)
-    call check_points("sources", sources)
-    call check_points("destinations", destinations)
+    call check_points(where, "sources", sources, error)
+    if (.not. allocated(error)) call check_points(where, "destinations", destinations, error)
     if (allocated(error)) return
-    call plant(sources, period, tree, status)
-    n_chunks = (n_dst + chunk_size - 1)/chunk_size
-    if (status == 0) allocate (lists(n_chunks), offsets(0:n_dst), &
-      & inside(size(destinations, 1), n_dst), stat=status)
+    if (present(src_items) .and. present(dst_items)) then
+      call plant(sources, period, src_items, trees, status)
+      if (status == 0) call cut(dst_items, chunks, status)
+    else
+      call plant(sources, period, [0_int64, n_src], trees, status)
+      if (status == 0) call cut([0_int64, n_dst], chunks, status)
+    end if
+    if (status == 0) allocate (inside(size(destinations, 1), n_dst), found(size(wanted)), &
+      & stat=status)
     call check_allocation(status, where, error)
     if (allocated(error)) return
     call wrap(destinations, period, inside)
+    do k = 1, size(wanted)
+      call find(where, trees, chunks, inside, period, wanted(k), found(k), error)
+      if (allocated(error)) return
+    end do
+  end subroutine find_near
 
-    offsets(0) = 0
+  !> Raise an error unless all coordinates are finite.
+  subroutine check_points(where, name, points, error)
+    character(len=*), intent(in) :: where, name
+    real(dp), intent(in), contiguous :: points(:, :)
+    type(error_type), allocatable, intent(out) :: error
+    integer(int64) :: k
+
+    do k = 1, size(points, 2, int64)
+      if (all(ieee_is_finite(points(:, k)))) cycle
+      call fail(error, code_value, where//": "//name//"(:, "//text(k)// &
+        & ") has entries that are not finite")
+      return
+    end do
+  end subroutine check_points
+
+  !> One search.
+  subroutine find(where, trees, chunks, points, period, wanted, found, error)
+    character(len=*), intent(in) :: where
+    !> Of every item
+    type(tree_type), intent(in) :: trees(:)
+    !> All destinations
+    type(chunk_type), intent(in) :: chunks(:)
+    !> Destinations, inside the box [d, n_dst]
+    real(dp), intent(in), contiguous :: points(:, :)
+    real(dp), intent(in) :: period(:)
+    type(search_type), intent(in) :: wanted
+    type(neighbors_type), intent(inout) :: found
+    type(error_type), allocatable, intent(out) :: error
+    type(list_type), allocatable :: lists(:)
+    integer(int64) :: n_dst, chunk, i, first
+    integer :: status, failures
+
+    n_dst = size(points, 2, int64)
+    allocate (lists(size(chunks)), found%offsets(0:n_dst), stat=status)
+    call check_allocation(status, where, error)
+    if (allocated(error)) return
+    found%offsets(0) = 0
     failures = 0
     !$omp parallel do default(none) num_threads(n_threads()) schedule(dynamic) &
-    !$omp & shared(n_chunks, n_dst, tree, inside, period, wanted, lists, offsets) &
-    !$omp & private(first, last, status) reduction(+: failures)
-    do chunk = 1, n_chunks
-      first = (chunk - 1)*chunk_size
-      last = min(first + chunk_size, n_dst) - 1
-      call search_chunk(tree, inside, period, wanted, first, last, offsets(first + 1:last + 1), &
-        & lists(chunk), status)
+    !$omp & shared(trees, chunks, points, period, wanted, lists, found) private(status) &
+    !$omp & reduction(+: failures)
+    do chunk = 1, size(chunks, kind=int64)
+      associate (part => chunks(chunk))
+        call search_chunk(trees(part%item), points, period, wanted, part%first, part%last, &
+          & found%offsets(part%first + 1:part%last + 1), lists(chunk), status)
+      end associate
       if (status /= 0) failures = failures + 1
     end do
     call check_allocation(failures, where, error)
     if (allocated(error)) return
 
-    do first = 1, n_dst
-      offsets(first) = offsets(first) + offsets(first - 1)
+    do i = 1, n_dst
+      found%offsets(i) = found%offsets(i) + found%offsets(i - 1)
     end do
-    allocate (indices(0:offsets(n_dst) - 1), stat=status)
+    allocate (found%indices(0:found%offsets(n_dst) - 1), stat=status)
     call check_allocation(status, where, error)
     if (allocated(error)) return
-    do chunk = 1, n_chunks
-      first = offsets((chunk - 1)*chunk_size)
+    !$omp parallel do default(none) num_threads(n_threads()) shared(chunks, lists, found) &
+    !$omp & private(first)
+    do chunk = 1, size(chunks, kind=int64)
+      first = found%offsets(chunks(chunk)%first)
       associate (list => lists(chunk))
-        if (list%length > 0) indices(first:first + list%length - 1) = list%items(:list%length)
+        if (list%length > 0) found%indices(first:first + list%length - 1) = list%items(:list%length)
       end associate
     end do
+  end subroutine find
 
-  contains
+  !> Destinations in pieces, none of which has points of two items.
+  subroutine cut(items, chunks, status)
+    !> First point of every item, and the number of points
+    integer(int64), intent(in) :: items(:)
+    type(chunk_type), allocatable, intent(out) :: chunks(:)
+    !> Of the allocation
+    integer, intent(out) :: status
+    integer(int64) :: item, k, n, first
 
-    subroutine check_points(name, points)
-      character(len=*), intent(in) :: name
-      real(dp), intent(in), contiguous :: points(:, :)
-      integer(int64) :: k
-
-      do k = 1, size(points, 2, int64)
-        if (allocated(error)) return
-        if (.not. all(ieee_is_finite(points(:, k)))) call fail(error, code_value, where//": "// &
-          & name//"(:, "//text(k)//") has entries that are not finite")
+    n = 0
+    do item = 1, size(items, kind=int64) - 1
+      n = n + (items(item + 1) - items(item) + chunk_size - 1)/chunk_size
+    end do
+    allocate (chunks(n), stat=status)
+    if (status /= 0) return
+    k = 0
+    do item = 1, size(items, kind=int64) - 1
+      do first = items(item), items(item + 1) - 1, chunk_size
+        k = k + 1
+        chunks(k)%item = item
+        chunks(k)%first = first
+        chunks(k)%last = min(first + chunk_size, items(item + 1)) - 1
       end do
-    end subroutine check_points
-
-  end subroutine find_near
+    end do
+  end subroutine cut
 
   !> The image of every point with coordinates 0 <= x < period along periodic axes.
   subroutine wrap(points, period, inside)
@@ -171,31 +248,45 @@ contains
 
   ! ---- the tree ----
 
-  !> Sort the sources into boxes.
-  subroutine plant(sources, period, tree, status)
+  !> Sort the sources of every item into boxes.
+  subroutine plant(sources, period, items, trees, status)
     real(dp), intent(in), contiguous :: sources(:, :)
     real(dp), intent(in) :: period(:)
-    type(tree_type), intent(out) :: tree
+    !> First source of every item, and their number
+    integer(int64), intent(in) :: items(:)
+    type(tree_type), allocatable, intent(out) :: trees(:)
     !> Of the allocations
     integer, intent(out) :: status
-    integer(int64) :: k, n, n_boxes
+    integer(int64) :: item, k, n, n_boxes
 
-    n = size(sources, 2, int64)
-    tree%n = n
-    do while (ishft(leaf_size, tree%depth) < n .and. tree%depth < max_depth)
-      tree%depth = tree%depth + 1
+    allocate (trees(size(items) - 1), stat=status)
+    if (status /= 0) return
+    do item = 1, size(trees, kind=int64)
+      n = items(item + 1) - items(item)
+      if (n == 0) cycle
+      associate (tree => trees(item))
+        tree%n = n
+        do while (ishft(leaf_size, tree%depth) < n .and. tree%depth < max_depth)
+          tree%depth = tree%depth + 1
+        end do
+        n_boxes = ishft(1_int64, tree%depth + 1) - 1
+        allocate (tree%number(n), tree%points(size(period), n), tree%low(size(period), n_boxes), &
+          & tree%high(size(period), n_boxes), stat=status)
+        if (status /= 0) return
+        do k = 1, n
+          tree%number(k) = int(items(item) + k - 1, int32)
+        end do
+      end associate
     end do
-    n_boxes = ishft(1_int64, tree%depth + 1) - 1
-    allocate (tree%number(n), tree%points(size(period), n), tree%low(size(period), n_boxes), &
-      & tree%high(size(period), n_boxes), stat=status)
-    if (status /= 0 .or. n == 0) return
-    call wrap(sources, period, tree%points)
-    do k = 1, n
-      tree%number(k) = int(k - 1, int32)
-    end do
-    !$omp parallel default(none) num_threads(n_threads()) shared(tree, n)
+    !$omp parallel default(none) num_threads(n_threads()) shared(sources, period, items, trees)
     !$omp single
-    call grow(tree, 1_int64, 1_int64, n, 0)
+    do item = 1, size(trees, kind=int64)
+      if (trees(item)%n == 0) cycle
+      !$omp task default(none) shared(sources, period, items, trees) firstprivate(item)
+      call wrap(sources(:, items(item) + 1:items(item + 1)), period, trees(item)%points)
+      call grow(trees(item), 1_int64, 1_int64, trees(item)%n, 0)
+      !$omp end task
+    end do
     !$omp end single
     !$omp end parallel
   end subroutine plant
@@ -302,7 +393,7 @@ contains
     !> Of the allocations
     integer, intent(out) :: status
     type(heap_type) :: heap
-    integer(int64) :: i, start, most
+    integer(int64) :: i, start, most, own
 
     status = 0
     counts = 0
@@ -314,7 +405,8 @@ contains
     do i = first, last
       start = list%length
       heap%length = 0
-      if (status == 0) call search(tree, points(:, i + 1), period, wanted, i, &
+      own = merge(-1_int64, wanted%own + i, wanted%include_self)
+      if (status == 0) call search(tree, points(:, i + 1), period, wanted, own, &
         & allocated(heap%key) .and. .not. wanted%by_hash, heap, list, status)
       if (status /= 0) return
       if (wanted%by_hash .and. list%length - start > most) call choose(i, start)
@@ -360,7 +452,7 @@ contains
     type(tree_type), intent(in) :: tree
     real(dp), intent(in) :: point(:), period(:)
     type(search_type), intent(in) :: wanted
-    !> Number of the point, from 0
+    !> Source that is no neighbour, from 0; -1: all may be
     integer(int64), intent(in) :: own
     !> The nearest ones; else all
     logical, intent(in) :: to_heap
@@ -406,7 +498,7 @@ contains
         do k = first, last
           square = square_of(k)
           if (.not. square <= limit) cycle
-          if (.not. wanted%include_self .and. tree%number(k) == own) cycle
+          if (tree%number(k) == own) cycle
           if (to_heap) then
             ! numbers that are not negative are in the order of their bits
             call offer(heap, transfer(square, 0_int64), tree%number(k))

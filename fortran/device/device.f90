@@ -8,12 +8,13 @@
 module gnograd_device
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_f_procpointer, &
     & c_funptr, c_int, c_int64_t, c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
-  use gnograd_core_error, only: error_type, fail, code_memory, code_unsupported, code_value
+  use gnograd_core_error, only: error_type, fail, text, code_memory, code_unsupported, code_value
   use gnograd_core_kinds, only: dp, int64
   use gnograd_cuda
   implicit none
   private
-  public :: device_type, open_device, find_kernel, message_of, device_error, status_missing, type_of
+  public :: device_type, open_device, enter, leave, find_kernel, message_of, device_error, &
+    & status_missing, type_of
   public :: take_memory, give_memory, copy_to_device, copy_to_host, copy_on_device, lend
   public :: hold_on_device, release_on_device
   public :: fill, unary, binary, sum_axes, assign, softmax, gather_columns, scatter_columns, &
@@ -22,7 +23,9 @@ module gnograd_device
   !> Where arrays of a tape lie and what computes with them: not active, on the host.
   type :: device_type
     logical :: active = .false.
-    !> A cudaStream_t of the caller's; null is the default stream
+    !> CUDA's number of the GPU
+    integer(c_int) :: number = 0
+    !> A cudaStream_t of the caller's on this GPU; null is its default stream
     type(c_ptr) :: stream = c_null_ptr
   end type device_type
 
@@ -55,6 +58,7 @@ module gnograd_device
   procedure(gnograd_cuda_error_string), pointer, save :: cuda_error_string => null()
   procedure(gnograd_cuda_device_count), pointer, save :: cuda_device_count => null()
   procedure(gnograd_cuda_current_device), pointer, save :: cuda_current_device => null()
+  procedure(gnograd_cuda_use_device), pointer, save :: cuda_use_device => null()
   procedure(gnograd_cuda_device_usable), pointer, save :: cuda_device_usable => null()
   procedure(gnograd_cuda_allocate), pointer, save :: cuda_allocate => null()
   procedure(gnograd_cuda_free), pointer, save :: cuda_free => null()
@@ -84,18 +88,20 @@ module gnograd_device
 
 contains
 
-  !> The device with this name, "cpu" or "cuda": then the current one of the thread.
+  !> The device with this name: "cpu"; "cuda", the current GPU of the thread; "cuda:N", the GPU with
+  !> this number.
   subroutine open_device(name, stream, device, error)
     character(len=*), intent(in) :: name
     type(c_ptr), intent(in) :: stream
     type(device_type), intent(out) :: device
     !> Also where the CUDA library or a GPU is missing: the message says which
     type(error_type), allocatable, intent(out) :: error
-    integer(c_int) :: status, n, current
+    integer(c_int) :: status, n, number
 
     if (name == "cpu") return
-    if (name /= "cuda") then
-      call fail(error, code_value, "tape: device is '"//name//"', needs cpu or cuda")
+    number = number_in(name)
+    if (name /= "cuda" .and. number < 0) then
+      call fail(error, code_value, "tape: device is '"//name//"', needs cpu, cuda or cuda:N")
       return
     end if
     !$omp critical (gnograd_cuda_library)
@@ -103,17 +109,57 @@ contains
     !$omp end critical (gnograd_cuda_library)
     if (allocated(error)) return
     status = cuda_device_count(n)
-    if (status == 0) status = cuda_current_device(current)
-    if (status == 0) status = cuda_device_usable(current)
     if (status == 0 .and. n == 0) then
       call fail(error, code_unsupported, "tape: there is no GPU")
-    else if (status /= 0) then
+      return
+    else if (status == 0 .and. number >= n) then
+      call fail(error, code_value, "tape: device is '"//name//"', and the last GPU is cuda:"// &
+        & text(int(n - 1, int64)))
+      return
+    end if
+    if (status == 0 .and. number < 0) status = cuda_current_device(number)
+    if (status == 0) status = cuda_device_usable(number)
+    if (status /= 0) then
       call fail(error, code_unsupported, "tape: no GPU can be used: "//message_of(status))
     else
       device%active = .true.
+      device%number = number
       device%stream = stream
     end if
   end subroutine open_device
+
+  !> The number in "cuda:N"; -1 where there is none.
+  pure function number_in(name) result(number)
+    character(len=*), intent(in) :: name
+    integer(c_int) :: number
+    integer, parameter :: first = 6, most_digits = 9
+
+    number = -1
+    if (len(name) < first .or. len(name) >= first + most_digits) return
+    if (name(:first - 1) /= "cuda:" .or. verify(name(first:), "0123456789") > 0) return
+    read (name(first:), *) number
+  end function number_in
+
+  !> Make it the current device of the thread, until leave: what is called works on that one.
+  function enter(device, before) result(status)
+    type(device_type), intent(in) :: device
+    !> What it was, for leave
+    integer(c_int), intent(out) :: before
+    integer(c_int) :: status
+
+    status = cuda_current_device(before)
+    if (status == 0 .and. before /= device%number) status = cuda_use_device(device%number)
+    if (status /= 0) before = device%number
+  end function enter
+
+  !> The program goes on with the device that it had.
+  subroutine leave(device, before)
+    type(device_type), intent(in) :: device
+    integer(c_int), intent(in) :: before
+    integer(c_int) :: status
+
+    if (before /= device%number) status = cuda_use_device(before)
+  end subroutine leave
 
   !> Find the functions of the library; once is enough.
   subroutine load_library(error)
@@ -141,6 +187,7 @@ contains
     call c_f_procpointer(find("error_string"), cuda_error_string)
     call c_f_procpointer(find("device_count"), cuda_device_count)
     call c_f_procpointer(find("current_device"), cuda_current_device)
+    call c_f_procpointer(find("use_device"), cuda_use_device)
     call c_f_procpointer(find("device_usable"), cuda_device_usable)
     call c_f_procpointer(find("allocate"), cuda_allocate)
     call c_f_procpointer(find("free"), cuda_free)
@@ -250,17 +297,23 @@ contains
     !> Null of no bytes
     type(c_ptr), intent(out) :: memory
     integer(c_int), intent(out) :: status
+    integer(c_int) :: before
 
-    status = cuda_allocate(bytes, memory, device%stream)
+    memory = c_null_ptr
+    status = enter(device, before)
+    if (status == 0) status = cuda_allocate(bytes, memory, device%stream)
+    call leave(device, before)
   end subroutine take_memory
 
   !> Once what is on the stream has used it.
   subroutine give_memory(device, memory)
     type(device_type), intent(in) :: device
     type(c_ptr), intent(in) :: memory
-    integer(c_int) :: status
+    integer(c_int) :: status, before
 
-    status = cuda_free(memory, device%stream)
+    status = enter(device, before)
+    if (status == 0) status = cuda_free(memory, device%stream)
+    call leave(device, before)
   end subroutine give_memory
 
   !> Waits, so that the caller may change what it has given, also where that is page-locked memory.
@@ -268,10 +321,12 @@ contains
     type(device_type), intent(in) :: device
     type(c_ptr), intent(in) :: from, to
     integer(int64), intent(in) :: bytes
-    integer(c_int) :: status
+    integer(c_int) :: status, before
 
-    status = cuda_copy(to, from, int(bytes, c_size_t), device%stream)
+    status = enter(device, before)
+    if (status == 0) status = cuda_copy(to, from, int(bytes, c_size_t), device%stream)
     if (status == 0) status = cuda_synchronize(device%stream)
+    call leave(device, before)
   end function copy_to_device
 
   !> Waits for all that is on the stream.
@@ -279,31 +334,42 @@ contains
     type(device_type), intent(in) :: device
     type(c_ptr), intent(in) :: from, to
     integer(int64), intent(in) :: bytes
-    integer(c_int) :: status
+    integer(c_int) :: status, before
 
-    status = cuda_copy(to, from, int(bytes, c_size_t), device%stream)
+    status = enter(device, before)
+    if (status == 0) status = cuda_copy(to, from, int(bytes, c_size_t), device%stream)
     if (status == 0) status = cuda_synchronize(device%stream)
+    call leave(device, before)
   end function copy_to_host
 
+  !> Does not wait; from the host, where memory is pageable, CUDA has read it before it returns.
   function copy_on_device(device, from, bytes, to) result(status)
     type(device_type), intent(in) :: device
     type(c_ptr), intent(in) :: from, to
     integer(int64), intent(in) :: bytes
-    integer(c_int) :: status
+    integer(c_int) :: status, before
 
-    status = cuda_copy(to, from, int(bytes, c_size_t), device%stream)
+    status = enter(device, before)
+    if (status == 0) status = cuda_copy(to, from, int(bytes, c_size_t), device%stream)
+    call leave(device, before)
   end function copy_on_device
 
   !> A copy of host memory that lives until release_on_device.
-  subroutine hold_on_device(from, bytes, memory, status)
+  subroutine hold_on_device(device, from, bytes, memory, status)
+    type(device_type), intent(in) :: device
     type(c_ptr), intent(in) :: from
     integer(int64), intent(in) :: bytes
     type(c_ptr), intent(out) :: memory
     integer(c_int), intent(out) :: status
+    integer(c_int) :: before
 
-    status = cuda_hold(int(bytes, c_size_t), from, memory)
+    memory = c_null_ptr
+    status = enter(device, before)
+    if (status == 0) status = cuda_hold(int(bytes, c_size_t), from, memory)
+    call leave(device, before)
   end subroutine hold_on_device
 
+  !> Whatever the current device is: CUDA knows whose it is.
   subroutine release_on_device(memory)
     type(c_ptr), intent(inout) :: memory
     integer(c_int) :: status
@@ -358,7 +424,7 @@ contains
 
     ! an empty array is not an absent one
     call take_memory(device, int(max(bytes, 8_int64), c_size_t), memory, status)
-    if (status == 0) status = cuda_copy(memory, from, int(bytes, c_size_t), device%stream)
+    if (status == 0) status = copy_on_device(device, from, bytes, memory)
   end subroutine lend_bytes
 
   ! ---- kernels ----
@@ -369,9 +435,11 @@ contains
     integer(int64), intent(in) :: n
     real(dp), intent(in) :: number
     type(c_ptr), intent(in) :: x
-    integer(c_int) :: status
+    integer(c_int) :: status, before
 
-    status = cuda_fill(type_of(bits), n, number, x, device%stream)
+    status = enter(device, before)
+    if (status == 0) status = cuda_fill(type_of(bits), n, number, x, device%stream)
+    call leave(device, before)
   end function fill
 
   function unary(device, bits, function, parameter, n, a, c) result(status)
@@ -381,9 +449,12 @@ contains
     real(dp), intent(in) :: parameter
     integer(int64), intent(in) :: n
     type(c_ptr), intent(in) :: a, c
-    integer(c_int) :: status
+    integer(c_int) :: status, before
 
-    status = cuda_unary(type_of(bits), function, parameter, n, a, c, device%stream)
+    status = enter(device, before)
+    if (status == 0) status = cuda_unary(type_of(bits), function, parameter, n, a, c, &
+      & device%stream)
+    call leave(device, before)
   end function unary
 
   function binary(device, bits, function, a_extents, b_extents, a, b, c) result(status)
@@ -392,10 +463,12 @@ contains
     integer(c_int), intent(in) :: function
     integer(int64), intent(in), target :: a_extents(n_axes), b_extents(n_axes)
     type(c_ptr), intent(in) :: a, b, c
-    integer(c_int) :: status
+    integer(c_int) :: status, before
 
-    status = cuda_binary(type_of(bits), function, c_loc(a_extents), c_loc(b_extents), a, b, c, &
-      & device%stream)
+    status = enter(device, before)
+    if (status == 0) status = cuda_binary(type_of(bits), function, c_loc(a_extents), &
+      & c_loc(b_extents), a, b, c, device%stream)
+    call leave(device, before)
   end function binary
 
   function sum_axes(device, bits, x_extents, y_extents, x, y) result(status)
@@ -403,16 +476,20 @@ contains
     integer, intent(in) :: bits
     integer(int64), intent(in), target :: x_extents(n_axes), y_extents(n_axes)
     type(c_ptr), intent(in) :: x, y
-    integer(c_int) :: status
+    integer(c_int) :: status, before
     integer(c_size_t) :: bytes
     type(c_ptr) :: workspace
 
-    bytes = cuda_sum_bytes(type_of(bits), c_loc(x_extents), c_loc(y_extents))
-    call take_memory(device, bytes, workspace, status)
-    if (status /= 0) return
-    status = cuda_sum(type_of(bits), c_loc(x_extents), c_loc(y_extents), x, y, workspace, bytes, &
-      & device%stream)
+    workspace = c_null_ptr
+    status = enter(device, before)
+    if (status == 0) then
+      bytes = cuda_sum_bytes(type_of(bits), c_loc(x_extents), c_loc(y_extents))
+      call take_memory(device, bytes, workspace, status)
+    end if
+    if (status == 0) status = cuda_sum(type_of(bits), c_loc(x_extents), c_loc(y_extents), x, y, &
+      & workspace, bytes, device%stream)
     call give_memory(device, workspace)
+    call leave(device, before)
   end function sum_axes
 
   !> to = from, or to + from, in walks with these steps.
@@ -423,15 +500,17 @@ contains
     integer, intent(in) :: to_bits, from_bits
     type(c_ptr), intent(in) :: to, from
     logical, intent(in) :: add
-    integer(c_int) :: status
+    integer(c_int) :: status, before
     integer(c_int64_t), target :: shape(n_axes), to_strides(n_axes), from_strides(n_axes)
 
     shape = extents(n_axes:1:-1)
     to_strides = to_steps(n_axes:1:-1)
     from_strides = from_steps(n_axes:1:-1)
-    status = cuda_assign(int(n_axes, c_int), c_loc(shape), to, type_of(to_bits), &
-      & c_loc(to_strides), &
-      & from, type_of(from_bits), c_loc(from_strides), merge(1_c_int, 0_c_int, add), device%stream)
+    status = enter(device, before)
+    if (status == 0) status = cuda_assign(int(n_axes, c_int), c_loc(shape), to, type_of(to_bits), &
+      & c_loc(to_strides), from, type_of(from_bits), c_loc(from_strides), &
+      & merge(1_c_int, 0_c_int, add), device%stream)
+    call leave(device, before)
   end function assign
 
   function softmax(device, bits, inner, length, outer, x, y) result(status)
@@ -439,9 +518,12 @@ contains
     integer, intent(in) :: bits
     integer(int64), intent(in) :: inner, length, outer
     type(c_ptr), intent(in) :: x, y
-    integer(c_int) :: status
+    integer(c_int) :: status, before
 
-    status = cuda_softmax(type_of(bits), inner, length, outer, x, y, device%stream)
+    status = enter(device, before)
+    if (status == 0) status = cuda_softmax(type_of(bits), inner, length, outer, x, y, &
+      & device%stream)
+    call leave(device, before)
   end function softmax
 
   !> y(:, k) = x(:, index(k))
@@ -452,7 +534,7 @@ contains
     !> Counted from 1
     integer(int64), intent(in) :: index(:)
     type(c_ptr), intent(in) :: x, y
-    integer(c_int) :: status
+    integer(c_int) :: status, before
     integer(int64), allocatable :: from_zero(:)
     type(c_ptr) :: places
 
@@ -462,11 +544,12 @@ contains
       return
     end if
     from_zero(:) = index - 1
+    status = enter(device, before)
     call lend(device, from_zero, places, status)
     if (status == 0) status = cuda_gather(type_of(bits), width, size(index, kind=int64), places, &
-      & x, &
-      & y, device%stream)
+      & x, y, device%stream)
     call give_memory(device, places)
+    call leave(device, before)
   end function gather_columns
 
   !> y(:, c) = sum of the columns k of x with index(k) = c, in their order
@@ -477,7 +560,7 @@ contains
     !> Counted from 1
     integer(int64), intent(in) :: index(:)
     type(c_ptr), intent(in) :: x, y
-    integer(c_int) :: status
+    integer(c_int) :: status, before
     integer(int64), allocatable :: offsets(:), places(:)
     integer(int64) :: k
     type(c_ptr) :: lent(2)
@@ -499,13 +582,14 @@ contains
       offsets(index(k) - 1) = offsets(index(k) - 1) - 1
       places(offsets(index(k) - 1)) = k - 1
     end do
+    status = enter(device, before)
     call lend(device, offsets, lent(1), status)
     call lend(device, places, lent(2), status)
     if (status == 0) status = cuda_scatter(type_of(bits), width, n_columns, lent(1), lent(2), x, &
-      & y, &
-      & device%stream)
+      & y, device%stream)
     call give_memory(device, lent(1))
     call give_memory(device, lent(2))
+    call leave(device, before)
   end function scatter_columns
 
   !> c = op(a) op(b) [m, n]
@@ -515,16 +599,20 @@ contains
     logical, intent(in) :: transpose_a, transpose_b
     integer(int64), intent(in) :: m, n, depth
     type(c_ptr), intent(in) :: a, b, c
-    integer(c_int) :: status
+    integer(c_int) :: status, before
     integer(c_size_t) :: bytes
     type(c_ptr) :: workspace
 
-    bytes = cuda_product_bytes(type_of(bits), m, n, depth)
-    call take_memory(device, bytes, workspace, status)
-    if (status /= 0) return
-    status = cuda_product(type_of(bits), merge(1_c_int, 0_c_int, transpose_a), &
+    workspace = c_null_ptr
+    status = enter(device, before)
+    if (status == 0) then
+      bytes = cuda_product_bytes(type_of(bits), m, n, depth)
+      call take_memory(device, bytes, workspace, status)
+    end if
+    if (status == 0) status = cuda_product(type_of(bits), merge(1_c_int, 0_c_int, transpose_a), &
       & merge(1_c_int, 0_c_int, transpose_b), m, n, depth, a, b, c, workspace, bytes, device%stream)
     call give_memory(device, workspace)
+    call leave(device, before)
   end function multiply
 
   function step_adam(device, bits, n, beta1, beta2, eps, decay, rate, root, keep, grad, m, v, x) &
@@ -534,11 +622,12 @@ contains
     integer(int64), intent(in) :: n
     real(dp), intent(in) :: beta1, beta2, eps, decay, rate, root, keep
     type(c_ptr), intent(in) :: grad, m, v, x
-    integer(c_int) :: status
+    integer(c_int) :: status, before
 
-    status = cuda_adam(type_of(bits), n, beta1, beta2, eps, decay, rate, root, keep, grad, m, v, &
-      & x, &
-      & device%stream)
+    status = enter(device, before)
+    if (status == 0) status = cuda_adam(type_of(bits), n, beta1, beta2, eps, decay, rate, root, &
+      & keep, grad, m, v, x, device%stream)
+    call leave(device, before)
   end function step_adam
 
   function step_descend(device, bits, n, momentum, rate, grad, m, x) result(status)
@@ -547,9 +636,12 @@ contains
     integer(int64), intent(in) :: n
     real(dp), intent(in) :: momentum, rate
     type(c_ptr), intent(in) :: grad, m, x
-    integer(c_int) :: status
+    integer(c_int) :: status, before
 
-    status = cuda_descend(type_of(bits), n, momentum, rate, grad, m, x, device%stream)
+    status = enter(device, before)
+    if (status == 0) status = cuda_descend(type_of(bits), n, momentum, rate, grad, m, x, &
+      & device%stream)
+    call leave(device, before)
   end function step_descend
 
 end module gnograd_device

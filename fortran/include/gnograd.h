@@ -115,6 +115,54 @@ void gnograd_graph_by_src(
     int64_t *edge,      /* [n_edges] row of the edge table */
     int64_t *position); /* [n_edges] position in the destination-major order */
 
+/* ---- near points ----
+ *
+ * Sources near every destination, decided by squares of distances in double, summed in the order of
+ * the axes. Distances are to the nearest image, along the axes of a box whose period is not 0. Only
+ * points of the same item of a batch are neighbours; without a batch there is one item, {0, n}. Where
+ * destinations are among the sources and are no neighbours of themselves, `own` is the source that is
+ * destination 0, the next one destination 1, and so on; else it is negative.
+ */
+
+typedef struct gnograd_neighbors gnograd_neighbors;
+
+/* For every radius, sources ascending. Where a destination has more than max_neighbors (if that is not
+   negative), it keeps the nearest, or where at_random is 1, those with the smallest hashes of the seed
+   and the two numbers. */
+int gnograd_neighbors_within(
+    int64_t n_axes, int64_t n_dst, int64_t n_src, int64_t n_items, int64_t n_radii,
+    int64_t max_neighbors, int at_random, int64_t seed, int64_t own,
+    const double *destinations, /* [n_dst, n_axes] */
+    const double *sources,      /* [n_src, n_axes] */
+    const double *period,       /* [n_axes] */
+    const int64_t *dst_items,   /* [n_items+1] first destination of every item, and n_dst */
+    const int64_t *src_items,   /* [n_items+1] */
+    const double *radii,        /* [n_radii] inclusive */
+    gnograd_neighbors **found);
+
+/* The k nearest sources, the nearest first, by number where distances are equal; all where there are
+   less. */
+int gnograd_neighbors_nearest(
+    int64_t n_axes, int64_t n_dst, int64_t n_src, int64_t n_items, int64_t k, int64_t own,
+    const double *destinations, /* [n_dst, n_axes] */
+    const double *sources,      /* [n_src, n_axes] */
+    const double *period,       /* [n_axes] */
+    const int64_t *dst_items,   /* [n_items+1] */
+    const int64_t *src_items,   /* [n_items+1] */
+    gnograd_neighbors **found);
+
+/* Neighbours that were found for a radius, by its number from 0. */
+int64_t gnograd_neighbors_n_edges(const gnograd_neighbors *found, int64_t number);
+
+/* Copy them: a graph is made by gnograd_graph_create. */
+void gnograd_neighbors_copy(
+    const gnograd_neighbors *found, int64_t number,
+    int64_t *offsets,   /* [n_dst+1] */
+    int32_t *indices);  /* [n_edges] source of every edge */
+
+/* Free them; null is ignored. */
+void gnograd_neighbors_free(gnograd_neighbors *found);
+
 /* ---- aggregation ----
  *
  * out_i = Agg over the incoming edges p = (j -> i) of w_p x_j, feature by feature; agg_simple has

@@ -8,8 +8,9 @@ module gnograd_nn_training
   use gnograd_core_kinds, only: dp, int64
   use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_elementwise, only: operator(/)
-  use gnograd_autodiff_optimizer, only: optimizer_type, cosine_rate
+  use gnograd_autodiff_optimizer, only: optimizer_type
   use gnograd_autodiff_tape, only: tape_type
+  use gnograd_nn_rates, only: cosine_rate
   use gnograd_nn_samples, only: sample_type, loader_type
   implicit none
   private

@@ -113,7 +113,7 @@ class GraphBuilding:
         sources : array of float, (n_src, d)
             Coordinates of the sources.
         radius : float or list of float
-            Largest Euclidean distance, inclusive. Of a list, there is one search for the largest.
+            Largest Euclidean distance, inclusive. Of a list, there is a graph each.
         destinations : array of float, (n_dst, d), optional
             Coordinates of the destinations; the sources when left out.
         include_self : bool, optional

@@ -67,7 +67,7 @@ def neighbors(
 ) -> Neighbors | list[Neighbors]:
     """Sources at most `radius` away from every destination.
 
-    On the CPU by scipy's k-d tree, on a GPU by a hash table of cells. Both compare
+    On the CPU by a k-d tree, on a GPU by a hash table of cells. Both compare
     ``(x_1 - y_1)**2 + ... <= radius**2`` in float64, summed in the order of the axes, so that they
     agree on points at the radius, too. Arrays on a GPU are looked for there; the host waits for the
     number of neighbours.
@@ -77,7 +77,7 @@ def neighbors(
     sources : array of float, (n_src, d)
         Coordinates. On a GPU in float32 or float64, with at most three axes.
     radius : float or list of float
-        Largest Euclidean distance, inclusive. Of a list, there is one search for the largest.
+        Largest Euclidean distance, inclusive. Of a list, one search for each, by one k-d tree.
     destinations : array of float, (n_dst, d), optional
         Where the sources are, in the same dtype on a GPU; the sources when left out.
     include_self : bool, optional
@@ -160,7 +160,7 @@ def knn(
 ) -> Neighbors:
     """The k sources nearest to every destination.
 
-    On the CPU by scipy's k-d tree, on a GPU by a tree of boxes. Distances are compared as by
+    On the CPU by a k-d tree, on a GPU by a tree of boxes. Distances are compared as by
     `neighbors`; of sources at the same distance the one with the lower number is nearer, so that
     both find the same.
 

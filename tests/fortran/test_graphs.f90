@@ -151,7 +151,36 @@ contains
     call check(error, all(graph%src() == [1, 2, 1, 2, 1, 2]), "the lower number")
     if (.not. allocated(error)) call graph%knn(x, 0, error)
     call check(error, graph%n_edges == 0, "none")
+    call check_kinds(error)
   end subroutine test_knn
+
+  !> Points in real32 are those of the same values in real64.
+  subroutine check_kinds(error)
+    type(error_type), allocatable, intent(inout) :: error
+    type(error_type), allocatable :: refused
+    type(graph_type) :: narrow, wide
+    real(dp), allocatable :: x(:, :)
+    real(sp), allocatable :: y(:, :)
+    real(dp), parameter :: period(2) = [0.9_dp, 0.0_dp]
+
+    if (allocated(error)) return
+    call scatter(2, 100, 4, x)
+    y = real(x, sp)
+    x = real(y, dp)
+    call narrow%radius(y, 0.1_dp, refused, y(:, :30), period=period, max_neighbors=3)
+    if (.not. allocated(refused)) &
+      & call wide%radius(x, 0.1_dp, refused, x(:, :30), period=period, max_neighbors=3)
+    call check(error, .not. allocated(refused), "radius")
+    if (allocated(error)) return
+    call check(error, size(narrow%src()) == size(wide%src()), "number within")
+    if (allocated(error)) return
+    call check(error, all(narrow%src() == wide%src()), "within, in real32")
+    call narrow%knn(y, 6, refused, include_self=.false.)
+    if (.not. allocated(refused)) call wide%knn(x, 6, refused, include_self=.false.)
+    call check(error, .not. allocated(refused), "nearest")
+    if (allocated(error)) return
+    call check(error, all(narrow%src() == wide%src()), "nearest, in real32")
+  end subroutine check_kinds
 
   subroutine test_period(error)
     type(error_type), allocatable, intent(out) :: error

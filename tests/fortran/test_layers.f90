@@ -3,7 +3,7 @@
 !> Layers, what they begin with, samples in batches, and the loop of a training.
 module test_layers
   use gnograd
-  use testing, only: test_type, check, check_refused
+  use testing, only: test_type, check, check_refused, short_run
   implicit none
   private
   public :: layers_tests
@@ -697,18 +697,19 @@ contains
     type(loader_type) :: loader
     type(adam_type) :: adam
     type(quiet_type) :: training
-    integer :: before
+    integer :: before, n_steps
 
     call prepare(tape, net, loader, adam, error, 2)
     if (allocated(error)) return
-    training%n_steps = 2000
+    n_steps = merge(500, 10000, short_run())
+    training%n_steps = n_steps/5
     call training%run(net, tape, loader, adam, error)
     before = resident()
     if (before == 0 .or. allocated(error)) return  ! not on Linux
-    training%n_steps = 10000
+    training%n_steps = n_steps
     call training%run(net, tape, loader, adam, error)
     if (allocated(error)) return
-    call check(error, adam%steps == 10000, "steps")
+    call check(error, adam%steps == n_steps, "steps")
     call check(error, resident() <= before + 1024, "memory grows")
   end subroutine test_memory
 

@@ -81,12 +81,27 @@ contains
 
   subroutine test_rates(error)
     type(error_type), allocatable, intent(out) :: error
+    !> Some of those of OneCycleLR(optimizer, 0.1, total_steps=20)
+    real(dp), parameter :: zero = 0, one_cycle(20) = [0.0040000000000000036_dp, zero, &
+      & 0.037167184270002526_dp, zero, zero, 0.1_dp, zero, zero, zero, zero, &
+      & 0.07169430017913009_dp, zero, zero, zero, zero, zero, zero, zero, zero, 4e-07_dp]
+    integer :: k
 
     call check(error, abs(cosine_rate(1, 100, 0.1_dp, 10) - 0.01_dp) < 1e-16, "warm-up")
     call check(error, abs(cosine_rate(10, 100, 0.1_dp, 10) - 0.1_dp) < 1e-16, "peak")
     call check(error, abs(cosine_rate(55, 100, 0.1_dp, 10, 0.02_dp) - 0.06_dp) < 1e-15, "half")
     call check(error, abs(cosine_rate(100, 100, 0.1_dp, 10, 0.02_dp) - 0.02_dp) < 1e-15, "last")
     call check(error, abs(cosine_rate(0, 100, 0.1_dp) - 0.1_dp) < 1e-16, "no warm-up")
+    call check(error, abs(constant_rate(5, 0.1_dp, 10) - 0.05_dp) < 1e-16, "constant: warm-up")
+    call check(error, abs(constant_rate(99, 0.1_dp, 10) - 0.1_dp) < 1e-16, "constant")
+    call check(error, abs(linear_rate(55, 100, 0.1_dp, 10, 0.02_dp) - 0.06_dp) < 1e-15, "linear")
+    call check(error, abs(linear_rate(100, 100, 0.1_dp) - 0.0_dp) < 1e-16, "linear: last")
+    call check(error, abs(step_rate(30, 30, 0.1_dp, 0.5_dp) - 0.1_dp) < 1e-16, "before the step")
+    call check(error, abs(step_rate(31, 30, 0.1_dp, 0.5_dp) - 0.05_dp) < 1e-16, "after the step")
+    call check(error, abs(step_rate(41, 30, 0.1_dp, 0.5_dp, 10) - 0.05_dp) < 1e-16, "step: warm-up")
+    call check(error, abs(exponential_rate(16, 30, 0.1_dp, 0.25_dp) - 0.05_dp) < 1e-15, "half")
+    call check(error, maxval(abs([(one_cycle_rate(k, 20, 0.1_dp), k=1, 20)] - one_cycle), &
+      & mask=one_cycle > 0) < 1e-15, "as PyTorch's OneCycleLR")
   end subroutine test_rates
 
   !> Six steps, or three, a file, and three more on another tape.

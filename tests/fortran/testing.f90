@@ -6,7 +6,7 @@ module testing
   use gnograd_core_error, only: error_type, fail, code_value
   implicit none
   private
-  public :: test_type, check, check_refused, run_suite
+  public :: test_type, check, check_refused, run_suite, short_run
 
   abstract interface
     subroutine test_interface(error)
@@ -47,6 +47,15 @@ contains
       call check(error, refused%message == message, "'"//refused%message//"' for '"//message//"'")
     end if
   end subroutine check_refused
+
+  !> Is there little time (GNOGRAD_SHORT_TESTS)? Then long tests do a part of what they do.
+  function short_run() result(short)
+    logical :: short
+    integer :: status
+
+    call get_environment_variable("GNOGRAD_SHORT_TESTS", status=status)
+    short = status == 0
+  end function short_run
 
   !> Run the tests of a suite, or the one of the given name; counts what ran and what failed.
   subroutine run_suite(suite, tests, only_name, n_run, n_failed)

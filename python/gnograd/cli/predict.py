@@ -95,7 +95,8 @@ def predict(
         made.append(Prediction(sample.queries, _fields(layout, values), sample.cells,
                                layout.in_time))  # fmt: skip
         errors += _error(sample, values)
-    for path in written if len(written := write(out, made)) < 4 else written[:1]:
+    written = write(out, made)
+    for path in written if len(written) < 4 else written[:1]:
         console.print(f"written: {path}", markup=False, soft_wrap=True)
     if errors:
         console.print(f"relative L2 error of {len(errors)} samples: {np.mean(errors):.4g}")

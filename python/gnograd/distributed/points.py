@@ -103,7 +103,7 @@ class FromPoints:
             Coordinates of this process's sources, which are its destinations as well. Points that
             are near each other are best on the same process, as `partition` has them.
         radius : float or list of float
-            Largest Euclidean distance, inclusive. Of a list, there is one search for the largest.
+            Largest Euclidean distance, inclusive. Of a list, points are sent once, for the largest.
         comm : optional
             As for `communicator`.
         x_dst : array of float, (n_dst, d), optional
@@ -206,7 +206,19 @@ def _inside(search: Search, name: str, points: NDArray[np.float64]) -> NDArray[n
     """Points in the periodic box."""
     if not np.isfinite(points).all():
         raise ValueError(f"{search.operator}: {name} has entries that are not finite")
-    return np.ascontiguousarray(neighbors_cpu.wrapped(points, search.box))
+    return np.ascontiguousarray(_wrapped(points, search.box))
+
+
+def _wrapped(points: NDArray[np.float64], box: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The image of every point with coordinates in 0 <= x < box along periodic axes."""
+    axes = box > 0
+    if not axes.any():
+        return points
+    inside = points.copy()
+    inside[:, axes] %= box[axes]
+    # a tiny negative number becomes the period itself
+    inside[:, axes] = np.where(inside[:, axes] < box[axes], inside[:, axes], 0)
+    return inside
 
 
 def _search(search: Search, wanted: Wanted, numbers: Ids, first: int) -> list[tuple[Ids, Ids]]:
@@ -222,11 +234,41 @@ def _search(search: Search, wanted: Wanted, numbers: Ids, first: int) -> list[tu
         sources = numbers[indices]
         if most is not None and seed is not None:
             i = np.repeat(first + np.arange(len(offsets) - 1), np.diff(offsets))
-            kept = neighbors_cpu.chosen(i, sources, most, seed)
+            kept = _chosen(i, sources, most, seed)
             offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
             sources = sources[kept]
         edges.append((offsets, sources))
     return edges
+
+
+def _chosen(i: NDArray[np.int64], j: NDArray[np.int64], most: int, seed: int) -> NDArray[np.bool_]:
+    """Which pairs are those of every destination i whose hashes of (seed, i, j) are smallest."""
+    order = np.lexsort((_hash(seed, i, j), i))
+    rows = i[order]
+    first = np.searchsorted(rows, rows)
+    kept = np.zeros(len(i), bool)
+    kept[order] = np.arange(len(i)) - first < most
+    return kept
+
+
+def _hash(seed: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Number j of the sequence that SplitMix64 makes of number i of that of the seed.
+
+    One sequence has no number twice, so that two sources of a destination never have the same.
+    """
+    return _split_mix(_split_mix(np.uint64(seed), i), j)
+
+
+def _split_mix(
+    seed: NDArray[np.uint64] | np.uint64, number: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """As in fortran/core/split_mix.h, which names the source."""
+    with np.errstate(over="ignore"):
+        z = seed + (number.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed: NDArray[np.uint64] = z ^ (z >> np.uint64(31))
+    return mixed
 
 
 # ---- which points others need ----
@@ -314,7 +356,7 @@ def _squares(
     """Squares of the least distances between points of boxes, (n_boxes, n_others).
 
     Rounding keeps the order of numbers, and so does every operation here: no two points of the
-    boxes have a smaller square by the formula of `neighbors_cpu`.
+    boxes have a smaller square by the formula of `neighbors`.
     """
     squares = np.zeros((len(boxes), len(others)))
     with np.errstate(over="ignore"):

@@ -3,7 +3,9 @@
 !> Tapes on a device beside tapes on the CPU. The program runs on the kernels' build for the host,
 !> where nobody but kernels and copies can touch device memory (SIMT_GUARD), or on a GPU.
 module device_tests
+  use, intrinsic :: iso_c_binding, only: c_int
   use gnograd
+  use gnograd_device, only: device_type, enter, leave
   use testing, only: test_type, check, check_refused
   implicit none
   private
@@ -27,8 +29,12 @@ module device_tests
     procedure :: apply_r64 => twice_r64
   end type twice_type
 
+  !> An operation of the program, which fails if told so
   type, extends(custom_operation_type) :: square_type
+    logical :: fails = .false.
   contains
+    procedure :: forward_r32 => square_r32
+    procedure :: forward_r64 => square_r64
     procedure :: pullback => square_pullback
   end type square_type
 
@@ -39,6 +45,7 @@ contains
 
     tests = [test_type("elementwise", elementwise), test_type("sums and shapes", sums), &
       & test_type("products", products), test_type("operators", operators), &
+      & test_type("procedures of the program", procedures), test_type("two GPUs", two_devices), &
       & test_type("training", training), test_type("files", files), &
       & test_type("values", values_both_ways), test_type("errors", errors), &
       & test_type("many steps", many_steps)]
@@ -198,6 +205,71 @@ contains
     loss = sum(h*x)
   end function operators_loss
 
+  ! ---- procedures of the program, on the host ----
+
+  subroutine procedures(error)
+    type(error_type), allocatable, intent(out) :: error
+
+    call compare(procedures_loss, error)
+  end subroutine procedures
+
+  function procedures_loss(tape, graph, w, x) result(loss)
+    type(tape_type), intent(in) :: tape
+    type(graph_type), intent(in) :: graph
+    type(array_type), intent(in) :: w, x
+    type(array_type) :: loss
+
+    loss = sum(matmul(custom_operation(square_type(), [w]), linear_map(x*x, 5, twice_type()))*x)
+  end function procedures_loss
+
+  ! ---- several GPUs ----
+
+  !> A tape stays on its GPU, and the program on the one that it has chosen.
+  subroutine two_devices(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(tape_type) :: tape(4)
+    type(device_type) :: gpu(2)
+    type(array_type) :: x(4), loss
+    type(graph_type) :: graph
+    real(dp), allocatable :: first(:, :), got(:, :)
+    integer(c_int) :: before, now, status
+    integer :: k, there
+
+    call tape(1)%init(error, device="cuda:0")
+    if (allocated(error)) return
+    call tape(2)%init(refused, device="cuda:1")
+    if (allocated(refused)) then
+      call check_refused(error, refused, "tape: device is 'cuda:1', and the last GPU is cuda:0")
+      return
+    end if
+    do there = 1, 2  ! and on the current ones
+      gpu(there) = device_type(active=.true., number=int(there - 1, c_int))
+      status = enter(gpu(there), before)
+      call tape(2 + there)%init(error, device="cuda")
+      call leave(gpu(there), before)
+      if (allocated(error)) return
+    end do
+    do k = 1, 4
+      x(k) = tape(k)%parameter(draw(4, 5, 2))
+    end do
+    call graph%init([1, 4, 4, 6, 8, 9], [1, 2, 5, 3, 4, 5, 1, 2], 5, error)
+    do there = 1, 2
+      status = enter(gpu(there), before)
+      do k = 1, 4
+        loss = operators_loss(tape(k), graph, matmul(x(k), x(k), transpose_b=.true.), x(k))
+        if (.not. allocated(error)) call tape(k)%backward(loss, error)
+        if (allocated(error)) exit
+        call x(k)%grad(got)
+        if (.not. allocated(first)) first = got
+        call check(error, all(.not. abs(got - first) > 0) .and. maxval(abs(got)) > 0, "gradient")
+      end do
+      status = enter(gpu(there), now)
+      call check(error, now == there - 1, "the device of the program has changed")
+      call leave(gpu(there), before)
+    end do
+  end subroutine two_devices
+
   ! ---- training ----
 
   !> AdamW with clipped gradients, and descent with momentum, in both kinds of reals: the same way.
@@ -330,22 +402,27 @@ contains
     type(tape_type) :: tape
     type(graph_type) :: graph
     type(array_type) :: x, y
+    character(len=8), parameter :: wrong(5) = [character(len=8) :: "tpu", "cuda:", "cuda:x", &
+      & "cuda:-1", "cuda 1"]
+    integer :: k
 
-    call tape%init(refused, device="tpu")
-    call check_refused(error, refused, "tape: device is 'tpu', needs cpu or cuda")
+    do k = 1, size(wrong)
+      call tape%init(refused, device=trim(wrong(k)))
+      call check_refused(error, refused, "tape: device is '"//trim(wrong(k))// &
+        & "', needs cpu, cuda or cuda:N")
+    end do
+    call tape%init(refused, device="cuda:99")
+    call check(error, allocated(refused), "there is no cuda:99")
+    if (allocated(error)) return
+    call check(error, index(refused%message, "tape: device is 'cuda:99', and the last GPU is cuda:") &
+      & == 1, refused%message)
     if (.not. allocated(error)) call tape%init(error, device="cuda")
     if (allocated(error)) return
     x = tape%parameter(draw(2, 3, 1))
-    y = linear_map(x, 3, twice_type())
+    y = custom_operation(square_type(fails=.true.), [x])
     call tape%check(refused)
-    call check_refused(error, refused, "linear_map: not on a device; the tape was started with "// &
-      & "device='cuda'")
-    call tape%clear_error()
-    y = custom_operation(square_type(), [x])
-    call tape%check(refused)
-    call check_refused(error, refused, &
-      & "custom_operation: not on a device; the tape was started "// &
-      & "with device='cuda'")
+    call check_refused(error, refused, "square: told to fail")
+    call check(error, .not. y%alive(), "the result of an operation that failed")
     call tape%clear_error()
     call graph%init([1, 2, 3], [1, 3], 3, error)
     y = agg_weighted(x, tape%constant([1.0_dp, 2.0_dp]), graph, aggregation="median")
@@ -377,6 +454,25 @@ contains
 
     y(:, :) = 2*x
   end subroutine twice_r64
+
+  subroutine square_r32(self, operands, y, error)
+    class(square_type), intent(in) :: self
+    type(operand_type), intent(in) :: operands(:)
+    real(sp), intent(inout), contiguous :: y(:)
+    type(error_type), allocatable, intent(out) :: error
+
+    y(:) = operands(1)%r32**2
+  end subroutine square_r32
+
+  subroutine square_r64(self, operands, y, error)
+    class(square_type), intent(in) :: self
+    type(operand_type), intent(in) :: operands(:)
+    real(dp), intent(inout), contiguous :: y(:)
+    type(error_type), allocatable, intent(out) :: error
+
+    y(:) = operands(1)%r64**2
+    if (self%fails) error = error_type(1, "square: told to fail")
+  end subroutine square_r64
 
   subroutine square_pullback(self, operands, output, cotangent, wanted, gradients)
     class(square_type), intent(in) :: self
@@ -411,7 +507,7 @@ contains
         call graph%init([1, 3, 4, 5], [1, 2, 2, 3], 3, error)
         h = agg_weighted(gather(matmul(matmul(w, w, transpose_b=.true.), w), [2, 3, 1]), &
           & tape%constant([real(sp) :: 1, 2, 3, 4]), graph, aggregation="sum")
-        loss = norm(h)
+        loss = norm(linear_map(custom_operation(square_type(), [h]), 3, twice_type()))
       else
         loss = sum(w*w)
       end if

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
 #include <set>
@@ -111,8 +112,12 @@ std::map<const char*, size_t> device;  // live cudaMalloc allocations,
 std::map<const char*, size_t> reserved;  // what `reserve` gave,
 std::map<const void*, int> device_of;  // which of two devices they are on,
 std::set<const void*> ordered;         // and those in the order of a stream
-int current_device;
-cudaError_t last_error = cudaSuccess;
+thread_local int current_device;
+thread_local cudaError_t last_error = cudaSuccess;
+
+// Threads of the host may all call the runtime; it does one thing at a time.
+std::recursive_mutex runtime;
+using Turn = std::lock_guard<std::recursive_mutex>;
 
 // What a launch may take of the smallest device that kernels are for, once they ask for it.
 constexpr int plain_shared = 48 << 10, most_shared = 99 << 10;
@@ -305,12 +310,12 @@ void run_block(size_t smem, std::mt19937* random) {
   }
 }
 
-// With SIMT_GUARD, device memory comes from here, and nobody else can touch it while no kernel and
-// no copy is running: a program that looks behind a device address ends.
+// With SIMT_GUARD, the memory of a device comes from here, and nobody else can touch it while none of
+// its kernels and no copy is running: a program that looks behind a device address ends.
 class Guarded {
   static constexpr size_t room = size_t(1) << 30, grain = 256;
   char* const base;
-  size_t used = 0;
+  size_t used = 0, live = 0;
   std::map<size_t, std::vector<char*>> free;  // by size
 
  public:
@@ -322,27 +327,35 @@ class Guarded {
   bool on() const { return base; }
   static size_t rounded(size_t n) { return (n + grain) / grain * grain; }
   void* take(size_t n) {
+    ++live;
     auto& fitting = free[rounded(n)];
     if (!fitting.empty()) {
       char* const p = fitting.back();
       fitting.pop_back();
       return p;
     }
-    if (used + rounded(n) > room) return nullptr;
+    if (used + rounded(n) > room) return --live, nullptr;
     return base + std::exchange(used, used + rounded(n));
   }
-  void give(void* p, size_t n) { free[rounded(n)].push_back(static_cast<char*>(p)); }
+  void give(void* p, size_t n) {
+    free[rounded(n)].push_back(static_cast<char*>(p));
+    if (--live) return;
+    free.clear();  // changing the rights takes time by the page
+    used = 0;
+  }
   void expose(bool yes) {
     const size_t page = size_t(sysconf(_SC_PAGESIZE));
     const int rights = yes ? PROT_READ | PROT_WRITE : PROT_NONE;
     if (on() && used && mprotect(base, (used + page - 1) / page * page, rights))
       die("device memory cannot be guarded");
   }
-} guarded;
+} guarded[2];
 
-// Under AddressSanitizer, and with SIMT_GUARD, device memory is out of bounds for the host.
-void expose_device(bool yes) {
-  guarded.expose(yes);
+// Under AddressSanitizer, and with SIMT_GUARD, device memory is out of bounds for the host, and with
+// the latter that of the other device for a kernel.
+void expose_device(bool yes, bool both) {
+  for (int d = 0; d < 2; ++d)
+    if (both || d == current_device) guarded[d].expose(yes);
   ASAN(for (auto [p, n] : device) yes ? __asan_unpoison_memory_region(p, n)
                                       : __asan_poison_memory_region(p, n);)(void) yes;
 }
@@ -361,6 +374,7 @@ void require_device(const void* p) {
 }  // namespace
 
 void run(const void* kernel, dim3 grid, dim3 block, size_t smem, void (*b)(void*), void* c) {
+  const Turn turn(runtime);
   const size_t n = size_t(block.x) * block.y * block.z;
   if (!n || n > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z || grid.x > INT_MAX ||
       grid.y > 65535 || grid.z > 65535) {
@@ -385,7 +399,7 @@ void run(const void* kernel, dim3 grid, dim3 block, size_t smem, void (*b)(void*
       "SIMT_GRID_RACES");  // only for kernels without static __shared__, which blocks share here
   std::mt19937 random(seed ? std::atoi(seed) : 0);
   const unsigned first = last_blocks && grid.x > last_blocks ? grid.x - last_blocks : 0;
-  expose_device(true);
+  expose_device(true, false);
   for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
       for (blockIdx.x = first; blockIdx.x < grid.x; ++blockIdx.x) {
@@ -395,7 +409,7 @@ void run(const void* kernel, dim3 grid, dim3 block, size_t smem, void (*b)(void*
         else observe(order_end);
       }
   observe(order_end);
-  expose_device(false);
+  expose_device(false, false);
 }
 
 void* reserve(size_t bytes) {
@@ -485,7 +499,7 @@ struct Capture {
   bool running = false, broken = false;
   cudaStream_t stream = nullptr;
 } capture;
-cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 
 bool breaks_capture(bool yes) {
   if (!capture.running || !yes) return false;
@@ -499,11 +513,12 @@ bool default_in_capture(cudaStream_t s) { return breaks_capture(s == nullptr); }
 cudaError_t allocate(void** p, size_t n, bool in_order) {
   if (driver() < CUDART_VERSION) return fail(cudaErrorInsufficientDriver);
   if (n > size_t(1) << 36) return fail(cudaErrorMemoryAllocation);
-  *p = guarded.on() ? guarded.take(n) : std::malloc(n);
+  Guarded& own = guarded[current_device];
+  *p = own.on() ? own.take(n) : std::malloc(n);
   if (!*p) return fail(cudaErrorMemoryAllocation);
-  guarded.expose(true);
+  own.expose(true);
   std::memset(*p, 0xff, n);
-  guarded.expose(false);
+  own.expose(false);
   device[static_cast<char*>(*p)] = n;
   device_of[*p] = current_device;
   if (in_order) ordered.insert(*p);
@@ -514,10 +529,11 @@ cudaError_t release(void* p) {
   if (!device.count(static_cast<char*>(p))) return fail(cudaErrorInvalidValue);
   const size_t n = device[static_cast<char*>(p)];
   ASAN(__asan_unpoison_memory_region(p, n);)
+  Guarded& own = guarded[device_of[p]];
   device.erase(static_cast<char*>(p));
   device_of.erase(p);
   ordered.erase(p);
-  if (guarded.on()) guarded.give(p, n);
+  if (own.on()) own.give(p, n);
   else std::free(p);
   return cudaSuccess;
 }
@@ -529,14 +545,17 @@ using namespace simt;
 
 extern "C" {
 cudaError_t cudaMalloc(void** p, size_t n) {
+  const Turn turn(runtime);
   if (unsafe_in_capture()) return fail(cudaErrorStreamCaptureUnsupported);
   return allocate(p, n, false);
 }
 cudaError_t cudaFree(void* p) {
+  const Turn turn(runtime);
   if (unsafe_in_capture()) return fail(cudaErrorStreamCaptureUnsupported);
   return p ? release(p) : cudaSuccess;
 }
 cudaError_t cudaMallocAsync(void** p, size_t n, cudaStream_t s) {
+  const Turn turn(runtime);
   if (default_in_capture(s)) return fail(cudaErrorStreamCaptureImplicit);
   return n ? allocate(p, n, true) : fail(cudaErrorInvalidValue);
 }
@@ -544,6 +563,7 @@ cudaError_t cudaMallocFromPoolAsync(void** p, size_t n, cudaMemPool_t pool, cuda
   return pool ? cudaMallocAsync(p, n, s) : fail(cudaErrorInvalidValue);
 }
 cudaError_t cudaFreeAsync(void* p, cudaStream_t s) {
+  const Turn turn(runtime);
   if (default_in_capture(s)) return fail(cudaErrorStreamCaptureImplicit);
   return ordered.count(p) ? release(p) : fail(cudaErrorInvalidValue);
 }
@@ -555,23 +575,25 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, cudaMemcpyKind kind,
                             cudaStream_t s) {
+  const Turn turn(runtime);
   if (default_in_capture(s)) return fail(cudaErrorStreamCaptureImplicit);
   if (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) require_device(to);
   if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) require_device(from);
-  expose_device(true);
+  expose_device(true, true);
   std::memcpy(to, from, n);
-  expose_device(false);
+  expose_device(false, true);
   return cudaSuccess;
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t n, cudaMemcpyKind kind) {
   return cudaMemcpyAsync(to, from, n, kind, nullptr);
 }
 cudaError_t cudaMemsetAsync(void* p, int value, size_t n, cudaStream_t s) {
+  const Turn turn(runtime);
   if (default_in_capture(s)) return fail(cudaErrorStreamCaptureImplicit);
   require_device(p);
-  expose_device(true);
+  expose_device(true, false);
   std::memset(p, value, n);
-  expose_device(false);
+  expose_device(false, false);
   return cudaSuccess;
 }
 cudaError_t cudaMemset(void* p, int value, size_t n) {
@@ -613,6 +635,7 @@ cudaError_t cudaSetDevice(int n) {
   return cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* p) {
+  const Turn turn(runtime);
   if (driver() < CUDART_VERSION) return fail(cudaErrorInsufficientDriver);
   *attributes = {};
   const auto at = device.upper_bound(static_cast<const char*>(p));
@@ -641,36 +664,43 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute which, int value) {
+  const Turn turn(runtime);
   if (which != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > most_shared)
     return fail(cudaErrorInvalidValue);
   allowed_shared[{kernel, current_device}] = value;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  const Turn turn(runtime);
   if (breaks_capture(true)) return fail(cudaErrorStreamCaptureUnsupported);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  const Turn turn(runtime);
   if (default_in_capture(s)) return fail(cudaErrorStreamCaptureImplicit);
   if (breaks_capture(s == capture.stream)) return fail(cudaErrorStreamCaptureUnsupported);
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
+  const Turn turn(runtime);
   *s = reinterpret_cast<cudaStream_t>(new char);
   streams[*s] = current_device;
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreate(cudaStream_t* s) { return cudaStreamCreateWithFlags(s, 0); }
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
+  const Turn turn(runtime);
   if (!streams.erase(s)) return fail(cudaErrorInvalidResourceHandle);
   delete reinterpret_cast<char*>(s);
   return cudaSuccess;
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
+  const Turn turn(runtime);
   capture = {true, false, s};
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) {
+  const Turn turn(runtime);
   const bool broken = std::exchange(capture, {}).broken;
   return broken ? fail(cudaErrorStreamCaptureInvalidated) : cudaSuccess;
 }
@@ -679,14 +709,17 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t e, unsigned) {
+  const Turn turn(runtime);
   return events.count(e) ? cudaSuccess : fail(cudaErrorInvalidResourceHandle);
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
+  const Turn turn(runtime);
   *e = reinterpret_cast<cudaEvent_t>(new char);
   events[*e] = current_device;
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  const Turn turn(runtime);
   const auto found = streams.find(s);
   const bool known = s == nullptr || found != streams.end();  // tests make some up
   const int of_stream = s == nullptr ? current_device : known ? found->second : 0;
@@ -695,6 +728,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t e) {
+  const Turn turn(runtime);
   if (!events.erase(e)) return fail(cudaErrorInvalidResourceHandle);
   delete reinterpret_cast<char*>(e);
   return cudaSuccess;

@@ -9,7 +9,7 @@ module test_tape
   use layer, only: layer_type, weights_type, make_layer, make_weights, apply, values, total, near, &
     & f_in, f_out, n_hidden
   use problem, only: feature, node_of, layouts
-  use testing, only: test_type, check
+  use testing, only: test_type, check, short_run
   implicit none
   private
   public :: tape_tests
@@ -270,7 +270,7 @@ contains
     real(dp), allocatable :: u_one(:, :), u(:, :)
     integer :: k
 
-    do k = 1, size(layouts)
+    do k = 1, merge(2, size(layouts), short_run())
       call make_layer(layouts(k), .false., one, error)
       call make_layer(layouts(k), .true., many, error)
       if (.not. allocated(error)) call train(one, losses_one, u_one, error)
