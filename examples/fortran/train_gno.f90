@@ -8,8 +8,8 @@
 !>
 !>     ./train_gno [DEVICE [FILE.csv]]
 !>
-!> The device is cpu, cuda, or cuda:1 for the second GPU. The file, which pictures.py makes a picture
-!> of, has a line a distance: the distance, the weight that was learned for it, and the true one.
+!> The device is cpu, cuda, or cuda:1 for the second GPU. The file, which pictures.py makes a
+!> picture of, has a line a distance: it, the weight that was learned for it, and the true one.
 program train_gno
   use gnograd, only: dp, tape_type, array_type, graph_type, error_type, adam_type, random_type, &
     & initializer_type, gno_type, cosine_rate, norm, operator(-), operator(/)
