@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Weights on disk: Python to Python, to PyTorch, to Fortran and back; damaged files."""
+"""Weights on disk: Python to Python, to PyTorch, to Fortran and C and back; damaged files."""
 
 from __future__ import annotations
 
@@ -198,6 +198,18 @@ def test_fortran_runs_what_pytorch_has_trained(what, rng, tmp_path):
     found = gg.load_weights(tmp_path / "out.safetensors")["out"]
     assert found.dtype == np.float32 and found.shape == expected.shape
     assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
+
+
+def test_c_names_saves_and_loads(tmp_path):
+    weight, scale = np.arange(6, dtype=np.float32).reshape(2, 3), 1 / 3
+    files = tmp_path / "from c.safetensors", tmp_path / "from python.safetensors"
+    gg.save_weights(files[1], {"lift.weight": weight, "scale": np.array(scale)})
+    output = build_and_run("gcc", ROOT / "tests/consumer/weights.c", tmp_path, *map(str, files))
+    assert float(output.split()[-1]) == scale
+    found = gg.load_weights(files[0])
+    assert found.keys() == {"lift.weight", "scale"}
+    assert_array_equal(found["lift.weight"], np.array([[1, 2, 3], [4, 5, 6.5]], np.float32))
+    assert found["scale"].shape == () and found["scale"] == 0.1
 
 
 def test_fortran_runs_the_darcy_model(tmp_path):

@@ -1464,6 +1464,17 @@ int gnograd_array_grad(gnograd_tape *tape, int64_t x, void *data);
 int gnograd_array_set_value(gnograd_tape *tape, int64_t x, const void *data);
 int gnograd_array_set_grad(gnograd_tape *tape, int64_t x, const void *data);
 
+/* A name for a parameter or constant, which is copied; an empty one takes it away. */
+int gnograd_array_set_name(gnograd_tape *tape, int64_t x, const char *name);
+
+/* All arrays with a name to a safetensors file, from which Python, PyTorch and others read them; a
+ * parameter without one is an error. The file appears whole, or what was there stays. And their
+ * values from such a file: names and extents are compared first, so that after an error all values
+ * are as they were. A file of floats fills doubles. If strict is not 0, the file must have all
+ * arrays that have a name, and no other; else what both have is taken. */
+int gnograd_tape_save(gnograd_tape *tape, const char *filename);
+int gnograd_tape_load(gnograd_tape *tape, const char *filename, int strict);
+
 /* Element by element; extents of 1 are repeated, as in NumPy. */
 int64_t gnograd_array_add(gnograd_tape *tape, int64_t a, int64_t b);
 int64_t gnograd_array_subtract(gnograd_tape *tape, int64_t a, int64_t b);

@@ -98,11 +98,11 @@ contains
       if (narrow) x = tape%parameter(real(values, sp), full_name)
       if (.not. narrow) x = tape%parameter(values, full_name)
     case (2)
-      if (narrow) x = tape%parameter(reshape(real(values, sp), extents(:2)), full_name)
-      if (.not. narrow) x = tape%parameter(reshape(values, extents(:2)), full_name)
+      if (narrow) x = tape%parameter(reshape(real(values, sp), extents(1:2)), full_name)
+      if (.not. narrow) x = tape%parameter(reshape(values, extents(1:2)), full_name)
     case (3)
-      if (narrow) x = tape%parameter(reshape(real(values, sp), extents(:3)), full_name)
-      if (.not. narrow) x = tape%parameter(reshape(values, extents(:3)), full_name)
+      if (narrow) x = tape%parameter(reshape(real(values, sp), extents(1:3)), full_name)
+      if (.not. narrow) x = tape%parameter(reshape(values, extents(1:3)), full_name)
     end select
   end function parameter_of
 

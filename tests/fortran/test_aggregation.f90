@@ -390,6 +390,7 @@ contains
     integer, intent(in) :: form, aggregation
     real(dp), allocatable, intent(out) :: x(:)
     type(error_type), allocatable, intent(out) :: error
+    integer :: first, last
 
     operator%form = form
     operator%aggregation = aggregation
@@ -406,9 +407,9 @@ contains
     x = numbers(operator%last_of(4), 1)
     ! their sums must not be near 0
     if (form == form_simple) return
-    associate (w => x(operator%first_of(2):operator%last_of(2)))
-      w(:) = 1.5_dp + w
-    end associate
+    first = operator%first_of(2)
+    last = operator%last_of(2)
+    x(first:last) = 1.5_dp + x(first:last)
   end subroutine make
 
   function arrays(operator, x, mask) result(views)

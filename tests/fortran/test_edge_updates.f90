@@ -70,7 +70,7 @@ contains
       end associate
       call operator%evaluate(x, y, error)
       if (allocated(error)) return
-      call check(error, all(y == reshape(out, [size(y)])), update_names(mode))
+      call check(error, all(y == [out]), update_names(mode))
       if (allocated(error)) return
       deallocate (y, out)
     end do

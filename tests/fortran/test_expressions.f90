@@ -228,14 +228,19 @@ contains
     x = tape%constant(0.5_sp)
     call check(error, x%value() == 0.5_dp, "value")
     line = x%text()
-    call check(error, line == "0.500000000", "one number: "//line)
+    ! how many zeros follow is the compiler's choice
+    call check(error, line(:3) == "0.5" .and. verify(trim(line(4:)), "0") == 0, &
+      & "one number: "//line)
+    x = tape%constant(-0.25_dp)
+    line = x%text()
+    call check(error, line(:5) == "-0.25", "a negative number: "//line)
     x = tape%constant(reshape([1.0_dp, 2.0_dp, 3.0_dp, 4.0_dp, 5.0_dp, 6.0_dp], [3, 2]))
     line = x%text()
-    call check(error, line(:16) == "real64 (3, 2): 1" .and. index(line, " 6.0") > 0 .and. &
+    call check(error, line(:16) == "real64 (3, 2): 1" .and. index(line, " 6.") > 0 .and. &
       & index(line, "...") == 0, "matrix: "//line)
     x = tape%constant([1.0_sp, 2.0_sp, 3.0_sp, 4.0_sp, 5.0_sp, 6.0_sp, 7.0_sp, 8.0_sp, 9.0_sp])
     line = x%text()
-    call check(error, index(line, "real32 (9):") == 1 .and. index(line, "9.0") == 0 .and. &
+    call check(error, index(line, "real32 (9):") == 1 .and. index(line, " 9.") == 0 .and. &
       & index(line, " ...") == len_trim(line) - 3, "long: "//line)
     line = none%text()
     call check(error, line == "array without a value", "nothing")

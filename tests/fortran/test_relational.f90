@@ -192,7 +192,7 @@ contains
     integer, intent(in) :: form, aggregation
     real(dp), allocatable, intent(out) :: x(:)
     type(error_type), allocatable, intent(out) :: error
-    integer :: k
+    integer :: first, last, k
 
     operator%aggregation = aggregation
     operator%edge_type = [(mod(k*k + k/5, int(n_relations) - 1), k=1, n_edges)]
@@ -208,9 +208,9 @@ contains
     x = numbers(operator%last_of(4), 1)
     ! their sums must not be near 0
     if (.not. btest(form, 0)) return
-    associate (w => x(operator%first_of(2):operator%last_of(2)))
-      w(:) = 1.5_dp + w
-    end associate
+    first = operator%first_of(2)
+    last = operator%last_of(2)
+    x(first:last) = 1.5_dp + x(first:last)
   end subroutine make
 
   function arrays(operator, x, mask) result(views)

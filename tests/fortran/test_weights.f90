@@ -278,12 +278,12 @@ contains
     u = tape%parameter([1.0_dp, 2.0_dp])
     call tape%save(filename, refused)
     call check_refused(error, refused, &
-      & "tape%save: a parameter (2) has no name: tape%parameter(values, name)")
+      & "save: a parameter (2) has no name: tape%parameter(values, name)")
     call tape%rewind(mark)
     u = tape%parameter([1.0_dp, 2.0_dp], "u")
     v = tape%parameter(3.0_dp, "u")
     call tape%save(filename, refused)
-    call check_refused(error, refused, "tape%save: two arrays have the name 'u'")
+    call check_refused(error, refused, "save: two arrays have the name 'u'")
     call tape%rewind(mark)
     u = tape%parameter([1.0_dp, 2.0_dp], "u")
     v = tape%parameter([3.0_sp], "v")
@@ -294,19 +294,19 @@ contains
     if (allocated(error)) return
     call tape%load(filename, refused)
     call check_refused(error, refused, &
-      & "tape%load: 'v' is F64 in "//filename//", which the array on the tape cannot hold")
+      & "load: 'v' is F64 in "//filename//", which the array on the tape cannot hold")
     call weights%set("v", reshape([9.0_sp], [1, 1]), error)
     if (.not. allocated(error)) call save_weights(filename, weights, error)
     if (allocated(error)) return
     call tape%load(filename, refused)
     call check_refused(error, refused, &
-      & "tape%load: 'v' is (1) on the tape, and of another shape in "//filename)
+      & "load: 'v' is (1) on the tape, and of another shape in "//filename)
     call weights%set("v", [9.0_sp], error)
     if (.not. allocated(error)) call weights%set("w", 1.0_sp, error)
     if (.not. allocated(error)) call save_weights(filename, weights, error)
     if (allocated(error)) return
     call tape%load(filename, refused)
-    call check_refused(error, refused, "tape%load: "//filename//" has 'w', and the tape has not")
+    call check_refused(error, refused, "load: "//filename//" has 'w', and the tape has not")
     call u%val(values)
     call check(error, all(values == [1, 2]), "an error changes nothing")
     if (.not. allocated(error)) call tape%load(filename, error, strict=.false.)
@@ -315,7 +315,7 @@ contains
     call check(error, all(values == [7, 8]), "not strict")
     v = tape%parameter(0.0_dp, "new")
     call tape%load(filename, refused)
-    call check_refused(error, refused, "tape%load: "//filename//" has no 'new'")
+    call check_refused(error, refused, "load: "//filename//" has no 'new'")
     call remove()
   end subroutine test_tape_refused
 
