@@ -63,6 +63,35 @@ def test_refinement_says_how_exact_solutions_are() -> None:
     assert refinement(PROBLEMS["airfoil"], 16, 0) is None
 
 
+@pytest.mark.parametrize("name", ["darcy", "poisson-gauss", "burgers"])
+def test_every_nth_node_of_a_finer_solution_is_kept(tmp_path: Path, name: str) -> None:
+    def made(resolution: int, every: int) -> dict[str, np.ndarray]:
+        out = tmp_path / f"{resolution}-{every}.npz"
+        options = [f"--resolution={resolution}", f"--every={every}", "--samples=2"]
+        result = gnograd("data", name, *options, "--out", out)
+        assert result.exit_code == 0, result.output
+        with np.load(out) as file:
+            return dict(file)
+
+    low = SMALL[name]
+    plain, sampled = made(low, 1), made(3 * low + 3 * low % 2, 3)
+    assert sampled["points"].shape == plain["points"].shape
+    assert np.allclose(sampled["points"], plain["points"], atol=1e-6)
+    difference = np.linalg.norm(sampled["u"] - plain["u"])
+    assert 0 < difference < 0.2 * np.linalg.norm(plain["u"])  # another solution of the same problem
+
+
+def test_nodes_are_left_out_where_that_makes_sense(tmp_path: Path) -> None:
+    def output(name: str, *options: str) -> str:
+        result = gnograd("data", name, *options, "--out", tmp_path / "data.npz")
+        assert result.exit_code != 0 and not (tmp_path / "data.npz").exists()
+        return result.output
+
+    assert "--every is 3" in output("darcy", "--resolution=16", "--every=3")
+    assert "--every is 4" in output("darcy", "--resolution=16", "--every=4")
+    assert "exact" in output("heat", "--resolution=8", "--every=2")
+
+
 def test_burgers_keeps_momentum_and_loses_energy() -> None:
     states = PROBLEMS["burgers"].solve(np.random.default_rng(0), 128).outputs["u"]
     assert np.abs(states.mean(axis=1) - states[0].mean()).max() < 1e-12
@@ -145,7 +174,7 @@ def test_what_makes_no_sense_is_said(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "needs one of darcy, poisson-gauss," in result.output
     for option, text in (
         ("--resolution=7", "--resolution is 7, needs an even number from 8"),
-        ("--points=90000", "--points is 90000, but the solver has 14641 nodes"),
+        ("--points=90000", "--points is 90000, but a sample has 14641 nodes"),
     ):
         result = gnograd("data", "darcy", "--samples=1", option, "--out", out)
         assert result.exit_code == 1 and text in result.output

@@ -29,6 +29,7 @@ def generate(
     samples: int,
     points: int,
     resolution: int | None,
+    every: int,
     seed: int,
     out: Path,
     console: Console,
@@ -42,10 +43,12 @@ def generate(
     samples : int
         The first of more samples are those of fewer.
     points : int
-        Of a sample: random nodes of the solver, others for every sample; 0 is all. For states in
+        Of a sample: random ones of these nodes, others for every sample; 0 is all. For states in
         time, the same nodes for all samples.
     resolution : int, optional
         Of the solver.
+    every : int
+        Of the solver's nodes, those that the n-th part of the resolution has; 1 is all.
     seed : int
     out : pathlib.Path
         File ``.npz``.
@@ -59,7 +62,8 @@ def generate(
     Raises
     ------
     JobError
-        More points than the solver has nodes, a resolution that is odd or too small.
+        More points than there are nodes, a resolution that is odd or too small, or no multiple of
+        `every`; nodes left out of a solution that is exact.
     FileError
         The file cannot be written.
     """
@@ -67,17 +71,28 @@ def generate(
     resolution = problem.resolution if resolution is None else resolution
     if resolution % 2 or resolution < problem.least:
         raise JobError(f"--resolution is {resolution}, needs an even number from {problem.least}")
-    solved, rows = [], []
+    if resolution % every or resolution // every < problem.least:
+        raise JobError(
+            f"--every is {every}, but --resolution, {resolution}, is not that often "
+            f"{problem.least} or more"
+        )
+    solved = []
     disable = not console.is_terminal
     for k in track(range(samples), "solving", console=console, disable=disable):
         rng = generator(seed, Stream.TRAINING_SAMPLE, k)
-        solved.append(problem.solve(rng, resolution))
-        n = len(solved[0].points)
+        sample = problem.solve(rng, resolution)
+        if every > 1:
+            if sample.every is None:
+                raise JobError(f"--every: solutions of {name} are exact, lower --resolution")
+            sample = _some(sample, sample.every(every))
+        n = len(sample.points)
         if points > n:
-            raise JobError(f"--points is {points}, but the solver has {n} nodes")
-        choice = generator(seed, Stream.EVALUATION, 0 if problem.in_time else k)
-        rows.append(np.sort(choice.permutation(n)[:points]) if points else np.arange(n))
-    arrays = _arrays(problem, solved, rows)
+            raise JobError(f"--points is {points}, but a sample has {n} nodes")
+        if points:
+            choice = generator(seed, Stream.EVALUATION, 0 if problem.in_time else k)
+            sample = _some(sample, np.sort(choice.permutation(n)[:points]))
+        solved.append(sample)
+    arrays = _arrays(problem, solved)
     with atomic(out) as stream:
         np.savez(stream, **arrays)  # type: ignore[arg-type]
     shapes = ", ".join(f"{n} {a.shape}" for n, a in arrays.items())
@@ -109,26 +124,32 @@ def refinement(problem: Problem, resolution: int, seed: int) -> float | None:
             problem.solve(generator(seed, Stream.TRAINING_SAMPLE, k), n)
             for n in (resolution, 2 * resolution)
         )
-        if fine.coarse is None:
+        if fine.every is None:
             return None
         for name, u in coarse.outputs.items():
-            true = fine.outputs[name][..., fine.coarse]
+            true = fine.outputs[name][..., fine.every(2)]
             errors.append(np.linalg.norm(u - true) / np.linalg.norm(true))
     return float(np.mean(errors))
 
 
-def _arrays(
-    problem: Problem, solved: list[Solved], rows: list[npt.NDArray[np.int64]]
-) -> dict[str, Array]:
+def _some(solved: Solved, rows: Array) -> Solved:
+    """A solution on some of its nodes, in the precision of the file."""
+    inputs, outputs = (
+        {name: field[..., rows].astype(np.float32) for name, field in fields.items()}
+        for fields in (solved.inputs, solved.outputs)
+    )
+    return Solved(solved.points[rows], inputs, outputs, solved.parameters)
+
+
+def _arrays(problem: Problem, solved: list[Solved]) -> dict[str, Array]:
     """All samples in one array a quantity, by the names that `gnograd train points` finds."""
     first = solved[0]
-    points = [s.points[r] for s, r in zip(solved, rows, strict=True)]
+    points = [s.points for s in solved]
     same = all(np.array_equal(x, points[0]) for x in points)
     arrays = {"points": points[0] if same else np.stack(points)}
     for kind in ("inputs", "outputs"):
         for name in getattr(first, kind):
-            fields = [getattr(s, kind)[name][..., r] for s, r in zip(solved, rows, strict=True)]
-            arrays[name] = np.stack(fields)
+            arrays[name] = np.stack([getattr(s, kind)[name] for s in solved])
     if first.parameters.size:
         arrays["parameters"] = np.stack([s.parameters for s in solved])
     arrays = {name: array.astype(np.float32) for name, array in arrays.items()}

@@ -74,12 +74,18 @@ def data(
     out: Annotated[Path, typer.Option(dir_okay=False, help="File .npz to be written.")],
     samples: Annotated[int, typer.Option(min=1, help="Problems to be drawn.")] = 100,
     points: Annotated[
-        int, typer.Option(min=0, help="Random nodes of a sample; 0 is all of the solver's.")
+        int, typer.Option(min=0, help="Random nodes of a sample; 0 is all of them.")
     ] = 0,
     resolution: Annotated[
         int | None,
         typer.Option(min=1, help="Cells of the solver in a direction.", show_default="by problem"),
     ] = None,
+    every: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Every n-th node of the solver in a direction is kept.", metavar="N"
+        ),
+    ] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
 ) -> None:
     """Draw problems at random, solve them, and write a file to train on."""
@@ -90,7 +96,7 @@ def data(
     with job(0, [], Parallel.NONE):
         from gnograd.cli.generate import generate
 
-        generate(name, samples, points, resolution, seed, out, console)
+        generate(name, samples, points, resolution, every, seed, out, console)
 
 
 def inspect(

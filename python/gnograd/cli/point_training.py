@@ -139,9 +139,9 @@ class PointTraining:
                 if state.finished:
                     break
                 total = 0.0
-                for step, batch in enumerate(self._batches(epoch)):
+                for step, batch in enumerate(self.batches(epoch)):
                     self._set_rate(state, epoch + step / self.n_steps)
-                    total += self._step(batch)
+                    total += self.step(batch)
                     if not math.isfinite(total):
                         raise TrainingError(
                             f"the loss is not finite in epoch {epoch + 1}, "
@@ -173,7 +173,7 @@ class PointTraining:
 
     # ---- a step ----
 
-    def _batches(self, epoch: int) -> Iterator[Batch]:
+    def batches(self, epoch: int) -> Iterator[Batch]:
         """All steps of the training data in an order by chance, which is in the epoch alone."""
         config, rng = self.config, generator(self.config.seed, Stream.EPOCH, epoch)
         steps, samples = self.training.steps, self.training.data.samples
@@ -190,7 +190,8 @@ class PointTraining:
                 ]
             yield self.training.batch(some, noise)
 
-    def _step(self, batch: Batch) -> float:
+    def step(self, batch: Batch) -> float:
+        """Change the parameters by one batch; its loss before that."""
         with self._autocast():
             prediction = self._forward(*batch.known)
         loss = self._loss(prediction, batch)

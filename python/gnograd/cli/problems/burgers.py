@@ -44,8 +44,10 @@ def _solve(rng: np.random.Generator, resolution: int) -> Solved:
         for _ in range(steps):
             spectrum = _step(spectrum, k, kept, viscosity, duration / steps)
         states.append(np.fft.irfft(spectrum, resolution))
-    coarse = np.arange(0, resolution, 2)
-    return Solved(x[:, None], {}, {"u": np.array(states)}, np.array([viscosity]), coarse)
+    fields = {"u": np.array(states)}
+    return Solved(
+        x[:, None], {}, fields, np.array([viscosity]), lambda n: np.arange(0, resolution, n)
+    )
 
 
 def _step(

@@ -14,8 +14,8 @@ def _solve(rng: np.random.Generator, resolution: int) -> Solved:
     axis = np.linspace(0, 1, resolution + 1)
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     numbers = np.arange((resolution + 1) ** 2).reshape(resolution + 1, resolution + 1)
-    coarse = numbers[::2, ::2].ravel()
-    return Solved(points, {"a": a.ravel()}, {"u": solve(a).ravel()}, coarse=coarse)
+    fields = {"a": a.ravel()}, {"u": solve(a).ravel()}
+    return Solved(points, *fields, every=lambda n: numbers[::n, ::n].ravel())
 
 
 DARCY = Problem(

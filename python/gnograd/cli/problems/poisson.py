@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Poisson's equation with Gaussian sources on star-shaped domains, by linear finite elements."""
 
+from functools import partial
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
 from gnograd.cli.poisson_problem import draw, mesh
-from gnograd.cli.problems.solved import Problem, Solved
+from gnograd.cli.problems.solved import Array, Problem, Solved
 
 __all__ = ["POISSON"]
 
@@ -34,14 +36,13 @@ def _solve(rng: np.random.Generator, resolution: int) -> Solved:
     u = np.zeros(len(made.points))
     matrix = sparse.csc_array((stiffness[inner], (rows[inner], columns[inner])), (n, n))
     u[:n] = linalg.spsolve(matrix, load)
-    return Solved(made.points, {"f": source}, {"u": u}, coarse=_coarse(resolution))
+    return Solved(made.points, {"f": source}, {"u": u}, every=partial(_every, resolution))
 
 
-def _coarse(rings: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Nodes of every other ring, and of these every other one."""
-    first = [1 + 3 * ring * (ring - 1) for ring in range(2, rings + 1, 2)]
-    parts = [start + np.arange(0, 6 * r, 2) for start, r in zip(first, range(2, rings + 1, 2),
-                                                                strict=True)]  # fmt: skip
+def _every(rings: int, n: int) -> Array:
+    """Nodes of every n-th ring, and of these every n-th one."""
+    kept = range(n, rings + 1, n)
+    parts = [1 + 3 * ring * (ring - 1) + np.arange(0, 6 * ring, n) for ring in kept]
     return np.concatenate([[0], *parts])
 
 

@@ -24,8 +24,11 @@ class Solved:
     outputs: Mapping[str, Array]
     """(n,), or of states (n_times, n)."""
     parameters: Array = field(default_factory=lambda: np.zeros(0))
-    coarse: Array | None = None
-    """Rows that are nodes of half the resolution, in their order there; None if it is exact."""
+    every: Callable[[int], Array] | None = None
+    """Rows that are nodes of the n-th part of the resolution, in their order there.
+
+    None where the solution is exact, so that a finer one is no better.
+    """
 
 
 @dataclass(frozen=True)
