@@ -8,6 +8,8 @@ seconds   of a call
 ratio     to gnograd's time in the same run
 share     of the rate that `share_of` names
 memory    bytes at the peak of a call beside its inputs
+error     of a trained model on test samples, `finer` on more points than it was trained on
+steps     of its training, `seconds` each; `parameters` is how many it has
 
 `make bench-report` makes tables and pictures of those in benchmarks/results.
 """
@@ -68,21 +70,31 @@ class Results:
         contestant: str,
         *,
         threads: int,
-        seconds: float | None = None,
-        ratio: float | None = None,
-        share: float | None = None,
-        memory: float | None = None,
+        **measured: float | None,
     ) -> None:
         """Keep a record, and write all there are: a run that is stopped loses nothing."""
-        found = {"seconds": seconds, "ratio": ratio, "share": share}
         record: dict[str, Any] = {
             "case": case, "face": face, "contestant": contestant, "threads": threads
         }  # fmt: skip
-        record |= {name: [_rounded(x)] for name, x in found.items() if x is not None}
-        if memory is not None:
-            record["memory"] = [int(memory)]
+        record |= {name: [_rounded(x)] for name, x in measured.items() if x is not None}
         self.records.append(record)
         self.write()
+
+    def resume(self) -> set[tuple[str, str]]:
+        """Take the records that the file has; cases and contestants of these.
+
+        Raises
+        ------
+        ValueError
+            They were made by another command.
+        """
+        if self.path is None or not self.path.exists():
+            return set()
+        before = json.loads(self.path.read_text())
+        if before["command"] != command():
+            raise ValueError(f"{self.path} was made by '{before['command']}'; give another file")
+        self.records = before["records"]
+        return {(record["case"], record["contestant"]) for record in self.records}
 
     def write(self) -> None:
         """Write to a temporary file, then put it in place."""
@@ -105,7 +117,7 @@ class Results:
 
 
 def _rounded(number: float) -> float:
-    return float(f"{number:.4g}")
+    return number if isinstance(number, int) else float(f"{number:.4g}")
 
 
 def command() -> str:

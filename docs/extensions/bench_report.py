@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import model_report
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
@@ -161,20 +162,23 @@ def write(folder: Path) -> list[Path]:
         paths = {theme: folder / f"{source.stem}-{theme}.svg" for theme in THEMES}
         page = folder / f"{source.stem}.md"
         made += [page, *paths.values()]
-        newest = max(source.stat().st_mtime, Path(__file__).stat().st_mtime)
+        of_models = model_report.is_of_models(result)
+        makers = (source, Path(__file__), Path(model_report.__file__))
+        newest = max(path.stat().st_mtime for path in makers)
         if all(path.exists() and path.stat().st_mtime > newest for path in made[-3:]):
             continue
         for theme, path in paths.items():
             with matplotlib.rc_context(settings(THEMES[theme])):
                 figure = Figure()
-                draw(figure, THEMES[theme], result)
+                (model_report.draw if of_models else draw)(figure, THEMES[theme], result)
                 figure.savefig(path, transparent=True, metadata={"Date": None})
+        alt = model_report.ALT if of_models else "Times of peers over those of gnograd."
         pictures = "\n".join(
-            f"```{{image}} generated/{path.name}\n:class: only-{theme}\n"
-            f":alt: Times of peers over those of gnograd.\n```"
+            f"```{{image}} generated/{path.name}\n:class: only-{theme}\n:alt: {alt}\n```"
             for theme, path in paths.items()
         )
-        page.write_text(f"{pictures}\n\n{table(result)}")
+        text = model_report.text(result) if of_models else table(result)
+        page.write_text(f"{pictures}\n\n{text}")
     return made
 
 
