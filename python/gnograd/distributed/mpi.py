@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
@@ -23,6 +24,9 @@ _OURS = MPI.Comm.Create_keyval()
 
 _LONGEST = 2**30
 """Bytes of a message; one that is longer comes in several."""
+
+_FORWARDED = 0.5
+"""Seconds in which mpiexec reads what a process has printed."""
 
 
 class Mpi(Communicator):
@@ -91,7 +95,8 @@ class Mpi(Communicator):
         try:
             self.agree("the end of the program")
         except RuntimeError as error:
-            print(error, file=sys.stderr, flush=True)
+            print(error, file=sys.stderr)
+            _wait_for_messages()
             self.abort()
 
 
@@ -127,10 +132,16 @@ def _end_all_after_errors() -> None:
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         before(kind, error, trace)
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _wait_for_messages()
         if not MPI.Is_finalized():
             MPI.COMM_WORLD.Abort(1)
 
     hook.ends_all_processes = True  # type: ignore[attr-defined]
     sys.excepthook = hook
+
+
+def _wait_for_messages() -> None:
+    """Let mpiexec pass on what was printed: when it ends all, it drops what it has not read."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    time.sleep(_FORWARDED)
