@@ -114,7 +114,7 @@ PUBLISHED = {
     )
 }
 """Li et al., "Fourier Neural Operator for Parametric Partial Differential Equations",
-arXiv:2010.08895, table 4: GNO .0346 at 85 x 85, FNO .0108; GKN (arXiv:2003.03485) about .06."""
+arXiv:2010.08895: GNO .0346 at 85 x 85, FNO .0108; GKN (arXiv:2003.03485) about .06."""
 
 
 @dataclass(frozen=True)

@@ -90,5 +90,5 @@ def draw(figure: Any, colours: Colours, result: dict[str, Any]) -> None:
         axes.plot([], [], "o", ms=4, color=c)[0] for c in (colours.first, colours.second)
     ] + axes.plot([], [], "o", ms=7, mfc="none", mec=colours.first)
     axes.legend(points, ["gnograd", "others", "on finer points"], frameon=False, fontsize=8,
-                loc="upper center", bbox_to_anchor=(0.4, 1.06), ncols=3)  # fmt: skip
+                loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=3)  # fmt: skip
     figure.tight_layout()
