@@ -34,9 +34,7 @@ contains
 
     lowest = 0
     if (present(last)) lowest = last
-    rate = peak*warmth(step, n_warmup)
-    if (is_warm(step, n_warmup)) &
-      & rate = peak + (lowest - peak)*part(step - warmup(n_warmup), n_steps - warmup(n_warmup))
+    rate = warmth(step, n_warmup)*(peak + (lowest - peak)*progress(step, n_steps, n_warmup))
   end function linear_rate
 
   !> A rate that falls to `last` along half a cosine.
@@ -51,9 +49,7 @@ contains
 
     lowest = 0
     if (present(last)) lowest = last
-    rate = peak*warmth(step, n_warmup)
-    if (is_warm(step, n_warmup)) rate = half_cosine(peak, lowest, &
-      & part(step - warmup(n_warmup), n_steps - warmup(n_warmup)))
+    rate = warmth(step, n_warmup)*half_cosine(peak, lowest, progress(step, n_steps, n_warmup))
   end function cosine_rate
 
   !> A rate that is multiplied by `decay` after every so many steps.
@@ -64,9 +60,7 @@ contains
     integer, intent(in), optional :: n_warmup
     real(dp) :: rate
 
-    rate = peak*warmth(step, n_warmup)
-    if (is_warm(step, n_warmup)) &
-      & rate = peak*decay**(max(0, step - 1 - warmup(n_warmup))/max(1, every))
+    rate = warmth(step, n_warmup)*peak*decay**(max(0, step - 1 - warmup(n_warmup))/max(1, every))
   end function step_rate
 
   !> A rate that is multiplied by `decay` in the course of so many steps, by the same at each.
@@ -77,9 +71,8 @@ contains
     integer, intent(in), optional :: n_warmup
     real(dp) :: rate
 
-    rate = peak*warmth(step, n_warmup)
-    if (is_warm(step, n_warmup)) &
-      & rate = peak*decay**(real(max(0, step - 1 - warmup(n_warmup)), dp)/max(1, every))
+    rate = warmth(step, n_warmup)*peak &
+      & *decay**(real(max(0, step - 1 - warmup(n_warmup)), dp)/max(1, every))
   end function exponential_rate
 
   !> One cycle (Smith and Topin 2019): up to `peak`, down to `last`, each along half a cosine. The
@@ -118,23 +111,24 @@ contains
     if (present(n_warmup)) n = max(0, n_warmup)
   end function warmup
 
-  pure function is_warm(step, n_warmup)
-    integer, intent(in) :: step
-    integer, intent(in), optional :: n_warmup
-    logical :: is_warm
-
-    is_warm = step >= warmup(n_warmup)
-  end function is_warm
-
-  !> From 0 to 1 over the first steps.
+  !> From 0 to 1 over the first steps, and 1 from there on.
   pure function warmth(step, n_warmup)
     integer, intent(in) :: step
     integer, intent(in), optional :: n_warmup
     real(dp) :: warmth
 
-    warmth = 1
-    if (.not. is_warm(step, n_warmup)) warmth = real(step, dp)/warmup(n_warmup)
+    warmth = part(step, warmup(n_warmup))
+    if (warmup(n_warmup) == 0) warmth = 1
   end function warmth
+
+  !> 0 over the first steps, and from there to 1.
+  pure function progress(step, n_steps, n_warmup)
+    integer, intent(in) :: step, n_steps
+    integer, intent(in), optional :: n_warmup
+    real(dp) :: progress
+
+    progress = part(step - warmup(n_warmup), n_steps - warmup(n_warmup))
+  end function progress
 
   !> How much of n steps is done, from 0 to 1.
   pure function part(step, n)
