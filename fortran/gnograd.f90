@@ -43,6 +43,7 @@ module gnograd
   use gnograd_nn_gno_layer, only: gno_type
   use gnograd_nn_gat_layer, only: gat_type
   use gnograd_nn_edge_mlp_layer, only: edge_mlp_type
+  use gnograd_nn_point_gno, only: point_gno_type
   use gnograd_nn_rates, only: constant_rate, linear_rate, cosine_rate, step_rate, &
     & exponential_rate, one_cycle_rate
   use gnograd_nn_samples, only: sample_type, loader_type

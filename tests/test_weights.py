@@ -200,6 +200,49 @@ def test_fortran_runs_what_pytorch_has_trained(what, rng, tmp_path):
     assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
 
 
+@pytest.mark.parametrize("what", ["outputs", "queries", "states in a periodic box"])
+def test_fortran_runs_models_on_points(what, rng, tmp_path):
+    torch = pytest.importorskip("torch")
+    from gnograd import models
+    from gnograd.data import Field, Layout, PointData, Sample
+
+    apart, in_time = what == "queries", what.startswith("states")
+    x = rng.random((80, 2)) + 3
+    queries = rng.random((50, 2)) + 3 if apart else x
+    f = rng.normal(size=(80, 1)).astype(np.float32)
+    p = rng.normal(size=0 if apart else 2).astype(np.float32)
+    states = rng.normal(size=(3, 80, 2)).astype(np.float32) if in_time else None
+    outputs = None if in_time else rng.normal(size=(len(queries), 2)).astype(np.float32)
+    layout = Layout(
+        2, (Field("f", 1),), (Field("u", 2),), (Field("p", len(p)),) if len(p) else (),
+        (1.0, 0.0) if in_time else None, in_time, apart,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    sample = Sample(x, f, queries, outputs, p, states)
+    model = models.PointModel.for_data(PointData([sample], layout), "gno", "small")
+    models.save(model, tmp_path)
+    inputs = f if states is None else np.concatenate([f, states[0]], axis=1)
+    data = {"points": x.astype(np.float32), "inputs": inputs, "parameters": p[None]}
+    if apart:
+        data["queries"] = queries.astype(np.float32)
+    gg.save_weights(tmp_path / "data.safetensors", data)
+
+    known = model.tensor(inputs).requires_grad_()
+    where = model.tensor(queries) if apart else None
+    out = model(model.tensor(x), known, where, model.tensor(p) if len(p) else None)
+    out.square().mean().backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter -= 0.01 * parameter.grad
+    build_and_run("gfortran", ROOT / "tests/consumer/point_gno.f90", tmp_path)
+    found = gg.load_weights(tmp_path / "out.safetensors")
+    for value, expected in ((found["out"], out.detach()), (found["gradient"], known.grad)):
+        np.testing.assert_allclose(value, expected, atol=1e-5 * float(expected.abs().max()))
+    (tmp_path / "further.safetensors").rename(tmp_path / "model.safetensors")
+    for name, values in gg.load(tmp_path).state_dict().items():
+        torch.testing.assert_close(values, model.state_dict()[name], rtol=0, atol=1e-6)
+
+
 def test_c_names_saves_and_loads(tmp_path):
     weight, scale = np.arange(6, dtype=np.float32).reshape(2, 3), 1 / 3
     files = tmp_path / "from c.safetensors", tmp_path / "from python.safetensors"

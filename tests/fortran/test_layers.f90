@@ -45,6 +45,8 @@ contains
       & test_type("gat", test_gat), &
       & test_type("network on edges", test_edge_mlp), &
       & test_type("layers that cannot be", test_refused_layers), &
+      & test_type("a model on points", test_point_gno), &
+      & test_type("models on points that cannot be", test_refused_point_gno), &
       & test_type("batches", test_batches), &
       & test_type("order of samples", test_order), &
       & test_type("samples that do not fit", test_refused_samples), &
@@ -332,6 +334,137 @@ contains
     end subroutine refuse
 
   end subroutine test_refused_layers
+
+  ! ---- models on points ----
+
+  !> A file as Python writes it, with layers that give 0: what comes out is the mean of the outputs.
+  subroutine write_model(error)
+    type(error_type), allocatable, intent(inout) :: error
+    type(weights_type) :: weights
+    real(sp), parameter :: nothing(2, 2) = 0
+    character(len=*), parameter :: parts(6) = ["lift.0.      ", "lift.2.      ", "local.0.     ", &
+      & "projection.0.", "projection.2.", "integral.0.  "]
+    character(len=:), allocatable :: name
+    integer :: k
+
+    call weights%set_text("model", "gno")
+    call weights%set_text("radius", "0.5")
+    call weights%set("centre", [1.0_sp], error)
+    call weights%set("scale", 2.0_sp, error)
+    do k = 1, size(parts) - 1
+      name = "network."//trim(parts(k))
+      call weights%set(name//"weight", nothing, error)
+      call weights%set(name//"bias", nothing(:, 1), error)
+    end do
+    name = "network."//trim(parts(6))
+    call weights%set(name//"U", nothing, error)
+    call weights%set(name//"b_u", nothing(:, 1), error)
+    call weights%set(name//"V", reshape(nothing, [2, 2, 2], pad=nothing), error)
+    call weights%set(name//"b_v", nothing, error)
+    call weights%set("input_mean", [3.0_sp], error)
+    call weights%set("input_std", [1.0_sp], error)
+    call weights%set("parameter_mean", [real(sp) ::], error)
+    call weights%set("parameter_std", [real(sp) ::], error)
+    call weights%set("output_mean", [5.0_sp, 7.0_sp], error)
+    call weights%set("output_std", [1.0_sp, 1.0_sp], error)
+    if (.not. allocated(error)) call save_weights(filename, weights, error)
+  end subroutine write_model
+
+  subroutine remove_model()
+    integer :: unit
+
+    open (newunit=unit, file=filename)
+    close (unit, status="delete")
+  end subroutine remove_model
+
+  subroutine test_point_gno(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(point_gno_type) :: model
+    type(weights_type) :: saved
+    type(array_type) :: u
+    type(array_type), allocatable :: parameters(:)
+    real(sp), allocatable :: values(:, :), bias(:)
+
+    call write_model(error)
+    if (.not. allocated(error)) call tape%init(error)
+    if (.not. allocated(error)) call model%load(tape, filename, error)
+    if (allocated(error)) return
+    call check(error, model%dimension == 1 .and. model%n_outputs == 2, "sizes of the model")
+    if (allocated(error)) return
+    call model%place(tape, reshape([0.0_sp, 0.3_sp, 2.0_sp], [1, 3]), error)
+    if (allocated(error)) return
+    u = model%forward(tape%constant(reshape([1.0_sp, 2.0_sp, 3.0_sp], [1, 3])))
+    call tape%backward(sum(u), error)
+    if (.not. allocated(error)) call u%val(values, error)
+    if (allocated(error)) return
+    call check(error, all(abs(values - spread([5, 7], 2, 3)) < 1e-6), "means of the outputs")
+    if (allocated(error)) return
+    parameters = model%parameters()
+    call check(error, size(parameters) == 14, "number of parameters")
+    if (.not. allocated(error)) call parameters(14)%grad(bias, error)
+    if (allocated(error)) return
+    call check(error, all(abs(bias - 3) < 1e-6), "gradient of the last bias")
+    if (.not. allocated(error)) call model%save(filename, error)
+    if (.not. allocated(error)) call load_weights(filename, saved, error)
+    if (allocated(error)) return
+    call check(error, saved%get_text("radius") == "0.5" .and. saved%count() == 22, "saved")
+    call remove_model()
+  end subroutine test_point_gno
+
+  subroutine test_refused_point_gno(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(tape_type) :: tape
+    type(point_gno_type) :: model
+    type(weights_type) :: weights
+    type(array_type) :: u
+
+    call write_model(error)
+    if (.not. allocated(error)) call tape%init(error)
+    if (allocated(error)) return
+    call model%place(tape, reshape([0.0_sp], [1, 1]), refused)
+    call check_refused(error, refused, "point_gno: there is no model, needs load")
+    if (allocated(error)) return
+    call model%load(tape, filename, error)
+    if (allocated(error)) return
+    u = model%forward(tape%constant(reshape([1.0_sp], [1, 1])))
+    call tape%check(refused)
+    call check_refused(error, refused, "point_gno: there are no points, needs place")
+    if (allocated(error)) return
+    call tape%clear_error()
+    call model%place(tape, reshape([0.0_sp, 1.0_sp], [2, 1]), refused)
+    call check_refused(error, refused, "point_gno: points have 2 coordinates, need 1")
+    if (allocated(error)) return
+    call model%place(tape, reshape([0.0_sp], [1, 1]), refused, reshape([0.0_sp], [1, 1]))
+    call check_refused(error, refused, "point_gno: the model has no queries")
+    if (allocated(error)) return
+    call model%place(tape, reshape([0.0_sp, 1.0_sp], [1, 2]), error)
+    if (allocated(error)) return
+    u = model%forward(tape%constant(reshape([1.0_sp], [1, 1])))
+    call tape%check(refused)
+    call check_refused(error, refused, "point_gno: inputs need shape [1, 2]")
+    if (allocated(error)) return
+    call tape%clear_error()
+    u = model%forward(tape%constant(reshape([1.0_sp, 2.0_sp], [1, 2])), tape%constant([1.0_sp]))
+    call tape%check(refused)
+    call check_refused(error, refused, "point_gno: of_sample has 0 numbers in this model")
+    if (allocated(error)) return
+    call tape%clear_error()
+    call weights%set_text("model", "gino")
+    call save_weights(filename, weights, error)
+    if (allocated(error)) return
+    call model%load(tape, filename, refused)
+    call check_refused(error, refused, "point_gno: "//filename//" is not from `gnograd train "// &
+      & "points --model gno`, or from an older gnograd")
+    if (allocated(error)) return
+    call weights%set_text("model", "gno")
+    call save_weights(filename, weights, error)
+    if (allocated(error)) return
+    call model%load(tape, filename, refused)
+    call check_refused(error, refused, "weights%get: there is no array 'centre'")
+    call remove_model()
+  end subroutine test_refused_point_gno
 
   ! ---- samples ----
 

@@ -51,7 +51,10 @@ def save(
         "about": dict(about or {}),
     }
     Path(directory).mkdir(parents=True, exist_ok=True)
-    save_weights(Path(directory) / WEIGHTS, model)
+    # what a reader of the numbers alone needs, such as gnograd's of Fortran
+    settings = {**made.options, "in_time": made.layout.in_time, "apart": made.layout.apart}
+    metadata = {"model": made.name, **{name: json.dumps(x) for name, x in settings.items()}}
+    save_weights(Path(directory) / WEIGHTS, model, metadata=metadata)
     with replaced(Path(directory) / DESCRIPTION) as part:
         part.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
 
