@@ -406,13 +406,13 @@ for _hidden in (64, 128):
         type="tf32",
     )
 _products = 2.0 * 160_000 * 128 * 34
-for _hubs, _by in (("", random_graph), ("_hubs", power_law)):
+for _name, _by in (("", random_graph), ("_hubs", power_law)):
     add(
-        f"gno_diagonal{_hubs}",
+        f"gno_diagonal{_name}",
         _gno(128, "diagonal", _by),
-        "160,000 edges, 32 features, hidden 128" + ", by a power law" * bool(_hubs),
+        "160,000 edges, 32 features, hidden 128" + ", by a power law" * bool(_name),
         full=20_000,
-        small=1000 if _hubs else 500,
+        small=1000 if _name else 500,
         useful={"forward": _products, "vjp": 3 * _products},
         type="fp32",
     )
@@ -447,13 +447,13 @@ add(
     useful={"forward": _products, "vjp": 3 * _products},
     type="tf32",
 )
-for _hubs, _by in (("", random_graph), ("_hubs", power_law)):
+for _name, _by in (("", random_graph), ("_hubs", power_law)):
     add(
-        f"gno_aggregate{_hubs}",
+        f"gno_aggregate{_name}",
         _aggregate(_by),
-        "160,000 edges with a matrix of 32 x 32 each" + ", by a power law" * bool(_hubs),
+        "160,000 edges with a matrix of 32 x 32 each" + ", by a power law" * bool(_name),
         full=20_000,
-        small=1000 if _hubs else 500,
+        small=1000 if _name else 500,
         useful={"forward": 4.0 * 160_000 * 1056, "vjp": 4.0 * 160_000 * (2 * 1024 + 64)},
     )
 
@@ -543,18 +543,34 @@ for _name, _operator, _directions in (
 # ---- DimeNet ----
 
 
-def _edge_to_edge(n_edges: int, rng: np.random.Generator) -> Call:
-    import dimenet
+def _with_hubs(vector: np.ndarray, g: gg.Graph, hubs: int, rng: np.random.Generator) -> tuple:
+    """A crystal of which some nodes have 300 edges more in both directions."""
+    hub = np.repeat(np.arange(hubs) * (g.n_dst // hubs), 300)
+    other, step = rng.integers(0, g.n_dst, len(hub)), normal(rng, len(hub), 3)
+    src, dst = np.concatenate([g.src, hub, other]), np.concatenate([g.dst, other, hub])
+    graph = gg.Graph.from_edges(src, dst, g.n_src, g.n_dst)
+    return np.concatenate([vector, step, -step]), graph
 
-    vector, graph = dimenet.crystal(n_edges)
-    basis, n = dimenet.N_SPHERICAL * dimenet.N_RADIAL, graph.n_edges
-    inputs = (
-        vector.astype(np.float32),
-        normal(rng, n, basis, scale=0.1),
-        normal(rng, n, dimenet.N_EMB),
-        normal(rng, basis + dimenet.N_EMB, dimenet.N_MID, scale=0.1),
-    )
-    return gg.agg_edge_to_edge, inputs, {"graph": graph, "exclude": "same_node"}
+
+def _edge_to_edge(hubs: bool) -> Callable:
+    def make(n_edges: int, rng: np.random.Generator) -> Call:
+        import dimenet
+
+        if hubs:
+            crystal = dimenet.crystal(n_edges * 3 // 5)
+            vector, graph = _with_hubs(*crystal, n_edges // 1500, rng)
+        else:
+            vector, graph = dimenet.crystal(n_edges)
+        basis, n = dimenet.N_SPHERICAL * dimenet.N_RADIAL, graph.n_edges
+        inputs = (
+            vector.astype(np.float32),
+            normal(rng, n, basis, scale=0.1),
+            normal(rng, n, dimenet.N_EMB),
+            normal(rng, basis + dimenet.N_EMB, dimenet.N_MID, scale=0.1),
+        )
+        return gg.agg_edge_to_edge, inputs, {"graph": graph, "exclude": "same_node"}
+
+    return make
 
 
 def _radial(n: int, rng: np.random.Generator) -> Call:
@@ -562,14 +578,15 @@ def _radial(n: int, rng: np.random.Generator) -> Call:
     return gg.radial_basis, (x, np.pi * np.arange(1, 7, dtype=np.float32)), {}
 
 
-add(
-    "edge_to_edge",
-    _edge_to_edge,
-    "200,000 edges",
-    full=200_000,
-    small=1500,
-    useful={"forward": 4.0 * 200_000 * 173, "vjp": 4.0 * 200_000 * 282},
-)
+for _hubs in (False, True):
+    add(
+        "edge_to_edge" + "_hubs" * _hubs,
+        _edge_to_edge(_hubs),
+        "200,000 edges" + ", two fifths of them of 133 nodes" * _hubs,
+        full=200_000,
+        small=1500,
+        useful={"forward": 4.0 * 200_000 * 173, "vjp": 4.0 * 200_000 * 282},
+    )
 add(
     "radial",
     _radial,
