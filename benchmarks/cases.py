@@ -77,11 +77,11 @@ def random_graph(n: int, degree: int, rng: np.random.Generator) -> gg.Graph:
     return gg.Graph(degree * np.arange(n + 1), rng.integers(0, n, degree * n), n_src=n)
 
 
-def power_law(nodes: int, rng: np.random.Generator) -> gg.Graph:
-    """Few nodes with very many edges; 20 on average."""
+def power_law(nodes: int, degree: int, rng: np.random.Generator) -> gg.Graph:
+    """Few nodes with very many edges; `degree` on average."""
     weight = np.arange(1, nodes + 1) ** -0.8
-    dst = rng.choice(nodes, 20 * nodes, p=weight / weight.sum())
-    return gg.Graph.from_edges(rng.integers(0, nodes, 20 * nodes), np.sort(dst), nodes, nodes)
+    dst = rng.choice(nodes, degree * nodes, p=weight / weight.sum())
+    return gg.Graph.from_edges(rng.integers(0, nodes, degree * nodes), np.sort(dst), nodes, nodes)
 
 
 def mesh(n: int, rng: np.random.Generator | None = None) -> gg.Graph:
@@ -103,7 +103,13 @@ GRAPHS = {
         "100,000 nodes, 2,000,000 edges at random",
     ),
     "_mesh": (mesh, 1_000_000, 40_000, 6, "triangle mesh of 1000 x 1000"),
-    "_hubs": (power_law, 100_000, 20_000, 20, "100,000 nodes, 2,000,000 edges by a power law"),
+    "_hubs": (
+        lambda n, rng: power_law(n, 20, rng),
+        100_000,
+        20_000,
+        20,
+        "100,000 nodes, 2,000,000 edges by a power law",
+    ),
 }
 
 
@@ -369,7 +375,7 @@ for _way in ("era_to_h", "h_to_h", "h_to_era"):
 # ---- neural operators ----
 
 
-def _gno(hidden: int, kernel: str = "full") -> Callable:
+def _gno(hidden: int, kernel: str = "full", graph: Callable = random_graph) -> Callable:
     def make(n: int, rng: np.random.Generator) -> Call:
         degree, width = 8, 32
         matrix = (width, width) if kernel == "full" else (width,)
@@ -381,7 +387,7 @@ def _gno(hidden: int, kernel: str = "full") -> Callable:
             normal(rng, hidden, *matrix, scale=hidden**-0.5),
             normal(rng, *matrix),
         )
-        static = {"graph": random_graph(n, degree, rng), "activation": "gelu", "kernel": kernel}
+        static = {"graph": graph(n, degree, rng), "activation": "gelu", "kernel": kernel}
         return gg.gno, inputs, static
 
     return make
@@ -400,15 +406,16 @@ for _hidden in (64, 128):
         type="tf32",
     )
 _products = 2.0 * 160_000 * 128 * 34
-add(
-    "gno_diagonal",
-    _gno(128, "diagonal"),
-    "160,000 edges, 32 features, hidden 128",
-    full=20_000,
-    small=500,
-    useful={"forward": _products, "vjp": 3 * _products},
-    type="fp32",
-)
+for _name, _by in (("", random_graph), ("_hubs", power_law)):
+    add(
+        f"gno_diagonal{_name}",
+        _gno(128, "diagonal", _by),
+        "160,000 edges, 32 features, hidden 128" + ", by a power law" * bool(_name),
+        full=20_000,
+        small=1000 if _name else 500,
+        useful={"forward": _products, "vjp": 3 * _products},
+        type="fp32",
+    )
 
 
 def _kernel(n: int, rng: np.random.Generator) -> Call:
@@ -422,9 +429,12 @@ def _kernel(n: int, rng: np.random.Generator) -> Call:
     return gg.gno_kernel, inputs, {"activation": "gelu"}
 
 
-def _aggregate(n: int, rng: np.random.Generator) -> Call:
-    inputs = normal(rng, n, 32), normal(rng, 8 * n, 32, 32)
-    return gg.gno_aggregate, inputs, {"graph": random_graph(n, 8, rng)}
+def _aggregate(graph: Callable) -> Callable:
+    def make(n: int, rng: np.random.Generator) -> Call:
+        inputs = normal(rng, n, 32), normal(rng, 8 * n, 32, 32)
+        return gg.gno_aggregate, inputs, {"graph": graph(n, 8, rng)}
+
+    return make
 
 
 _products = 2.0 * 160_000 * (64 * 1024 + 128)
@@ -437,14 +447,15 @@ add(
     useful={"forward": _products, "vjp": 3 * _products},
     type="tf32",
 )
-add(
-    "gno_aggregate",
-    _aggregate,
-    "160,000 edges with a matrix of 32 x 32 each",
-    full=20_000,
-    small=500,
-    useful={"forward": 4.0 * 160_000 * 1056, "vjp": 4.0 * 160_000 * (2 * 1024 + 64)},
-)
+for _name, _by in (("", random_graph), ("_hubs", power_law)):
+    add(
+        f"gno_aggregate{_name}",
+        _aggregate(_by),
+        "160,000 edges with a matrix of 32 x 32 each" + ", by a power law" * bool(_name),
+        full=20_000,
+        small=1000 if _name else 500,
+        useful={"forward": 4.0 * 160_000 * 1056, "vjp": 4.0 * 160_000 * (2 * 1024 + 64)},
+    )
 
 
 def _deep(n: int, rng: np.random.Generator) -> Call:
@@ -532,18 +543,34 @@ for _name, _operator, _directions in (
 # ---- DimeNet ----
 
 
-def _edge_to_edge(n_edges: int, rng: np.random.Generator) -> Call:
-    import dimenet
+def _with_hubs(vector: np.ndarray, g: gg.Graph, hubs: int, rng: np.random.Generator) -> tuple:
+    """A crystal of which some nodes have 300 edges more in both directions."""
+    hub = np.repeat(np.arange(hubs) * (g.n_dst // hubs), 300)
+    other, step = rng.integers(0, g.n_dst, len(hub)), normal(rng, len(hub), 3)
+    src, dst = np.concatenate([g.src, hub, other]), np.concatenate([g.dst, other, hub])
+    graph = gg.Graph.from_edges(src, dst, g.n_src, g.n_dst)
+    return np.concatenate([vector, step, -step]), graph
 
-    vector, graph = dimenet.crystal(n_edges)
-    basis, n = dimenet.N_SPHERICAL * dimenet.N_RADIAL, graph.n_edges
-    inputs = (
-        vector.astype(np.float32),
-        normal(rng, n, basis, scale=0.1),
-        normal(rng, n, dimenet.N_EMB),
-        normal(rng, basis + dimenet.N_EMB, dimenet.N_MID, scale=0.1),
-    )
-    return gg.agg_edge_to_edge, inputs, {"graph": graph, "exclude": "same_node"}
+
+def _edge_to_edge(hubs: bool) -> Callable:
+    def make(n_edges: int, rng: np.random.Generator) -> Call:
+        import dimenet
+
+        if hubs:
+            crystal = dimenet.crystal(n_edges * 3 // 5)
+            vector, graph = _with_hubs(*crystal, n_edges // 1500, rng)
+        else:
+            vector, graph = dimenet.crystal(n_edges)
+        basis, n = dimenet.N_SPHERICAL * dimenet.N_RADIAL, graph.n_edges
+        inputs = (
+            vector.astype(np.float32),
+            normal(rng, n, basis, scale=0.1),
+            normal(rng, n, dimenet.N_EMB),
+            normal(rng, basis + dimenet.N_EMB, dimenet.N_MID, scale=0.1),
+        )
+        return gg.agg_edge_to_edge, inputs, {"graph": graph, "exclude": "same_node"}
+
+    return make
 
 
 def _radial(n: int, rng: np.random.Generator) -> Call:
@@ -551,14 +578,15 @@ def _radial(n: int, rng: np.random.Generator) -> Call:
     return gg.radial_basis, (x, np.pi * np.arange(1, 7, dtype=np.float32)), {}
 
 
-add(
-    "edge_to_edge",
-    _edge_to_edge,
-    "200,000 edges",
-    full=200_000,
-    small=1500,
-    useful={"forward": 4.0 * 200_000 * 173, "vjp": 4.0 * 200_000 * 282},
-)
+for _hubs in (False, True):
+    add(
+        "edge_to_edge" + "_hubs" * _hubs,
+        _edge_to_edge(_hubs),
+        "200,000 edges" + ", two fifths of them of 133 nodes" * _hubs,
+        full=200_000,
+        small=1500,
+        useful={"forward": 4.0 * 200_000 * 173, "vjp": 4.0 * 200_000 * 282},
+    )
 add(
     "radial",
     _radial,

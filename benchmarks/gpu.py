@@ -293,7 +293,7 @@ def edge_networks(device, side: int = 400, width: int = 128) -> Iterator[tuple]:
 
 PEERS = {
     "power-law": lambda device: aggregations(
-        power_law(100_000, np.random.default_rng(0)), 128, device
+        power_law(100_000, 20, np.random.default_rng(0)), 128, device
     ),
     "mesh": lambda device: aggregations(mesh(1_000_000), 64, device),
     "triplets": triplets,

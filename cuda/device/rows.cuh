@@ -45,10 +45,11 @@ struct Cut {
   __device__ int64_t begin(int unit) const { return min(unit * unit_length, n_rows + *n_edges); }
 };
 
-// Enough units to fill any GPU, none of them too short to pay for its start.
-inline Cut cut_shape(const Csc& graph) {
+// Enough units to fill any GPU, none of them too short to pay for its start: edges that bring much
+// need fewer.
+inline Cut cut_shape(const Csc& graph, int64_t least = 128) {
   const int64_t total = graph.n_rows + graph.n_edges;
-  const int64_t length = std::max<int64_t>(128, ceil_div(total, 1 << 15));
+  const int64_t length = std::max(least, ceil_div(total, 1 << 15));
   return {int(ceil_div(total, length)), length,  graph.n_rows,
           graph.offsets + graph.n_rows, nullptr, nullptr};
 }
@@ -77,8 +78,8 @@ inline void cut_rows(const Csc& graph, const Cut& cut, cudaStream_t stream) {
   launch_threads(cut.n_units + 1, stream, walk_find_cut, graph, cut);
 }
 
-inline Cut take_cut(const Csc& graph, Workspace& workspace) {
-  Cut cut = cut_shape(graph);
+inline Cut take_cut(const Csc& graph, Workspace& workspace, int64_t least = 128) {
+  Cut cut = cut_shape(graph, least);
   cut.rows = workspace.take<int32_t>(cut.n_units + 1);
   cut.first = workspace.take<int64_t>(cut.n_units + 1);
   return cut;

@@ -17,7 +17,7 @@ int slots_that_fit(const TripletSizes& s) {
 // Pieces of work, few enough for the gradients to the weights of all to be small.
 inline int count_pieces(const gnograd_cuda_graph& graph, const TripletSizes& s) {
   const int64_t most = std::min<int64_t>(1024, std::max(32, (1 << 20) / s.n_weights()));
-  return int(std::min(graph.n_dst, most));
+  return int(std::min(first_unit(graph.n_edges, graph.n_dst, incoming_of_unit), most));
 }
 
 template <class T>
@@ -69,7 +69,7 @@ struct AggEdgeToEdge {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     const int slots = slots_that_fit<TripletForwardTile<T, S>>(sizes());
-    const int64_t units = first_unit(graph->n_edges, graph->n_src);
+    const int64_t units = first_unit(graph->n_edges, graph->n_src, outgoing_slots);
     clear_room(*graph, out, n_emb, call.stream);
     if (graph->n_edges)
       launch(agg_edge_to_edge_forward<T, S>, grid_of(units, ceil_div(n_emb, tile_features<S>)),
@@ -103,6 +103,11 @@ struct AggEdgeToEdge {
       if (grad.vector) set_zero(grad.turn_out, n_turns, call.stream);
       launch(agg_edge_to_edge_gradients<T, S>, grid_of(pieces), dim3(block_threads),
              TripletGradientTile<T, S>::bytes(s, slots), call.stream, p, g, grad);
+      if (grad.vector && graph->n_edges > incoming_of_unit)
+        launch(agg_edge_to_edge_turns<T, S>,
+               grid_of(first_unit(graph->n_edges, graph->n_src, outgoing_slots)),
+               dim3(block_threads), TripletGradientTile<T, S>::bytes(s, slots), call.stream, p, g,
+               grad.turn_out);
       if (grad.vector)
         launch_threads(graph->n_edges, call.stream, agg_edge_to_edge_vector_gradient<T, S>, p,
                        grad);

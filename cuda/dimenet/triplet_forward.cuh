@@ -5,25 +5,6 @@
 
 namespace gnograd {
 
-// Units of work: a tile of outgoing edges of a node. Node j has the units from
-// (offsets[j] + j (slots - 1))/slots on, which is room for all of its edges; some stay empty.
-__host__ __device__ inline int64_t first_unit(int64_t edges_before, int64_t j) {
-  return (edges_before + j * (outgoing_slots - 1)) / outgoing_slots;
-}
-// By a warp, which asks for 32 nodes at a time: log32(n_rows) dependent reads.
-__device__ inline int64_t node_of(const Csc& csc, int64_t unit) {
-  const int lane = int(threadIdx.x) % warp_lanes;
-  int64_t low = 0, count = csc.n_rows;
-  while (count > 1) {
-    const int64_t step = (count + warp_lanes - 1) / warp_lanes, j = low + lane * step;
-    const bool before = lane * step < count && first_unit(csc.offsets[j], j) <= unit;
-    const int64_t passed = (__popc(__ballot_sync(~0u, before)) - 1) * step;
-    low += passed;
-    count = min(step, count - passed);
-  }
-  return low;
-}
-
 template <class T, class S>
 using TripletForwardTile = TripletTile<T, S, 8>;
 
@@ -37,9 +18,9 @@ template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
     agg_edge_to_edge_forward(TripletProblem<T, S> p, T* __restrict__ out) {
   const TripletSizes& s = p.sizes;
-  const int64_t j = node_of(p.outgoing, blockIdx.x);
+  const int64_t j = node_of(p.outgoing, outgoing_slots, blockIdx.x);
   const int64_t begin = p.outgoing.offsets[j];
-  const int64_t tile_begin = (blockIdx.x - first_unit(begin, j)) * outgoing_slots;
+  const int64_t tile_begin = (blockIdx.x - first_unit(begin, j, outgoing_slots)) * outgoing_slots;
   if (tile_begin >= p.outgoing.offsets[j + 1] - begin) return;
   const int first = int(blockIdx.y) * tile_features<S>;
 

@@ -7,6 +7,9 @@
 
 namespace gnograd {
 
+// Incoming edges of a unit at most; nodes with more are cut.
+constexpr int incoming_of_unit = 64;
+
 template <class T, class S>
 struct TripletGradients {
   T *vector, *rbf, *x, *weights;  // each or null
@@ -136,21 +139,21 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
   }
 
   // The cosine is the product of two directions: each gets the other one.
-  __device__ void add_turns(S* turn_out) const {
+  __device__ void add_turns_in() const {
     const int t = int(threadIdx.x);
-    if (t < n_in * 3) {
-      S sum = turn[t];
-      for (int b = 0; b < n_out; ++b)
-        sum += grad_cos[t / 3 * outgoing_slots + b] * out[b].unit[t % 3];
-      turn[t] = sum;
-    }
-    if (const int b = t - warp_lanes; b >= 0 && b < n_out * 3) {
-      S* to = turn_out + 3 * out[b / 3].edge + b % 3;
-      S sum = *to;
-      for (int a = 0; a < n_in; ++a)
-        sum += grad_cos[a * outgoing_slots + b / 3] * in[a].unit[b % 3];
-      *to = sum;
-    }
+    if (t >= n_in * 3) return;
+    S sum = turn[t];
+    for (int b = 0; b < n_out; ++b)
+      sum += grad_cos[t / 3 * outgoing_slots + b] * out[b].unit[t % 3];
+    turn[t] = sum;
+  }
+  __device__ void add_turns_out(S* turn_out) const {
+    const int b = int(threadIdx.x) - warp_lanes;
+    if (b < 0 || b >= n_out * 3) return;
+    S* to = turn_out + 3 * out[b / 3].edge + b % 3;
+    S sum = *to;
+    for (int a = 0; a < n_in; ++a) sum += grad_cos[a * outgoing_slots + b / 3] * in[a].unit[b % 3];
+    *to = sum;
   }
 
   __device__ void store_z(const RowProduct& z) const {
@@ -259,12 +262,12 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
   }
 };
 
-// Block: the nodes of a piece, every gridDim.x-th; up to 8 incoming and 32 outgoing edges and 64
-// features at a time. Shared memory: TripletGradientTile::bytes, 69 KB in float32 with n_spherical
-// = 7, n_mid = 8. 2 n_spherical n_emb operations a triplet, twice that if vectors have a gradient,
-// and 6 n_spherical n_emb n_mid an edge, on tensor cores, three times; bound by shared memory and
-// the instructions that bring their operands. Reads the cotangents of a node's outgoing edges once
-// for every `slots` incoming ones. A node with many triplets is one block's.
+// Block: the units of a piece, every gridDim.x-th; of up to 64 incoming edges of a node 8 at a
+// time, with 32 outgoing ones and 64 features. Shared memory: TripletGradientTile::bytes, 69 KB in
+// float32 with n_spherical = 7, n_mid = 8. 2 n_spherical n_emb operations a triplet, twice that if
+// vectors have a gradient, and 6 n_spherical n_emb n_mid an edge, on tensor cores, three times;
+// bound by shared memory and the instructions that bring their operands. Reads the cotangents of a
+// node's outgoing edges once for every `slots` incoming ones.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
     agg_edge_to_edge_gradients(TripletProblem<T, S> p, const T* __restrict__ cotangent,
@@ -279,12 +282,17 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
 
   if (grad.weights)
     for (int i = t; i < s.n_weights(); i += block_threads) part[i] = S(0);
-  for (int64_t j = blockIdx.x; j < p.incoming.n_rows; j += gridDim.x) {
-    const int64_t n_in = p.incoming.offsets[j + 1] - p.incoming.offsets[j];
+  const int64_t units = first_unit(p.incoming.n_edges, p.incoming.n_rows, incoming_of_unit);
+  for (int64_t unit = blockIdx.x; unit < units; unit += gridDim.x) {
+    const int64_t j = node_of(p.incoming, incoming_of_unit, unit);
+    const int64_t begin = p.incoming.offsets[j], n_in = p.incoming.offsets[j + 1] - begin;
+    const int64_t of_node = unit - first_unit(begin, j, incoming_of_unit);
+    const int64_t unit_begin = of_node * incoming_of_unit;
+    const int64_t unit_end = min(unit_begin + incoming_of_unit, n_in);
     const int64_t n_out = p.outgoing.offsets[j + 1] - p.outgoing.offsets[j];
     // what there is of the outgoing edges, for all incoming ones
     const bool stays = n_out <= outgoing_slots && s.n_emb <= tile_features<S>;
-    for (int64_t a_first = 0; a_first < n_in; a_first += p.slots) {
+    for (int64_t a_first = unit_begin; a_first < unit_end; a_first += p.slots) {
       __syncthreads();
       tile.load_incoming(j, a_first);
       if (t < 3 * p.slots) tile.turn[t] = S(0);
@@ -299,7 +307,7 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
         typename TripletGradientTile<T, S>::RowProduct z;
         for (int64_t b_first = 0; b_first < n_out; b_first += outgoing_slots) {
           __syncthreads();
-          if (!stays || a_first == 0) {
+          if (!stays || a_first == unit_begin) {
             tile.load_outgoing(j, b_first);
             __syncthreads();
             tile.load_cotangent(cotangent, first);
@@ -313,7 +321,8 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
           __syncthreads();
           tile.compute_grad_cos();
           __syncthreads();
-          tile.add_turns(grad.turn_out);
+          tile.add_turns_in();
+          if (n_in <= incoming_of_unit) tile.add_turns_out(grad.turn_out);
         }
         __syncthreads();
         tile.store_z(z);
@@ -340,6 +349,44 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
     for (int i = t; i < s.n_first() * s.n_mid; i += block_threads) part[i] = tile.grad_w1[i];
   }
   if (grad.weights && keeps) tile.store_w(to_w, 0, 0, part);
+}
+
+// What outgoing edges of nodes with several units get to their directions, which is the sum over
+// all of their incoming ones. Block: up to 32 of them, others end at once. Shared memory as above;
+// for 8 incoming edges q and f are formed anew, and 2 n_spherical n_emb operations a triplet done
+// on tensor cores, three times; bound by the instructions that bring their operands.
+template <class T, class S>
+__global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
+    agg_edge_to_edge_turns(TripletProblem<T, S> p, const T* __restrict__ cotangent,
+                           S* __restrict__ turn_out) {
+  const int64_t j = node_of(p.outgoing, outgoing_slots, blockIdx.x);
+  const int64_t begin = p.outgoing.offsets[j], n_out = p.outgoing.offsets[j + 1] - begin;
+  const int64_t n_in = p.incoming.offsets[j + 1] - p.incoming.offsets[j];
+  const int64_t tile_begin = (blockIdx.x - first_unit(begin, j, outgoing_slots)) * outgoing_slots;
+  if (tile_begin >= n_out || n_in <= incoming_of_unit) return;
+
+  SharedMemory shared;
+  TripletGradientTile<T, S> tile(p, shared);
+  tile.load_outgoing(j, tile_begin);
+  for (int64_t a_first = 0; a_first < n_in; a_first += p.slots) {
+    __syncthreads();
+    tile.load_incoming(j, a_first);
+    __syncthreads();
+    tile.load_rbf();
+    __syncthreads();
+    tile.compute_q();
+    for (int first = 0; first < p.sizes.n_emb; first += tile_features<S>) {
+      tile.load_x(first);
+      tile.compute_f(first, nullptr);
+      tile.load_cotangent(cotangent, first);
+      __syncthreads();
+      tile.compute_r();
+      __syncthreads();
+      tile.compute_grad_cos();
+      __syncthreads();
+      tile.add_turns_out(turn_out);
+    }
+  }
 }
 
 // Gradient to a vector from that to its direction u: (turn - u (u . turn))/|v|. Thread: an edge.

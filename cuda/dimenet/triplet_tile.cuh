@@ -17,8 +17,9 @@
 //     r = xf g^T               rows by edges, sum over features        triplet_gradients.cuh
 //
 // from z come the gradients to x and f, from r those to the cosines. In the forward pass a block
-// has a tile of outgoing edges, in that of gradients whole nodes, so that each edge gets its sums
-// from one block alone, in a fixed order.
+// has a tile of outgoing edges, in that of gradients up to 64 incoming ones, so that each edge gets
+// its sums from one block alone, in a fixed order. A node with more is the work of several blocks,
+// and its outgoing edges get the gradients to their directions in a pass of their own.
 #pragma once
 #include <cfloat>
 
@@ -175,6 +176,27 @@ __device__ void for_degrees(const TripletProblem<T, S>& p, const Arm<S>& in, con
 template <class A>
 __device__ A norm(int l) {
   return square_root(A(2 * l + 1) * A(0.07957747154594767));
+}
+
+// ---- units of work ----
+
+// Up to `edges` edges of a node. Node j has the units from (offsets[j] + j (edges - 1))/edges on,
+// which is room for all of its edges; some stay empty.
+__host__ __device__ inline int64_t first_unit(int64_t edges_before, int64_t j, int edges) {
+  return (edges_before + j * (edges - 1)) / edges;
+}
+// By a warp, which asks for 32 nodes at a time: log32(n_rows) dependent reads.
+__device__ inline int64_t node_of(const Csc& csc, int edges, int64_t unit) {
+  const int lane = int(threadIdx.x) % warp_lanes;
+  int64_t low = 0, count = csc.n_rows;
+  while (count > 1) {
+    const int64_t step = (count + warp_lanes - 1) / warp_lanes, j = low + lane * step;
+    const bool before = lane * step < count && first_unit(csc.offsets[j], j, edges) <= unit;
+    const int64_t passed = (__popc(__ballot_sync(~0u, before)) - 1) * step;
+    low += passed;
+    count = min(step, count - passed);
+  }
+  return low;
 }
 
 // ---- a tile ----

@@ -1,68 +1,158 @@
 // SPDX-License-Identifier: MIT
 // Aggregation with a given kernel matrix an edge, out_i = s_i sum over (j -> i) of h_j . kappa_e,
 // where s_i is 1 or 1/degree. All passes read or write every kappa_e once, and that is their time.
+//
+// They are walks over rows (device/rows.cuh), so a node with many edges is the work of many warps.
 #include "device/call.cuh"
-#include "device/lanes.cuh"
 #include "device/rows.cuh"
 #include "gno_sum.cuh"
 
 namespace gnograd {
 namespace {
 
-// Thread: a feature of a row of the result; neighbours read neighbouring kappa. 2 f_in f_out
-// operations an edge for as many numbers of kappa: bound by these reads; a row's edges come one
-// after another.
-template <class R, class S>
-__global__ void __launch_bounds__(block_threads)
-    gno_aggregate_rows(Csc rows, int64_t f_in, int64_t f_out, bool mean, Input<R, S> h,
-                       Input<R, S> kappa, R* __restrict__ out) {
-  const int64_t i = thread_number() / f_out, o = thread_number() % f_out;
-  if (i >= rows.n_rows) return;
-  S sum = 0;
-  for (int64_t p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
-    const int64_t j = rows.indices[p], e = rows.edge_of(p);
-    for (int64_t f = 0; f < f_in; ++f) sum += h[j * f_in + f] * kappa[(e * f_in + f) * f_out + o];
+// How a warp shares the matrices [f_in, f_out] of its edges: `across` lanes go along a row,
+// width<R> numbers each, and lanes of the same place in theirs have rows that follow one another.
+struct MatrixLanes {
+  Heads heads;  // one head of f_out features, of a whole warp
+  int shift;    // across = 2^shift
+  int f_in;
+
+  __device__ int across() const { return 1 << shift; }
+  __device__ int rows() const { return warp_lanes >> shift; }
+  __device__ int row_in(const Place& at) const { return at.group.lane >> shift; }
+  __device__ int column(const Place& at) const {
+    return ((at.tile << shift) + (at.group.lane & (across() - 1))) * at.step;
   }
-  out[thread_number()] = result(sum * scale_of<R>(mean ? rows.offsets : nullptr, i));
+  __host__ __device__ int64_t size() const { return int64_t(f_in) * heads.size; }
+};
+
+template <class R, class... P>
+MatrixLanes matrix_lanes(int64_t f_in, int64_t f_out, P... arrays) {
+  MatrixLanes lanes{make_heads<R>(1, f_out, aligned<R>(f_out, arrays...)), 0, int(f_in)};
+  while (1 << lanes.shift < lanes.heads.lanes) ++lanes.shift;
+  lanes.heads.lanes = warp_lanes;
+  return lanes;
 }
 
-// Warp: a feature of a source, lanes over f_out. Reads kappa of the edges that leave it, f_out
-// numbers together; bound by these reads, and, where f_out < 32, by idle lanes.
+// The result. An edge moves its matrix, and h_j from caches: 2 operations a number, for four of
+// which two loads are made; bound by memory.
 template <class R, class S>
-__global__ void __launch_bounds__(block_threads)
-    gno_aggregate_source_gradient(Csc columns, const int64_t* __restrict__ degrees, int64_t f_in,
-                                  int64_t f_out, const R* __restrict__ g, Input<R, S> kappa,
-                                  R* __restrict__ grad_h) {
-  const Group warp = this_group(warp_lanes);
-  const int64_t j = warp.number / f_in, f = warp.number % f_in;
-  if (j >= columns.n_rows) return;
-  S sum = 0;
-  for (int64_t p = columns.offsets[j]; p < columns.offsets[j + 1]; ++p) {
-    const int64_t i = columns.indices[p], e = columns.edge_of(p);
+struct GnoRowSum : MatrixLanes {
+  static constexpr int step = width<R>, unroll = 1;
+  using Partial = Vector<S, step>;
+  using Total = Nothing;
+
+  Csc graph;
+  bool mean;
+  Input<R, S> h, kappa;
+  R* __restrict__ out;
+
+  __host__ __device__ int tiles() const { return heads.tiles; }
+
+  __device__ void edge(Partial& partial, Total&, const Place& at, int64_t, int64_t k) const {
+    const int c = column(at), count = heads.size - c;
+    if (count <= 0) return;
+    const Input<R, S> h_j = h + int64_t(graph.indices[k]) * f_in;
+    const Input<R, S> matrix = kappa + (graph.edge_of(k) * size() + c);
+#pragma unroll 4
+    for (int f = row_in(at); f < f_in; f += rows())
+      partial.add(h_j[f], load_vector(matrix, int64_t(f) * heads.size, count, heads.wide));
+  }
+  __device__ void merge(Partial& partial, const Partial& more) const { partial.add(more); }
+  __device__ void finish(Partial partial, const Place& at, int64_t row) const {
+    for (int d = across(); d < warp_lanes; d *= 2)
+      for (int v = 0; v < step; ++v) partial[v] += group_swap(partial[v], d, at.group);
+    partial.scale(scale_of<R>(mean ? graph.offsets : nullptr, row));
+    const int c = column(at), count = heads.size - c;
+    if (row_in(at) == 0 && count > 0)
+      store_vector(out + row * heads.size + c, partial, count, heads.wide);
+  }
+};
+
+// The gradient to h, for edges by source: a lane adds up several rows of the matrices, of which it
+// has the same columns. An edge moves its matrix, and g_i from caches; bound by memory.
+template <class R, class S>
+struct GnoSourceGradient : MatrixLanes {
+  static constexpr int step = width<R>, unroll = 1;
+  static constexpr int rows_of_lane = sizeof(S) > 4 ? 4 : 8;
+  using Partial = Vector<S, rows_of_lane>;
+  using Total = Nothing;
+
+  Csc graph;
+  const int64_t* __restrict__ degrees;  // offsets of destinations for a mean, else null
+  const R* __restrict__ g;
+  Input<R, S> kappa;
+  R* __restrict__ grad_h;
+
+  __host__ __device__ int tiles() const {
+    const int rows = (warp_lanes >> shift) * rows_of_lane;
+    return (f_in + rows - 1) / rows;
+  }
+  __device__ int first(const Place& at) const {
+    return at.tile * rows() * rows_of_lane + row_in(at);
+  }
+  __device__ void edge(Partial& partial, Total&, const Place& at, int64_t, int64_t k) const {
+    const int64_t i = graph.indices[k];
     const R s = scale_of<R>(degrees, i);
-    for (int64_t o = warp.lane; o < f_out; o += warp_lanes)
-      sum += s * g[i * f_out + o] * kappa[(e * f_in + f) * f_out + o];
+    const Input<R, S> matrix =
+        kappa + (graph.edge_of(k) * size() + int64_t(first(at)) * heads.size);
+    const int64_t between = int64_t(rows()) * heads.size;
+    const int left = f_in - first(at);
+    const int begin = (at.group.lane & (across() - 1)) * step;
+    for (int c = begin; c < heads.size; c += across() * step) {
+      const int count = heads.size - c;
+      auto g_i = load_vector(g + i * heads.size + c, count, heads.wide);
+      g_i.scale(s);
+#pragma unroll
+      for (int a = 0; a < rows_of_lane; ++a)
+        if (a * rows() < left)
+          partial[a] += inner<S>(load_vector(matrix, a * between + c, count, heads.wide), g_i);
+    }
   }
-  sum = group_sum(sum, warp);
-  if (warp.lane == 0) grad_h[warp.number] = result(sum);
-}
+  __device__ void merge(Partial& partial, const Partial& more) const { partial.add(more); }
+  __device__ void finish(const Partial& partial, const Place& at, int64_t row) const {
+    const Group along{across(), at.group.lane & (across() - 1), 0, at.group.mask};
+    R* const to = grad_h + row * f_in + first(at);
+    const int left = f_in - first(at);
+#pragma unroll
+    for (int a = 0; a < rows_of_lane; ++a) {
+      const S sum = group_sum(partial[a], along);
+      if (along.lane == 0 && a * rows() < left) to[a * rows()] = result(sum);
+    }
+  }
+};
 
-// Warp: an edge, lanes over kappa. Writes f_in f_out numbers, f_in + f_out are read; bound by the
-// writes and two divisions in 64 bits an entry.
+// The gradient to kappa. An edge writes its matrix, and h_j and g_i come from caches; bound by the
+// writes.
 template <class R, class S>
-__global__ void __launch_bounds__(block_threads)
-    gno_aggregate_kappa_gradient(Csc rows, int64_t f_in, int64_t f_out, bool mean,
-                                 const R* __restrict__ g, Input<R, S> h,
-                                 R* __restrict__ grad_kappa) {
-  const Group warp = this_group(warp_lanes);
-  const int64_t p = warp.number;
-  if (p >= rows.end()) return;
-  const int64_t i = row_of(rows, p), j = rows.indices[p], e = rows.edge_of(p);
-  const R s = scale_of<R>(mean ? rows.offsets : nullptr, i);
-  for (int64_t c = warp.lane; c < f_in * f_out; c += warp_lanes)
-    grad_kappa[e * f_in * f_out + c] =
-        result(s * g[i * f_out + c % f_out] * h[j * f_in + c / f_out]);
-}
+struct GnoMatrixGradient : MatrixLanes {
+  static constexpr int step = width<R>, unroll = 1;
+  using Partial = Nothing;
+  using Total = Nothing;
+
+  Csc graph;
+  bool mean;
+  const R* __restrict__ g;
+  Input<R, S> h;
+  R* __restrict__ grad_kappa;
+
+  __host__ __device__ int tiles() const { return heads.tiles; }
+
+  __device__ void edge(Partial&, Total&, const Place& at, int64_t row, int64_t k) const {
+    const int c = column(at), count = heads.size - c;
+    if (count <= 0) return;
+    auto g_i = load_vector(g + row * heads.size + c, count, heads.wide);
+    g_i.scale(scale_of<R>(mean ? graph.offsets : nullptr, row));
+    const Input<R, S> h_j = h + int64_t(graph.indices[k]) * f_in;
+    R* const matrix = grad_kappa + graph.edge_of(k) * size() + c;
+#pragma unroll 4
+    for (int f = row_in(at); f < f_in; f += rows()) {
+      Vector<S, step> x;
+      x.add(h_j[f], g_i);
+      store_vector(matrix + int64_t(f) * heads.size, x, count, heads.wide);
+    }
+  }
+};
 
 template <class T>
 struct GnoAggregate {
@@ -88,30 +178,48 @@ struct GnoAggregate {
   bool valid() const {
     return f_in >= 1 && f_out >= 1 && (reduction == reduce_sum || reduction == reduce_mean);
   }
+  // Edges of a unit at least: some 8192 numbers of their matrices.
+  int64_t least() const { return std::clamp<int64_t>(8192 / (f_in * f_out), 8, 128); }
+
   template <class S>
   int value(const Inputs& in, const Inputs& tangents, T* out, Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
+    const Csc rows = by_dst(*graph);
+    const auto lanes = matrix_lanes<T>(f_in, f_out, in.kappa, tangents.kappa, out);
+    const Cut cut = take_cut(rows, call.workspace, least());
+    const GnoRowSum<T, S> sum{lanes, rows, mean(), {in.h, tangents.h}, {in.kappa, tangents.kappa},
+                              out};
+    void* split =
+        call.workspace.take<char>(split_bytes<GnoRowSum<T, S>>(cut, lanes.heads, sum.tiles()));
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    launch_threads(graph->n_dst * f_out, call.stream, gno_aggregate_rows<T, S>, by_dst(*graph),
-                   f_in, f_out, mean(), Input<T, S>{in.h, tangents.h},
-                   Input<T, S>{in.kappa, tangents.kappa}, out);
+    cut_rows(rows, cut, call.stream);
+    for_rows(sum, cut, split, call.stream);
     return cudaGetLastError();
   }
   template <class S>
   int gradients(const T* g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
                 Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
+    const Csc rows = by_dst(*graph), sources = by_src(*graph);
+    const auto to_h = matrix_lanes<T>(f_in, f_out, in.kappa, tangents.kappa, g);
+    const auto to_kappa = matrix_lanes<T>(f_in, f_out, grad.kappa, g);
+    const Cut cut = take_cut(rows, call.workspace, least());
+    const Cut source_cut = take_cut(sources, call.workspace, least());
+    const GnoSourceGradient<T, S> source_gradient{
+        to_h, sources, mean() ? rows.offsets : nullptr, g, {in.kappa, tangents.kappa}, grad.h};
+    void* split = call.workspace.take<char>(
+        split_bytes<GnoSourceGradient<T, S>>(source_cut, to_h.heads, source_gradient.tiles()));
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    if (grad.h)
-      launch_threads(graph->n_src * f_in * warp_lanes, call.stream,
-                     gno_aggregate_source_gradient<T, S>, by_src(*graph),
-                     mean() ? graph->by_dst.offsets : nullptr, f_in, f_out, g,
-                     Input<T, S>{in.kappa, tangents.kappa}, grad.h);
+    if (grad.h) {
+      cut_rows(sources, source_cut, call.stream);
+      for_rows(source_gradient, source_cut, split, call.stream);
+    }
     clear_room(*graph, grad.kappa, f_in * f_out, call.stream);
-    if (grad.kappa)
-      launch_threads(graph->n_edges * warp_lanes, call.stream, gno_aggregate_kappa_gradient<T, S>,
-                     by_dst(*graph), f_in, f_out, mean(), g, Input<T, S>{in.h, tangents.h},
-                     grad.kappa);
+    if (grad.kappa) {
+      cut_rows(rows, cut, call.stream);
+      for_rows(GnoMatrixGradient<T, S>{to_kappa, rows, mean(), g, {in.h, tangents.h}, grad.kappa},
+               cut, nullptr, call.stream);
+    }
     return cudaGetLastError();
   }
 

@@ -1,41 +1,119 @@
 // SPDX-License-Identifier: MIT
 // The GNO sum with a diagonal kernel, out_i = s_i sum over e = (j -> i) of w_e h_j o kappa_e, in
-// tiles of edges. A row whose edges lie in several tiles is added up tile by tile. The functions of
-// a batch have one kappa.
+// tiles of edges. A row whose edges lie in several tiles is added up tile by tile, and in a tile in
+// pieces: it is cut where units of `unit_edges` begin. The first piece of a row goes to its sum,
+// the others are joined by a tree. The functions of a batch have one kappa.
 #pragma once
 #include "gno_network.cuh"
 #include "gno_sum.cuh"
 
 namespace gnograd {
 
-// sums[row] += coefficient x o kappa over the edges of a tile. Thread: a feature of an edge, and
-// only that of a row's first edge does something, for all of them. Reads kappa and x once; bound by
-// memory, in a tile with one long row by its length.
+// Edges of a unit, and units that are joined at a time.
+constexpr int unit_edges = 16, joined_units = 32;
+
+// The edges of a tile in units. Unit u has piece number u, if its first row began before it.
+struct TileUnits {
+  const int32_t* rows;  // [n] of the tile's edges; n_rows where there is none
+  int n, n_rows;
+
+  __host__ __device__ int count() const { return (n + unit_edges - 1) / unit_edges; }
+  // The row of which unit u has a further piece, or -1
+  __device__ int further(int u) const {
+    const int q = u * unit_edges;
+    if (u == 0 || u >= count() || rows[q] != rows[q - 1]) return -1;
+    return rows[q] < n_rows ? rows[q] : -1;
+  }
+};
+
+// sums[row] += coefficient x o kappa over the edges of a tile that are their row's first piece;
+// pieces [units, width] = that of the others. Thread: a feature of a unit, of whose edges it loads
+// eight before it adds them up. Reads kappa and x once; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_add_messages(GnoWalk<R, S> walk, int64_t width, int64_t first, int64_t n,
-                     const int32_t* __restrict__ rows, Planes<S> kappa, R* __restrict__ sums) {
-  const int64_t q = thread_number() / walk.width, f = thread_number() % walk.width;
-  if (q >= n || rows[q] == walk.graph.n_rows || (q > 0 && rows[q - 1] == rows[q])) return;
-  S sum = 0;
-  for (int64_t p = q; p < n && rows[p] == rows[q]; ++p)
-    sum += walk.coefficient(rows[q], first + p) * walk.feature(first + p, f) *
-           kappa[p * width + f % width];
-  sums[rows[q] * walk.width + f] += result(sum);
+    gno_add_messages(GnoWalk<R, S> walk, int width, int64_t first, TileUnits units, Planes<S> kappa,
+                     R* __restrict__ pieces, R* __restrict__ sums) {
+  constexpr int at_once = 8;
+  const auto place = divided<int>(thread_number(), int(walk.width));
+  const int unit = place.quotient, f = place.rest;
+  if (unit >= units.count()) return;
+  const int begin = unit * unit_edges;
+  const int64_t left = walk.graph.end() - first;
+  const int end = int(max(min(left, int64_t(min(begin + unit_edges, units.n))), int64_t(0)));
+  const Planes<S> factors = kappa + f % width;
+  bool further = units.further(unit) >= 0;
+  int row = begin < end ? units.rows[begin] : -1;
+  S sum = R(0);
+  const auto leave = [&] {
+    if (further) pieces[int64_t(unit) * walk.width + f] = result(sum);
+    else sums[row * walk.width + f] += result(sum);
+    further = false;
+    sum = R(0);
+  };
+  for (int q = begin; q < end; q += at_once) {
+    S message[at_once];
+    int row_of_message[at_once];
+#pragma unroll
+    for (int b = 0; b < at_once; ++b)
+      if (q + b < end) {
+        row_of_message[b] = units.rows[q + b];
+        message[b] = walk.coefficient(row_of_message[b], first + q + b) *
+                     walk.feature(first + q + b, f) * factors[int64_t(q + b) * width];
+      }
+#pragma unroll
+    for (int b = 0; b < at_once; ++b)
+      if (q + b < end) {
+        if (row_of_message[b] != row) {
+          leave();
+          row = row_of_message[b];
+        }
+        sum += message[b];
+      }
+  }
+  if (begin < end) leave();
+}
+
+// The first of 32 units collects the pieces of the row that it goes on with. Thread: a feature of
+// 32 units. Reads pieces once, from L2.
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    gno_join_units(TileUnits units, int64_t width, R* __restrict__ pieces) {
+  const auto [group, f] = divided<int>(thread_number(), int(width));
+  const int u = group * joined_units, row = units.further(u);
+  if (row < 0 || row != units.further(u + 1)) return;
+  R* const mine = pieces + u * width + f;
+  R sum = *mine;
+  for (int v = 1; v < joined_units && units.further(u + v) == row; ++v) sum += mine[v * width];
+  *mine = sum;
+}
+
+// sums[row] += its pieces, after gno_join_units: 31 and one for 32 units, at most. Thread: a
+// feature of a row's second piece; others end at once.
+template <class R>
+__global__ void __launch_bounds__(block_threads)
+    gno_join_rows(TileUnits units, int64_t width, const R* __restrict__ pieces,
+                  R* __restrict__ sums) {
+  const auto [unit, f] = divided<int>(thread_number(), int(width));
+  const int row = units.further(unit);
+  if (row < 0 || row == units.further(unit - 1)) return;
+  R sum = R(0);
+  for (int u = unit; units.further(u) == row; u = u % joined_units ? u + 1 : u + joined_units)
+    sum += pieces[u * width + f];
+  sums[row * width + f] += sum;
 }
 
 // Gradients to kappa, for edges by source. Thread: a feature of an edge; reads two numbers a
 // function, writes one; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_kappa_gradient(GnoWalk<R, S> walk, int64_t width, Input<R, S> h, int64_t first, int64_t n,
+    gno_kappa_gradient(GnoWalk<R, S> walk, int width, Input<R, S> h, int64_t first, int64_t n,
                        const int32_t* __restrict__ rows, Planes<S> grad) {
-  const int64_t q = thread_number() / width;
+  const auto [q, column] = divided(thread_number(), width);
   if (q >= n) return;
   const int64_t j = rows[q];
   S sum = 0;
   if (j < walk.graph.n_rows)  // else there is no edge
-    for (int64_t f = thread_number() % width; f < walk.width; f += width) {
+    for (int64_t f = column; f < walk.width; f += width) {
       const S x = h ? h[j * walk.width + f] : S(R(1));
       sum += walk.coefficient(j, first + q) * walk.feature(first + q, f) * x;
     }
@@ -46,7 +124,7 @@ __global__ void __launch_bounds__(block_threads)
 // through indices; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_weight_gradient(GnoWalk<R, S> walk, int64_t width, Input<R, S> h, int64_t first, int64_t n,
+    gno_weight_gradient(GnoWalk<R, S> walk, int width, Input<R, S> h, int64_t first, int64_t n,
                         const int32_t* __restrict__ rows, Planes<S> kappa,
                         R* __restrict__ grad_weight) {
   const Group warp = this_group(warp_lanes);
@@ -54,7 +132,7 @@ __global__ void __launch_bounds__(block_threads)
   if (q >= n || rows[q] == walk.graph.n_rows) return;
   const int64_t j = rows[q];
   S sum = 0;
-  for (int64_t f = warp.lane; f < walk.width; f += warp_lanes)
+  for (int f = warp.lane; f < walk.width; f += warp_lanes)
     sum +=
         walk.feature(k, f) * (h ? h[j * walk.width + f] : S(R(1))) * kappa[q * width + f % width];
   sum = group_sum(sum, warp);
@@ -80,6 +158,23 @@ struct GnoDiagonalSum {
     const auto a = tile.hidden.rows(features()), b = layer.rows(width());
     gemm_planes(to_kappa, shape, a, b, kappa, stream);
   }
+  // Of a tile with kappa.
+  void add_messages(const GnoWalk<R, S>& walk, int64_t first, int64_t n, const int32_t* rows,
+                    const Planes<S>& kappa, R* pieces, R* sums) const {
+    const TileUnits units{rows, int(n), int(walk.graph.n_rows)};
+    const int64_t n_units = units.count();
+    launch_threads(n_units * walk.width, stream, gno_add_messages<R, S>, walk, int(width()), first,
+                   units, kappa, pieces, sums);
+    if (n_units > joined_units)
+      launch_threads(ceil_div(n_units, joined_units) * walk.width, stream, gno_join_units<R>, units,
+                     walk.width, pieces);
+    if (n_units > 1)
+      launch_threads(n_units * walk.width, stream, gno_join_rows<R>, units, walk.width, pieces,
+                     sums);
+  }
+  R* take_pieces(int64_t length) const {
+    return workspace.take<R>(ceil_div(length, unit_edges) * problem.n_batch * width());
+  }
   void pack(const Planes<S>& layer) const {
     pack_layer(order(), problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
   }
@@ -88,6 +183,7 @@ struct GnoDiagonalSum {
     const EdgeTile<R, S> tile(problem.network, problem.graph.n_edges, width(), workspace, stream);
     const Planes<S> layer(features() * width(), workspace), kappa(tile.length * width(), workspace);
     int32_t* rows = workspace.take<int32_t>(tile.length);
+    R* pieces = take_pieces(tile.length);
     const Gemm<R> to_kappa({tile.length, width(), features()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
@@ -98,8 +194,7 @@ struct GnoDiagonalSum {
       find_rows(walk.graph, first, n, rows, stream);
       tile.load({walk.graph, first}, n);
       matrices(tile, to_kappa, layer, n, kappa);
-      launch_threads(n * walk.width, stream, gno_add_messages<R, S>, walk, width(), first, n, rows,
-                     kappa, out);
+      add_messages(walk, first, n, rows, kappa, pieces, out);
     });
     return cudaGetLastError();
   }
@@ -109,6 +204,7 @@ struct GnoDiagonalSum {
     const Planes<S> layer(features() * width(), workspace), kappa(tile.length * width(), workspace);
     R* grad_layer = workspace.take<R>(features() * width());
     int32_t* rows = workspace.take<int32_t>(tile.length);
+    R* pieces = take_pieces(tile.length);
     const Gemm<R> to_kappa({tile.length, width(), features()}, workspace);
     const Gemm<R> to_layer({features(), width(), tile.length}, workspace);
     const Gemm<R> to_hidden({tile.length, features(), width()}, workspace);
@@ -126,16 +222,14 @@ struct GnoDiagonalSum {
       tile.load({walk.graph, first}, n);
       if (grad.h || grad.edge_weight) {
         matrices(tile, to_kappa, layer, n, kappa);
-        if (grad.h)
-          launch_threads(n * walk.width, stream, gno_add_messages<R, S>, walk, width(), first, n,
-                         rows, kappa, grad.h);
+        if (grad.h) add_messages(walk, first, n, rows, kappa, pieces, grad.h);
         if (grad.edge_weight)
-          launch_threads(n * warp_lanes, stream, gno_weight_gradient<R, S>, walk, width(),
+          launch_threads(n * warp_lanes, stream, gno_weight_gradient<R, S>, walk, int(width()),
                          problem.h, first, n, rows, kappa, grad.edge_weight);
       }
       if (!want_last && !want_hidden) return;
-      launch_threads(n * width(), stream, gno_kappa_gradient<R, S>, walk, width(), problem.h, first,
-                     n, rows, kappa);
+      launch_threads(n * width(), stream, gno_kappa_gradient<R, S>, walk, int(width()), problem.h,
+                     first, n, rows, kappa);
       if (want_last)
         to_layer(dual, {features(), width(), n}, tile.hidden.rows(features()).transposed(),
                  kappa.rows(width()), grad_layer, true, stream);

@@ -149,7 +149,8 @@ template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_hidden_features(EdgeNetwork<R, S> network, TilePositions tile, int64_t n,
                         Planes<S> hidden) {
-  const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
+  const int64_t i = thread_number();
+  const auto [at, k] = divided(i, int(network.size()));
   if (at < n) hidden.set(i, tile.has(at) ? network(tile.row(at), k) : S(R(0)));
 }
 
@@ -160,7 +161,8 @@ template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_before_activation(EdgeNetwork<R, S> network, TilePositions tile, int64_t n,
                           Planes<S> grad) {
-  const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
+  const int64_t i = thread_number();
+  const auto [at, k] = divided(i, int(network.size()));
   if (at >= n || k == network.n_hidden || !tile.has(at)) return;
   const int64_t e = tile.row(at);
   grad.set(i, grad[i] * slope(network.activation, network.before(e, k)));
@@ -171,7 +173,8 @@ template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_store_hidden(EdgeNetwork<R, S> network, TilePositions tile, int64_t n, Planes<S> grad,
                      R* __restrict__ grad_hid) {
-  const int64_t i = thread_number(), k = i % network.size(), at = i / network.size();
+  const int64_t i = thread_number();
+  const auto [at, k] = divided(i, int(network.size()));
   if (at >= n || k == network.n_hidden || !tile.has(at)) return;
   grad_hid[tile.row(at) * network.n_hidden + k] = result(grad[i]);
 }
@@ -183,11 +186,11 @@ __global__ void __launch_bounds__(block_threads)
     gno_coordinate_gradient(EdgeNetwork<R, S> network, TilePositions tile, int64_t n,
                             Planes<S> grad, R* __restrict__ grad_coords) {
   const Group warp = this_group(warp_lanes);
-  const int64_t at = warp.number / network.d, a = warp.number % network.d;
+  const auto [at, a] = divided(warp.number, network.d);
   if (at >= n || !tile.has(at)) return;
   S sum = 0;
-  for (int64_t k = warp.lane; k < network.n_hidden; k += warp_lanes)
-    sum += grad[at * network.size() + k] * network.u[a * network.n_hidden + k];
+  for (int k = warp.lane; k < network.n_hidden; k += warp_lanes)
+    sum += grad[at * network.size() + k] * network.u[int64_t(a) * network.n_hidden + k];
   sum = group_sum(sum, warp);
   if (warp.lane == 0) grad_coords[tile.row(at) * network.d + a] = result(sum);
 }
@@ -201,7 +204,7 @@ struct FirstLayerTerms {
 
   __device__ S operator()(int64_t at, int64_t column) const {
     if (!tile.has(at)) return S(R(0));
-    const int64_t a = column / network.n_hidden, k = column % network.n_hidden;
+    const auto [a, k] = divided(column, network.n_hidden);
     const S x = grad[at * network.size() + k];
     return a == network.d ? x : x * network.coords[tile.row(at) * network.d + a];
   }

@@ -193,6 +193,15 @@ struct KernelOracle : Oracle<N> {
   };
 #define LIST(...) {__VA_ARGS__}
 
+// A destination and a source with most of the edges: their rows are cut into more pieces than are
+// joined at once.
+inline HostGraph hub() {
+  auto random = std::make_shared<std::mt19937>(6);
+  return make_graph(
+      "hub", 9, 9, true, [](int64_t i) { return i == 4 ? 1300 : 3 * (i % 3); },
+      [=](int64_t) { return (*random)() % 8 ? 5 : int64_t((*random)() % 9); });
+}
+
 struct Options {
   int activation = gelu, reduction = sum, kernel = full;
   bool weighted = true, features = true;

@@ -59,6 +59,13 @@ Molecule hub() {
       "hub", 14, 14, false, [](int64_t i) { return i ? 3 : 11; },
       [=](int64_t i) { return i ? 0 : int64_t((*random)() % 14); }));
 }
+// So many edges at a node that it is the work of several blocks, on both sides.
+Molecule crossing() {
+  auto random = std::make_shared<std::mt19937>(13);
+  return place(make_graph(
+      "crossing", 14, 14, true, [](int64_t i) { return i ? 3 : 140; },
+      [=](int64_t i) { return i ? 0 : int64_t((*random)() % 14); }));
+}
 // More nodes than pieces of work, or than are summed at once.
 Molecule ring(int64_t n) {
   return place(make_graph(
@@ -390,6 +397,7 @@ void test_type() {
   Case<T>(molecules[0], {1, 1, 1, 1, none}).test();
   Case<T>(molecules[1], {4, 1, 2, 9, reverse_edge}).test();
   Case<T>(molecules[1], {7, 6, 8, 64, same_node}).test();
+  Case<T>(crossing(), {3, 1, 2, 9, reverse_edge}).test();
   Case<T>(molecules[2], {2, 1, 2, 5, reverse_edge}).test();
   Case<T>(molecules[3], {10, 16, 64, 512, none}).test();  // the largest sizes
   for (const Molecule& m :

@@ -14,11 +14,16 @@ void test_type() {
         with_room(power_law(), 150), with_room(small_square(), 7)})
     AggregateCase<T>(graph, {0, 1, 3, 37}, {identity, mean, full, false}).test();
   AggregateCase<T>(small_square(), {0, 1, 34, 2}, {identity, sum, full, false}).test(true);
+  AggregateCase<T>(small_square(), {0, 1, 5, 130}, {identity, sum, full, false}).test();
+  AggregateCase<T>(hub(), {0, 1, 40, 16}, {identity, mean, full, false}).test();
 }
 
 int main() {
   require_device();
   test_type<float>();
   test_type<double>();
+  const HostGraph graph = hub();
+  AggregateCase<float> c(graph, {0, 1, 40, 16}, {identity, mean, full, false});
+  check_same_bits(c);
   return report();
 }

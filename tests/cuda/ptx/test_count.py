@@ -135,6 +135,7 @@ def main(program: str) -> int:
     for name, (low, high) in CYCLES.items():
         cycles = kernels[name]["block_cycles"]
         check(f"{name}, {cycles} cycles in {low}..{high}", low <= cycles <= high, True)
+        check(f"{name}, its only block is the longest", kernels[name]["longest_block"], cycles)
     print(f"{checked - wrong} of {checked} counts as expected")
     return wrong != 0
 
