@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Gradients of selected attention without gates, with operands in 16 bits and sums in registers.
+// Gradients of sparse attention without gates, with operands in 16 bits and sums in registers.
 //
 // One pass gives all three, with the keys first: a block of threads keeps the keys and values of a
 // block, and the rows that see it pass by. What a visit gives to grad q is a record of Dk numbers,
 // rounded to 16 bits as results are; a second kernel adds the records of a row in the order of its
-// slots. Records of all visits would be n_slots times the memory of q (17 GB at 65536 tokens, 64
+// slots. Where positions decide, the blocks that a row sees are its slots, from the first of them
+// on. Records of all visits would be n_slots times the memory of q (17 GB at 65536 tokens, 64
 // heads of 128 and 16 slots). So queries are handled in slices whose records take no more than
 // record_bytes, 2 GiB; gradients of keys are added up in float32 from slice to slice.
 #pragma once
@@ -14,17 +15,18 @@
 namespace gnograd {
 
 // Little on the host, so that small problems have several slices.
-constexpr int64_t record_bytes =
-    slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16 : int64_t(slice_bytes) / 4;
+constexpr int64_t record_bytes = slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16
+                                                         : int64_t(slice_bytes) / 4;
 
-// Keys of a tile.
-constexpr int gradient_keys = 64;
+// Keys and rows of a tile.
+constexpr int gradient_keys = 64, gradient_rows = 32;
 
 // Queries whose records are in memory at a time, and the records.
 template <class T>
 struct QuerySlice {
   int64_t first, end;
-  T* records;  // [rows, n_slots, parts, d_k], or null: grad q is not wanted
+  int64_t n_slots;  // of a row, also where positions decide
+  T* records;       // [rows, n_slots, parts, d_k], or null: grad q is not wanted
 };
 
 // Sums of keys and visitors, of one chunk. Block: a part of a chunk of a block's visitors, 64 keys
@@ -35,7 +37,7 @@ struct QuerySlice {
 // key; reads 2 (Dk + Dv) bytes a visit of a row from L2 and writes 2 Dk. Bound by shared memory.
 template <class T, int d_k, int d_v>
 struct NsaFragmentGradient {
-  static constexpr int keys = gradient_keys, n_rows = 32;
+  static constexpr int keys = gradient_keys, n_rows = gradient_rows;
   static constexpr int blocks_at_once = d_k + d_v <= 128 ? 3 : 2;
   static constexpr int described = 3;                // tiles of rows: used, copied, being described
   static constexpr bool keeps_v = d_k + d_v <= 256;  // as operands in registers
@@ -54,10 +56,11 @@ struct NsaFragmentGradient {
 
   // What a block works on, in shared memory as registers are short.
   struct Chunk {
-    int64_t first;  // entry
-    unsigned n;     // rows
+    int64_t first, sequence;  // entry, or query where positions decide
+    unsigned n;               // rows
     int head, k_finite;
     KeyRange keys;
+    int position;  // of the first key, in its sequence
   };
 
   NsaProblem<T, float> problem;
@@ -209,22 +212,28 @@ struct NsaFragmentGradient {
   // Starts to copy keys and values; false where there is nothing to do.
   __device__ bool start(Chunk* chunk, const K& k, const V& v) const {
     const auto& p = problem;
-    VisitorChunk of = chunk_of(p.pattern, lists, blockIdx.x / unsigned(parts()));
+    const unsigned number = blockIdx.x / unsigned(parts());
+    VisitorChunk of = chunk_of(p.pattern, lists, number);
     const int64_t first = of.keys.first + int(blockIdx.x % unsigned(parts())) * keys;
     const int n = int(min(of.keys.end - first, int64_t(keys)));
     if (n <= 0 || of.n <= 0) return false;
-    cut(of);
+    if (p.pattern.selected) cut(of);
+    else of = chunk_of(p.pattern, lists, number, {slice.first, slice.end});
     if (of.n == 0 && slice.first > 0) return false;
     const int64_t heads = p.pattern.heads;
     k.template copy<keys>(p.k.v + (first * heads + of.head) * p.d_k, heads * p.d_k, p.d_k, n);
     v.template copy<keys>(p.v.v + (first * heads + of.head) * p.d_v, heads * p.d_v, p.d_v, n);
     commit_copies();
-    if (threadIdx.x == 0)
-      *chunk = {of.first,
+    if (threadIdx.x == 0) {
+      const int64_t s = of.keys.sequence;
+      *chunk = {p.pattern.selected ? of.first : p.pattern.queries.first(s) + of.first,
+                s,
                 unsigned(of.n * lists.rows_per_entry),
                 of.head,
                 1,
-                {int(first), int(first) + n}};
+                {int(first), int(first) + n},
+                int(first - p.pattern.keys.first(s))};
+    }
     __syncthreads();
     return true;
   }
@@ -288,16 +297,27 @@ struct NsaFragmentGradient {
     const Pattern& p = problem.pattern;
     const unsigned part = blockIdx.x % unsigned(parts());
     const unsigned per_entry = unsigned(lists.rows_per_entry), n_slots = unsigned(p.n_slots);
+    const unsigned block = unsigned(p.block);
     FragmentRow row;
     int64_t record = -1;
     float lse = INFINITY, delta = 0;
     bool finite = true;
     if (i < chunk.n) {
-      const unsigned visitor = unsigned(lists.entries[chunk.first + i / per_entry]);
-      row = row_of_unit(p, p.unit_of(visitor / n_slots), chunk.head, i % per_entry);
+      const int64_t entry = chunk.first + i / per_entry;
+      unsigned slot;
+      if (p.selected) {
+        const unsigned visitor = unsigned(lists.entries[entry]);
+        row = row_of_unit(p, p.unit_of(visitor / n_slots), chunk.head, i % per_entry);
+        slot = visitor % n_slots;
+      } else {
+        row = row_of_unit(p, {chunk.sequence, entry, entry, entry + 1}, chunk.head, i % per_entry);
+        if (!row.sees_any(chunk.keys.first, chunk.keys.end - chunk.keys.first)) row.at = -1;
+        const unsigned seen = unsigned(row.keys.first - chunk.keys.first + chunk.position);
+        slot = unsigned(chunk.position) / block - seen / block;
+      }
       if (row.at >= 0) {
         const int64_t from = slice.first * p.query_heads();
-        record = (((row.at - from) * p.n_slots + visitor % n_slots) * parts() + part) * problem.d_k;
+        record = (((row.at - from) * slice.n_slots + slot) * parts() + part) * problem.d_k;
         if (row.keys.first >= row.keys.end) row.at = -1;
       }
     }
@@ -375,9 +395,9 @@ struct NsaFragmentGradient {
 };
 
 // grad q of a slice from its records. Thread: eight features of a row. Reads 2 Dk bytes a visit,
-// writes 2 Dk; bound by memory.
+// writes 2 Dk; bound by memory. Room for eight blocks, as ptxas would spill to have more.
 template <class T>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 8)
     nsa_add_records(Pattern p, int d_k, int parts, QuerySlice<T> slice,
                     const uint4* __restrict__ marks, T* __restrict__ grad_q) {
   const unsigned steps = unsigned(d_k) / 8;
@@ -387,13 +407,25 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t query = slice.first + row / heads;
   if (query >= slice.end) return;
   const int64_t s = p.queries.of_token(query);
+  Range seen{0, 0};
+  if (!p.selected) seen = p.visible(query - p.queries.first(s), p.keys.size(s));
   const int head = int(row % heads / unsigned(p.group));
+  const T* const from = slice.records + int64_t(row) * slice.n_slots * parts * d_k + column;
+  T* const to = grad_q + (slice.first * heads + row) * d_k + column;
+  Vector<float, 8> sum;
+  const auto add = [&](int64_t record) { sum.add(load_vector(from + record * d_k, 8, true)); };
+  if (!p.selected) {
+    const unsigned block = unsigned(p.block);
+    const int first = int(unsigned(seen.first) / block);
+    const int n = seen.first < seen.end ? int(unsigned(seen.end - 1) / block) - first + 1 : 0;
+#pragma unroll 4
+    for (int slot = 0; slot < n; ++slot) add(slot);
+    store_vector(to, sum, 8, true);
+    return;
+  }
   const int64_t unit = unsigned(query) / unsigned(p.unit);
   const uint4 marked = __ldg(marks + (unit + s) * p.heads + head);
   const unsigned words[] = {marked.x, marked.y, marked.z, marked.w};
-  const T* const from = slice.records + int64_t(row) * p.n_slots * parts * d_k + column;
-  Vector<float, 8> sum;
-  const auto add = [&](int64_t record) { sum.add(load_vector(from + record * d_k, 8, true)); };
 #pragma unroll
   for (int w = 0; w < int(most_slots) / warp_lanes; ++w)
 #pragma unroll 4
@@ -407,7 +439,7 @@ __global__ void __launch_bounds__(block_threads)
         for (int part = 0; part * gradient_keys < n; ++part) add(slot * parts + part);
       }
     }
-  store_vector(grad_q + (slice.first * heads + row) * d_k + column, sum, 8, true);
+  store_vector(to, sum, 8, true);
 }
 
 // Whether registers and shared memory suffice for the features.
@@ -418,16 +450,20 @@ template <class T>
 struct NsaFragmentSpace {
   uint4* marks = nullptr;
   T* records = nullptr;
-  int64_t queries = 0;  // of a slice
+  int64_t queries = 0;  // of a slice; 0: this form does not take the problem
+  int64_t n_slots = 0;
   int parts = 0;
 
   explicit operator bool() const { return queries; }
   void take(const Pattern& p, int d_k, Workspace& workspace) {
     parts = int(ceil_div(p.block, gradient_keys));
-    const int64_t numbers = p.query_heads() * p.n_slots * parts * d_k;
+    n_slots = p.selected ? p.n_slots : p.most_blocks();
+    const int64_t numbers = p.query_heads() * n_slots * parts * d_k;
     const int64_t most = record_bytes / std::max<int64_t>(1, numbers * int64_t(sizeof(T)));
+    // rows that see so many blocks that a slice would not fill a tile
+    if (!p.selected && most < p.queries.n_tokens && most * p.group < gradient_rows) return;
     queries = std::max<int64_t>(1, most / p.unit) * p.unit;
-    marks = workspace.take<uint4>(p.n_units() * p.heads);
+    if (p.selected) marks = workspace.take<uint4>(p.n_units() * p.heads);
     records = workspace.take<T>(std::min(queries, p.queries.n_tokens) * numbers);
   }
 };
@@ -439,11 +475,11 @@ void gradients_on_fragments(const NsaKeyGradient<T, float>& keys, const NsaFragm
   const auto& p = keys.problem;
   const Pattern& pattern = p.pattern;
   const int64_t tokens = pattern.queries.n_tokens, units = pattern.n_units() * pattern.heads;
-  if (grad_q)
+  if (grad_q && pattern.selected)
     launch_threads(units * warp_lanes, stream, nsa_mark_visits, pattern, units, space.marks);
   const int64_t each = grad_q ? space.queries : std::max<int64_t>(1, tokens);
   for (int64_t first = 0; first < std::max<int64_t>(1, tokens); first += each) {
-    const QuerySlice<T> slice{first, std::min(first + each, tokens),
+    const QuerySlice<T> slice{first, std::min(first + each, tokens), space.n_slots,
                               grad_q ? space.records : nullptr};
     with_features(p.d_k, p.d_v, [&](auto d_k, auto d_v) {
       if constexpr (d_k.value + d_v.value <= 320) {

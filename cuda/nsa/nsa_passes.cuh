@@ -166,7 +166,7 @@ struct NsaGradientPass {
     fit_tiles(keys, INT64_MAX);
     queries.grad_gate = workspace.take<S>(queries.problem.head_parts() * problem.n_gates());
     keys.sums = workspace.take<S>(keys.lists.n_chunks * p.block * keys.width());
-    if (p.selected && fits_fragments(problem) && gradient_fits(problem.d_k, problem.d_v))
+    if (fits_fragments(problem) && gradient_fits(problem.d_k, problem.d_v))
       fragments.take(p, problem.d_k, workspace);
     const int d = problem.bias.d;
     if (d) {

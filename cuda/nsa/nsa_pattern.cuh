@@ -107,6 +107,11 @@ struct Pattern {
     }
     return r;
   }
+  // Blocks that a query sees at most, where positions decide.
+  int64_t most_blocks() const {
+    const int64_t all = ceil_div(keys.n_tokens, block), seen = causal ? window : ball;
+    return seen ? std::min(all, (seen + block - 2) / block + 1) : all;
+  }
   // Visitors of a block at most.
   int64_t most_visitors() const {
     const int64_t all = queries.n_tokens;
@@ -211,8 +216,10 @@ class BlockVisits {
 // starts[i] / chunk + i + j, or chunks_per_list i + j.
 struct VisitorLists {
   int64_t n_lists = 0, n_blocks = 0, n_chunks = 0;
-  int64_t chunk = 1, chunks_per_list = 0;  // entries; the latter where positions decide
-  int64_t rows_per_entry = 1;              // queries times query heads
+  // Entries of a chunk; where positions decide, at least so many, and of a list that has more than
+  // chunks_per_list times that, equal parts.
+  int64_t chunk = 1, chunks_per_list = 0;
+  int64_t rows_per_entry = 1;  // queries times query heads
 
   int64_t* starts = nullptr;   // [n_lists+1]
   int64_t* entries = nullptr;  // [at most units * heads * n_slots]
@@ -224,10 +231,21 @@ struct VisitorLists {
   __device__ int64_t first_chunk(int64_t list) const {
     return chunks_per_list ? list * chunks_per_list : starts[list] / chunk + list;
   }
+  // Where positions decide: entries of each of at most `most` chunks of n visitors; their number.
+  // Of 32 bits, as tokens are.
+  __device__ unsigned length_of(unsigned n, unsigned most) const {
+    return max(unsigned(chunk), (n + most - 1) / most);
+  }
+  __device__ unsigned n_chunks_of(int64_t n) const {
+    if (n <= 0) return 0;
+    const unsigned length = length_of(unsigned(n), unsigned(chunks_per_list));
+    return (unsigned(n) + length - 1) / length;
+  }
 };
 
-// Rows that a chunk has at least, so that it pays for its start.
-constexpr int64_t chunk_rows = 1024;
+// Rows that a chunk has at least, so that it pays for its start; chunks that are enough for any
+// number of multiprocessors, more than which would take memory for their sums; of a list, at most.
+constexpr int64_t chunk_rows = 1024, enough_chunks = 8192, most_chunks = 8;
 
 inline VisitorLists take_lists(const Pattern& p, Workspace& workspace) {
   VisitorLists l;
@@ -236,9 +254,9 @@ inline VisitorLists take_lists(const Pattern& p, Workspace& workspace) {
   l.rows_per_entry = p.group * (p.selected ? p.unit : 1);
   l.chunk = std::max<int64_t>(1, chunk_rows / l.rows_per_entry);
   if (!p.selected) {
-    const int64_t most = std::max<int64_t>(1, p.most_visitors());
-    l.chunk = std::max(l.chunk, ceil_div(most, 8));  // the chunks' sums take memory
-    l.chunks_per_list = ceil_div(most, l.chunk);
+    const int64_t most = std::max<int64_t>(1, ceil_div(p.most_visitors(), l.chunk));
+    const int64_t enough = ceil_div(enough_chunks, std::max<int64_t>(1, l.n_lists));
+    l.chunks_per_list = std::min({most, enough, most_chunks});
     l.n_chunks = l.n_lists * l.chunks_per_list;
     return l;
   }
@@ -328,10 +346,19 @@ struct VisitorChunk {
   int64_t first = 0, n = 0;  // entries, from l.entries or from the first query of the sequence
 };
 
-__device__ inline VisitorChunk chunk_of(const Pattern& p, const VisitorLists& l, int64_t number) {
+// Where positions decide, of a block.
+__device__ inline Range visitors_of(const Pattern& p, const TokenPiece& keys) {
+  const int64_t from = p.keys.first(keys.sequence);
+  return p.visitors({keys.first - from, keys.end - from}, p.queries.size(keys.sequence));
+}
+
+// Where positions decide, the visitors among the queries of a slice are cut into as many chunks as
+// all of them would be, some of which may be empty.
+__device__ inline VisitorChunk chunk_of(const Pattern& p, const VisitorLists& l, int64_t number,
+                                        Range slice = {0, INT64_MAX}) {
   int64_t list;
   if (l.chunks_per_list) {
-    list = number / l.chunks_per_list;
+    list = unsigned(number) / unsigned(l.chunks_per_list);
   } else {
     int64_t low = 0, high = l.n_lists;
     while (high - low > 1) {
@@ -345,25 +372,28 @@ __device__ inline VisitorChunk chunk_of(const Pattern& p, const VisitorLists& l,
   c.head = int(list / l.n_blocks);
   c.keys = p.block_of(list % l.n_blocks);
   if (c.keys.size() <= 0) return c;
-  Range all;
+  const int64_t j = number - l.first_chunk(list);
   if (p.selected) {
-    all = {l.starts[list], l.starts[list + 1]};
-  } else {
-    const int64_t from = p.keys.first(c.keys.sequence);
-    all = p.visitors({c.keys.first - from, c.keys.end - from}, p.queries.size(c.keys.sequence));
+    c.first = l.starts[list] + j * l.chunk;
+    c.n = min(l.starts[list + 1] - c.first, l.chunk);
+    return c;
   }
-  c.first = all.first + (number - l.first_chunk(list)) * l.chunk;
-  c.n = min(all.end - c.first, l.chunk);
+  Range some = visitors_of(p, c.keys);
+  const unsigned n = l.n_chunks_of(some.end - some.first);
+  if (j >= n) return c;
+  const int64_t from = p.queries.first(c.keys.sequence);
+  some = {max(some.first, slice.first - from), min(some.end, slice.end - from)};
+  const int64_t length = l.length_of(unsigned(max(some.end - some.first, int64_t(0))), n);
+  c.first = some.first + j * length;
+  c.n = max(min(some.end - c.first, length), int64_t(0));
   return c;
 }
 
 // How many chunks there are of the list of a block that has keys.
 __device__ inline int64_t n_chunks_of(const Pattern& p, const VisitorLists& l, int64_t list) {
   if (p.selected) return (l.starts[list + 1] - l.starts[list] + l.chunk - 1) / l.chunk;
-  const TokenPiece keys = p.block_of(list % l.n_blocks);
-  const int64_t from = p.keys.first(keys.sequence);
-  const Range all = p.visitors({keys.first - from, keys.end - from}, p.queries.size(keys.sequence));
-  return all.end > all.first ? (all.end - all.first + l.chunk - 1) / l.chunk : 0;
+  const Range all = visitors_of(p, p.block_of(list % l.n_blocks));
+  return l.n_chunks_of(all.end - all.first);
 }
 
 }  // namespace gnograd
