@@ -335,6 +335,26 @@ module gnograd_cuda
       integer(c_int) :: outcome
     end function gnograd_cuda_graph_from_edges_build_i32
 
+    function gnograd_cuda_graph_from_edges_rows_workspace_bytes_i32(n_src, n_dst, n_given, &
+      & self_loops) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      integer(c_int), value :: self_loops
+      integer(c_size_t) :: outcome
+    end function gnograd_cuda_graph_from_edges_rows_workspace_bytes_i32
+
+    function gnograd_cuda_graph_from_edges_rows_i32(n_src, n_dst, n_given, self_loops, src, dst, &
+      & offsets, indices, edge_ids, src_offsets, src_indices, src_edges, src_positions, found, &
+      & workspace, workspace_bytes, stream) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_ptr, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      integer(c_int), value :: self_loops
+      type(c_ptr), value :: src, dst, offsets, indices, edge_ids, src_offsets, src_indices, &
+        & src_edges, src_positions, found, workspace, stream
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: outcome
+    end function gnograd_cuda_graph_from_edges_rows_i32
+
     function gnograd_cuda_graph_from_edges_largest_workspace_bytes_i64(n_src, n_dst, n_given, &
       & self_loops) result(outcome) bind(C)
       import :: c_int, c_int64_t, c_size_t
@@ -372,6 +392,58 @@ module gnograd_cuda
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_graph_from_edges_build_i64
+
+    function gnograd_cuda_graph_from_edges_rows_workspace_bytes_i64(n_src, n_dst, n_given, &
+      & self_loops) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      integer(c_int), value :: self_loops
+      integer(c_size_t) :: outcome
+    end function gnograd_cuda_graph_from_edges_rows_workspace_bytes_i64
+
+    function gnograd_cuda_graph_from_edges_rows_i64(n_src, n_dst, n_given, self_loops, src, dst, &
+      & offsets, indices, edge_ids, src_offsets, src_indices, src_edges, src_positions, found, &
+      & workspace, workspace_bytes, stream) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_ptr, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      integer(c_int), value :: self_loops
+      type(c_ptr), value :: src, dst, offsets, indices, edge_ids, src_offsets, src_indices, &
+        & src_edges, src_positions, found, workspace, stream
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: outcome
+    end function gnograd_cuda_graph_from_edges_rows_i64
+
+    function gnograd_cuda_graph_rows_ends_workspace_bytes_i32(n_dst, &
+      & n_edges) result(outcome) bind(C)
+      import :: c_int64_t, c_size_t
+      integer(c_int64_t), value :: n_dst, n_edges
+      integer(c_size_t) :: outcome
+    end function gnograd_cuda_graph_rows_ends_workspace_bytes_i32
+
+    function gnograd_cuda_graph_rows_ends_i32(n_dst, n_edges, offsets, indices, edge_ids, src, &
+      & dst, workspace, workspace_bytes, stream) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_ptr, c_size_t
+      integer(c_int64_t), value :: n_dst, n_edges
+      type(c_ptr), value :: offsets, indices, edge_ids, src, dst, workspace, stream
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: outcome
+    end function gnograd_cuda_graph_rows_ends_i32
+
+    function gnograd_cuda_graph_union_first_workspace_bytes_i32(n_src, n_dst, &
+      & n_given) result(outcome) bind(C)
+      import :: c_int64_t, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      integer(c_size_t) :: outcome
+    end function gnograd_cuda_graph_union_first_workspace_bytes_i32
+
+    function gnograd_cuda_graph_union_first_i32(n_src, n_dst, n_given, src, dst, kept_src, &
+      & kept_dst, found, workspace, workspace_bytes, stream) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_ptr, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      type(c_ptr), value :: src, dst, kept_src, kept_dst, found, workspace, stream
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: outcome
+    end function gnograd_cuda_graph_union_first_i32
 
     function gnograd_cuda_graph_from_csc_build_workspace_bytes_i32(n_src, n_dst, &
       & n_edges) result(outcome) bind(C)

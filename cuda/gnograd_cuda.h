@@ -207,9 +207,13 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  *
  * graph_from_edges_build: of edges from src to dst [n_given] in any order. self_loops: -1, as they
  * are; 0, their rows of edge arrays belong to no edge; 1, and min(n_src, n_dst) rows more are those of
- * one at every node on both sides. n_edges is the number of rows then. found[1]: whether the edges
- * are given by destination; as they are, they need no edge_ids and src_positions then.
+ * one at every node on both sides. n_edges is the number of rows then. found[1]: whether all rows
+ * are edges, by destination; then edge_ids and src_positions say nothing.
+ * graph_from_edges_rows: the same, but rows with a source -1 belong to no edge.
  * graph_from_edges_largest: the largest node of src and of dst, -1 where there is none.
+ * graph_rows_ends: of a graph, the ends of every row of edge arrays, -1 where it belongs to no edge.
+ * graph_union_first: of such rows, those that are the first with their ends, in their order, and
+ * in found[0] how many.
  *
  * graph_from_csc_build: of edges by destination. edge_ids: a permutation of the rows of edge arrays.
  */
@@ -235,6 +239,13 @@ GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_build_i32(
     int64_t *src_positions, /* [n_edges] */
     int64_t *found,         /* [2] */
     void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_edges_rows_workspace_bytes_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_rows_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops, const void *src, const void *dst,
+    int64_t *offsets, int32_t *indices, int64_t *edge_ids, int64_t *src_offsets,
+    int32_t *src_indices, int64_t *src_edges, int64_t *src_positions, int64_t *found,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_edges_largest_workspace_bytes_i64(
     int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops);
 GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_largest_i64(
@@ -246,6 +257,35 @@ GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_build_i64(
     int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops, const void *src, const void *dst,
     int64_t *offsets, int32_t *indices, int64_t *edge_ids, int64_t *src_offsets,
     int32_t *src_indices, int64_t *src_edges, int64_t *src_positions, int64_t *found,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_edges_rows_workspace_bytes_i64(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_rows_i64(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops, const void *src, const void *dst,
+    int64_t *offsets, int32_t *indices, int64_t *edge_ids, int64_t *src_offsets,
+    int32_t *src_indices, int64_t *src_edges, int64_t *src_positions, int64_t *found,
+    void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_rows_ends_workspace_bytes_i32(
+    int64_t n_dst, int64_t n_edges);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_rows_ends_i32(
+    int64_t n_dst, int64_t n_edges,
+    const int64_t *offsets,  /* [n_dst+1] */
+    const void *indices,     /* [n_edges] */
+    const int64_t *edge_ids, /* [n_edges] or null */
+    void *src,               /* [n_edges] */
+    void *dst,               /* [n_edges] */
+    void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_union_first_workspace_bytes_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_union_first_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given,
+    const void *src, /* [n_given] */
+    const void *dst, /* [n_given] */
+    void *kept_src,  /* [n_given] */
+    void *kept_dst,  /* [n_given] */
+    int64_t *found,  /* [1] */
     void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_csc_build_workspace_bytes_i32(

@@ -137,6 +137,11 @@ _ENDS = _parse("""
 const void *src,  /* [n_given] */
 const void *dst,  /* [n_given] */
 """)
+_KEPT_ENDS = _parse("""
+void *kept_src,  /* [n_given] */
+void *kept_dst,  /* [n_given] */
+int64_t *found,  /* [1] */
+""")
 _BY_SOURCE = """
 int64_t *src_offsets,  /* [n_src+1] */
 int32_t *src_indices,  /* [n_edges] */
@@ -144,6 +149,14 @@ int64_t *src_edges,  /* [n_edges] */
 int64_t *src_positions,  /* [n_edges] or null */
 int64_t *found,  /* [2] */
 """
+_BOTH_ORDERS = _parse(
+    """
+int64_t *offsets,  /* [n_dst+1] */
+int32_t *indices,  /* [n_edges] */
+int64_t *edge_ids,  /* [n_edges] */
+"""
+    + _BY_SOURCE.strip().replace(" or null", "")
+)
 UNDECLARED = (
     Class(
         "graph_from_edges",
@@ -155,21 +168,31 @@ int self_loops
 """),
         (
             Face("largest", (_ENDS, _parse("int64_t *largest,  /* [2] */"))),
+            Face("build", (_ENDS, _BOTH_ORDERS)),
+            Face("rows", (_ENDS, _BOTH_ORDERS)),
+        ),
+    ),
+    Class(
+        "graph_rows",
+        _parse("int64_t n_dst\nint64_t n_edges"),
+        (
             Face(
-                "build",
+                "ends",
                 (
-                    _ENDS,
-                    _parse(
-                        """
-int64_t *offsets,  /* [n_dst+1] */
-int32_t *indices,  /* [n_edges] */
-int64_t *edge_ids,  /* [n_edges] */
-"""
-                        + _BY_SOURCE.strip().replace(" or null", "")
-                    ),
+                    _parse("""
+const int64_t *offsets,  /* [n_dst+1] */
+const void *indices,  /* [n_edges] */
+const int64_t *edge_ids,  /* [n_edges] or null */
+"""),
+                    _parse("void *src,  /* [n_edges] */\nvoid *dst,  /* [n_edges] */"),
                 ),
             ),
         ),
+    ),
+    Class(
+        "graph_union",
+        _parse("int64_t n_src\nint64_t n_dst\nint64_t n_given"),
+        (Face("first", (_ENDS, _KEPT_ENDS)),),
     ),
     Class(
         "graph_from_csc",
