@@ -5230,97 +5230,97 @@ module gnograd_cuda
     end function gnograd_cuda_edge_mlp_hvp_f64
 
     function gnograd_cuda_neighbors_count_workspace_bytes_f32(n_src, n_dst, d, n_items, &
-      & n_buckets, radius, period_x, period_y, period_z, exclude_self, max_neighbors, &
-      & seed) result(outcome) bind(C)
+      & n_buckets, radius, period_x, period_y, period_z, exclude_self, max_neighbors, seed, &
+      & room) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       integer(c_size_t) :: outcome
     end function gnograd_cuda_neighbors_count_workspace_bytes_f32
 
     function gnograd_cuda_neighbors_count_f32(n_src, n_dst, d, n_items, n_buckets, radius, &
-      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, sources, destinations, &
-      & source_items, destination_items, positions, order, starts, grid, offsets, workspace, &
-      & workspace_bytes, stream) result(outcome) bind(C)
+      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, room, sources, &
+      & destinations, source_items, destination_items, positions, order, starts, grid, found, &
+      & offsets, workspace, workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       type(c_ptr), value :: sources, destinations, source_items, destination_items, positions, &
-        & order, starts, grid, offsets, workspace, stream
+        & order, starts, grid, found, offsets, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_neighbors_count_f32
 
     function gnograd_cuda_neighbors_fill_workspace_bytes_f32(n_src, n_dst, d, n_items, n_buckets, &
-      & radius, period_x, period_y, period_z, exclude_self, max_neighbors, &
-      & seed) result(outcome) bind(C)
+      & radius, period_x, period_y, period_z, exclude_self, max_neighbors, seed, &
+      & room) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       integer(c_size_t) :: outcome
     end function gnograd_cuda_neighbors_fill_workspace_bytes_f32
 
     function gnograd_cuda_neighbors_fill_f32(n_src, n_dst, d, n_items, n_buckets, radius, &
-      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, destinations, &
-      & source_items, destination_items, positions, order, starts, grid, offsets, indices, &
+      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, room, destinations, &
+      & source_items, destination_items, positions, order, starts, grid, found, offsets, indices, &
       & workspace, workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       type(c_ptr), value :: destinations, source_items, destination_items, positions, order, &
-        & starts, grid, offsets, indices, workspace, stream
+        & starts, grid, found, offsets, indices, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_neighbors_fill_f32
 
     function gnograd_cuda_neighbors_count_workspace_bytes_f64(n_src, n_dst, d, n_items, &
-      & n_buckets, radius, period_x, period_y, period_z, exclude_self, max_neighbors, &
-      & seed) result(outcome) bind(C)
+      & n_buckets, radius, period_x, period_y, period_z, exclude_self, max_neighbors, seed, &
+      & room) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       integer(c_size_t) :: outcome
     end function gnograd_cuda_neighbors_count_workspace_bytes_f64
 
     function gnograd_cuda_neighbors_count_f64(n_src, n_dst, d, n_items, n_buckets, radius, &
-      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, sources, destinations, &
-      & source_items, destination_items, positions, order, starts, grid, offsets, workspace, &
-      & workspace_bytes, stream) result(outcome) bind(C)
+      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, room, sources, &
+      & destinations, source_items, destination_items, positions, order, starts, grid, found, &
+      & offsets, workspace, workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       type(c_ptr), value :: sources, destinations, source_items, destination_items, positions, &
-        & order, starts, grid, offsets, workspace, stream
+        & order, starts, grid, found, offsets, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_neighbors_count_f64
 
     function gnograd_cuda_neighbors_fill_workspace_bytes_f64(n_src, n_dst, d, n_items, n_buckets, &
-      & radius, period_x, period_y, period_z, exclude_self, max_neighbors, &
-      & seed) result(outcome) bind(C)
+      & radius, period_x, period_y, period_z, exclude_self, max_neighbors, seed, &
+      & room) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       integer(c_size_t) :: outcome
     end function gnograd_cuda_neighbors_fill_workspace_bytes_f64
 
     function gnograd_cuda_neighbors_fill_f64(n_src, n_dst, d, n_items, n_buckets, radius, &
-      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, destinations, &
-      & source_items, destination_items, positions, order, starts, grid, offsets, indices, &
+      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, room, destinations, &
+      & source_items, destination_items, positions, order, starts, grid, found, offsets, indices, &
       & workspace, workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       type(c_ptr), value :: destinations, source_items, destination_items, positions, order, &
-        & starts, grid, offsets, indices, workspace, stream
+        & starts, grid, found, offsets, indices, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_neighbors_fill_f64
@@ -5334,13 +5334,13 @@ module gnograd_cuda
     end function gnograd_cuda_nearer_neighbors_count_workspace_bytes_f32
 
     function gnograd_cuda_nearer_neighbors_count_f32(n_src, n_dst, d, radius, period_x, period_y, &
-      & period_z, sources, destinations, offsets, indices, kept_offsets, workspace, &
+      & period_z, sources, destinations, offsets, indices, kept_offsets, marks, workspace, &
       & workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
       integer(c_int64_t), value :: n_src, n_dst, d
       real(c_double), value :: radius, period_x, period_y, period_z
-      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, workspace, &
-        & stream
+      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, marks, &
+        & workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_nearer_neighbors_count_f32
@@ -5354,13 +5354,12 @@ module gnograd_cuda
     end function gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f32
 
     function gnograd_cuda_nearer_neighbors_fill_f32(n_src, n_dst, d, radius, period_x, period_y, &
-      & period_z, sources, destinations, offsets, indices, kept_offsets, kept, workspace, &
-      & workspace_bytes, stream) result(outcome) bind(C)
+      & period_z, offsets, indices, kept_offsets, marks, kept, workspace, workspace_bytes, &
+      & stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
       integer(c_int64_t), value :: n_src, n_dst, d
       real(c_double), value :: radius, period_x, period_y, period_z
-      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, kept, &
-        & workspace, stream
+      type(c_ptr), value :: offsets, indices, kept_offsets, marks, kept, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_nearer_neighbors_fill_f32
@@ -5374,13 +5373,13 @@ module gnograd_cuda
     end function gnograd_cuda_nearer_neighbors_count_workspace_bytes_f64
 
     function gnograd_cuda_nearer_neighbors_count_f64(n_src, n_dst, d, radius, period_x, period_y, &
-      & period_z, sources, destinations, offsets, indices, kept_offsets, workspace, &
+      & period_z, sources, destinations, offsets, indices, kept_offsets, marks, workspace, &
       & workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
       integer(c_int64_t), value :: n_src, n_dst, d
       real(c_double), value :: radius, period_x, period_y, period_z
-      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, workspace, &
-        & stream
+      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, marks, &
+        & workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_nearer_neighbors_count_f64
@@ -5394,13 +5393,12 @@ module gnograd_cuda
     end function gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f64
 
     function gnograd_cuda_nearer_neighbors_fill_f64(n_src, n_dst, d, radius, period_x, period_y, &
-      & period_z, sources, destinations, offsets, indices, kept_offsets, kept, workspace, &
-      & workspace_bytes, stream) result(outcome) bind(C)
+      & period_z, offsets, indices, kept_offsets, marks, kept, workspace, workspace_bytes, &
+      & stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
       integer(c_int64_t), value :: n_src, n_dst, d
       real(c_double), value :: radius, period_x, period_y, period_z
-      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, kept, &
-        & workspace, stream
+      type(c_ptr), value :: offsets, indices, kept_offsets, marks, kept, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_nearer_neighbors_fill_f64

@@ -3857,17 +3857,18 @@ GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_hvp_f64(
  * number i of that of the seed. n_src where there are to be all.
  * offsets [n_dst+1]; its last entry is the number of neighbours, or -1 where a source is not finite,
  * or -2 where a destination is not. indices [offsets[n_dst]].
- * Kept between the two: positions [n_src, d], order [n_src], starts [n_buckets+1], grid [2].
+ * Kept between the two: positions [n_src, d], order [n_src], starts [n_buckets+1], grid [2], and
+ * found [n_dst, room], the rows that are no longer than `room`: longer ones are searched again.
  */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_count_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed);
+    int64_t seed, int64_t room);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed,
+    int64_t seed, int64_t room,
     const void *sources,              /* [n_src, d] */
     const void *destinations,         /* [n_dst, d] */
     const int64_t *source_items,      /* [n_items+1] or null */
@@ -3876,44 +3877,46 @@ GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f32(
     int32_t *order,                   /* [n_src] */
     int32_t *starts,                  /* [n_buckets+1] */
     double *grid,                     /* [2] */
+    int32_t *found,                   /* [n_dst, room] */
     int64_t *offsets,                 /* [n_dst+1] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_fill_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed);
+    int64_t seed, int64_t room);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed, const void *destinations, const int64_t *source_items,
+    int64_t seed, int64_t room, const void *destinations, const int64_t *source_items,
     const int64_t *destination_items, const double *positions, const int32_t *order,
-    const int32_t *starts, const double *grid, const int64_t *offsets,
+    const int32_t *starts, const double *grid, const int32_t *found, const int64_t *offsets,
     int32_t *indices, /* [offsets[n_dst]] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_count_workspace_bytes_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed);
+    int64_t seed, int64_t room);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed, const void *sources, const void *destinations, const int64_t *source_items,
-    const int64_t *destination_items, double *positions, int32_t *order, int32_t *starts,
-    double *grid, int64_t *offsets, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t seed, int64_t room, const void *sources, const void *destinations,
+    const int64_t *source_items, const int64_t *destination_items, double *positions,
+    int32_t *order, int32_t *starts, double *grid, int32_t *found, int64_t *offsets,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_fill_workspace_bytes_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed);
+    int64_t seed, int64_t room);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed, const void *destinations, const int64_t *source_items,
+    int64_t seed, int64_t room, const void *destinations, const int64_t *source_items,
     const int64_t *destination_items, const double *positions, const int32_t *order,
-    const int32_t *starts, const double *grid, const int64_t *offsets, int32_t *indices,
-    void *workspace, size_t workspace_bytes, void *stream);
+    const int32_t *starts, const double *grid, const int32_t *found, const int64_t *offsets,
+    int32_t *indices, void *workspace, size_t workspace_bytes, void *stream);
 
 /* Of neighbours that were found, those within a smaller radius, in the order that they are in:
- * nearer_neighbors_count, then nearer_neighbors_fill. */
+ * nearer_neighbors_count, which leaves a bit for each in `marks`, then nearer_neighbors_fill. */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
@@ -3926,14 +3929,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_count_f32(
     const int64_t *offsets,   /* [n_dst+1] */
     const int32_t *indices,   /* [offsets[n_dst]] */
     int64_t *kept_offsets,    /* [n_dst+1] */
+    int32_t *marks,           /* [offsets[n_dst]/32 + n_dst] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
     double period_z);
 GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_fill_f32(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
-    double period_z, const void *sources, const void *destinations, const int64_t *offsets,
-    const int32_t *indices, const int64_t *kept_offsets,
+    double period_z, const int64_t *offsets, const int32_t *indices, const int64_t *kept_offsets,
+    const int32_t *marks,
     int32_t *kept, /* [kept_offsets[n_dst]] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f64(
@@ -3942,16 +3946,15 @@ GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f64(
 GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_count_f64(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
     double period_z, const void *sources, const void *destinations, const int64_t *offsets,
-    const int32_t *indices, int64_t *kept_offsets, void *workspace, size_t workspace_bytes,
-    void *stream);
+    const int32_t *indices, int64_t *kept_offsets, int32_t *marks, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f64(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
     double period_z);
 GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_fill_f64(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
-    double period_z, const void *sources, const void *destinations, const int64_t *offsets,
-    const int32_t *indices, const int64_t *kept_offsets, int32_t *kept, void *workspace,
-    size_t workspace_bytes, void *stream);
+    double period_z, const int64_t *offsets, const int32_t *indices, const int64_t *kept_offsets,
+    const int32_t *marks, int32_t *kept, void *workspace, size_t workspace_bytes, void *stream);
 
 /* nearest_neighbors_find has the k nearest sources of every destination, at most radius away, which
  * may be infinite; of those at the same distance the ones with the lowest numbers. Distances, items,

@@ -105,13 +105,17 @@ double *positions,  /* [n_src, d] */
 int32_t *order,  /* [n_src] */
 int32_t *starts,  /* [n_buckets+1] */
 double *grid,  /* [2] */
+int32_t *found,  /* [n_dst, room] */
 int64_t *offsets,  /* [n_dst+1] */
 """
 _ROWS = _parse("""
 const int64_t *offsets,  /* [n_dst+1] */
 const int32_t *indices,  /* [offsets[n_dst]] */
 """)
-_KEPT = _parse("int64_t *kept_offsets,  /* [n_dst+1] */")
+_KEPT = """
+int64_t *kept_offsets,  /* [n_dst+1] */
+int32_t *marks,  /* [offsets[n_dst]/32 + n_dst] */
+"""
 _CELL = _parse("""
 const void *points,  /* [n, d] */
 const double *lattice,  /* [d (2 d + 1) + 1] */
@@ -261,6 +265,7 @@ double period_z
 int exclude_self
 int64_t max_neighbors
 int64_t seed
+int64_t room
 """),
         (
             Face("count", (_parse(_POINTS), _parse(_TABLE))),
@@ -285,11 +290,11 @@ double period_y
 double period_z
 """),
         (
-            Face("count", (_parse(_POINTS)[:2] + _ROWS, _KEPT)),
+            Face("count", (_parse(_POINTS)[:2] + _ROWS, _parse(_KEPT))),
             Face(
                 "fill",
                 (
-                    _parse(_POINTS)[:2] + _ROWS + _parse("const int64_t *kept_offsets"),
+                    _ROWS + _parse(re.sub(r"(?m)^(?=\w)", "const ", _KEPT)),
                     _parse("int32_t *kept,  /* [kept_offsets[n_dst]] */"),
                 ),
             ),
