@@ -335,6 +335,26 @@ module gnograd_cuda
       integer(c_int) :: outcome
     end function gnograd_cuda_graph_from_edges_build_i32
 
+    function gnograd_cuda_graph_from_edges_rows_workspace_bytes_i32(n_src, n_dst, n_given, &
+      & self_loops) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      integer(c_int), value :: self_loops
+      integer(c_size_t) :: outcome
+    end function gnograd_cuda_graph_from_edges_rows_workspace_bytes_i32
+
+    function gnograd_cuda_graph_from_edges_rows_i32(n_src, n_dst, n_given, self_loops, src, dst, &
+      & offsets, indices, edge_ids, src_offsets, src_indices, src_edges, src_positions, found, &
+      & workspace, workspace_bytes, stream) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_ptr, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      integer(c_int), value :: self_loops
+      type(c_ptr), value :: src, dst, offsets, indices, edge_ids, src_offsets, src_indices, &
+        & src_edges, src_positions, found, workspace, stream
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: outcome
+    end function gnograd_cuda_graph_from_edges_rows_i32
+
     function gnograd_cuda_graph_from_edges_largest_workspace_bytes_i64(n_src, n_dst, n_given, &
       & self_loops) result(outcome) bind(C)
       import :: c_int, c_int64_t, c_size_t
@@ -372,6 +392,58 @@ module gnograd_cuda
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_graph_from_edges_build_i64
+
+    function gnograd_cuda_graph_from_edges_rows_workspace_bytes_i64(n_src, n_dst, n_given, &
+      & self_loops) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      integer(c_int), value :: self_loops
+      integer(c_size_t) :: outcome
+    end function gnograd_cuda_graph_from_edges_rows_workspace_bytes_i64
+
+    function gnograd_cuda_graph_from_edges_rows_i64(n_src, n_dst, n_given, self_loops, src, dst, &
+      & offsets, indices, edge_ids, src_offsets, src_indices, src_edges, src_positions, found, &
+      & workspace, workspace_bytes, stream) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_ptr, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      integer(c_int), value :: self_loops
+      type(c_ptr), value :: src, dst, offsets, indices, edge_ids, src_offsets, src_indices, &
+        & src_edges, src_positions, found, workspace, stream
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: outcome
+    end function gnograd_cuda_graph_from_edges_rows_i64
+
+    function gnograd_cuda_graph_rows_ends_workspace_bytes_i32(n_dst, &
+      & n_edges) result(outcome) bind(C)
+      import :: c_int64_t, c_size_t
+      integer(c_int64_t), value :: n_dst, n_edges
+      integer(c_size_t) :: outcome
+    end function gnograd_cuda_graph_rows_ends_workspace_bytes_i32
+
+    function gnograd_cuda_graph_rows_ends_i32(n_dst, n_edges, offsets, indices, edge_ids, src, &
+      & dst, workspace, workspace_bytes, stream) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_ptr, c_size_t
+      integer(c_int64_t), value :: n_dst, n_edges
+      type(c_ptr), value :: offsets, indices, edge_ids, src, dst, workspace, stream
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: outcome
+    end function gnograd_cuda_graph_rows_ends_i32
+
+    function gnograd_cuda_graph_union_first_workspace_bytes_i32(n_src, n_dst, &
+      & n_given) result(outcome) bind(C)
+      import :: c_int64_t, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      integer(c_size_t) :: outcome
+    end function gnograd_cuda_graph_union_first_workspace_bytes_i32
+
+    function gnograd_cuda_graph_union_first_i32(n_src, n_dst, n_given, src, dst, kept_src, &
+      & kept_dst, found, workspace, workspace_bytes, stream) result(outcome) bind(C)
+      import :: c_int, c_int64_t, c_ptr, c_size_t
+      integer(c_int64_t), value :: n_src, n_dst, n_given
+      type(c_ptr), value :: src, dst, kept_src, kept_dst, found, workspace, stream
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: outcome
+    end function gnograd_cuda_graph_union_first_i32
 
     function gnograd_cuda_graph_from_csc_build_workspace_bytes_i32(n_src, n_dst, &
       & n_edges) result(outcome) bind(C)
@@ -5158,97 +5230,97 @@ module gnograd_cuda
     end function gnograd_cuda_edge_mlp_hvp_f64
 
     function gnograd_cuda_neighbors_count_workspace_bytes_f32(n_src, n_dst, d, n_items, &
-      & n_buckets, radius, period_x, period_y, period_z, exclude_self, max_neighbors, &
-      & seed) result(outcome) bind(C)
+      & n_buckets, radius, period_x, period_y, period_z, exclude_self, max_neighbors, seed, &
+      & room) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       integer(c_size_t) :: outcome
     end function gnograd_cuda_neighbors_count_workspace_bytes_f32
 
     function gnograd_cuda_neighbors_count_f32(n_src, n_dst, d, n_items, n_buckets, radius, &
-      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, sources, destinations, &
-      & source_items, destination_items, positions, order, starts, grid, offsets, workspace, &
-      & workspace_bytes, stream) result(outcome) bind(C)
+      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, room, sources, &
+      & destinations, source_items, destination_items, positions, order, starts, grid, found, &
+      & offsets, workspace, workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       type(c_ptr), value :: sources, destinations, source_items, destination_items, positions, &
-        & order, starts, grid, offsets, workspace, stream
+        & order, starts, grid, found, offsets, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_neighbors_count_f32
 
     function gnograd_cuda_neighbors_fill_workspace_bytes_f32(n_src, n_dst, d, n_items, n_buckets, &
-      & radius, period_x, period_y, period_z, exclude_self, max_neighbors, &
-      & seed) result(outcome) bind(C)
+      & radius, period_x, period_y, period_z, exclude_self, max_neighbors, seed, &
+      & room) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       integer(c_size_t) :: outcome
     end function gnograd_cuda_neighbors_fill_workspace_bytes_f32
 
     function gnograd_cuda_neighbors_fill_f32(n_src, n_dst, d, n_items, n_buckets, radius, &
-      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, destinations, &
-      & source_items, destination_items, positions, order, starts, grid, offsets, indices, &
+      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, room, destinations, &
+      & source_items, destination_items, positions, order, starts, grid, found, offsets, indices, &
       & workspace, workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       type(c_ptr), value :: destinations, source_items, destination_items, positions, order, &
-        & starts, grid, offsets, indices, workspace, stream
+        & starts, grid, found, offsets, indices, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_neighbors_fill_f32
 
     function gnograd_cuda_neighbors_count_workspace_bytes_f64(n_src, n_dst, d, n_items, &
-      & n_buckets, radius, period_x, period_y, period_z, exclude_self, max_neighbors, &
-      & seed) result(outcome) bind(C)
+      & n_buckets, radius, period_x, period_y, period_z, exclude_self, max_neighbors, seed, &
+      & room) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       integer(c_size_t) :: outcome
     end function gnograd_cuda_neighbors_count_workspace_bytes_f64
 
     function gnograd_cuda_neighbors_count_f64(n_src, n_dst, d, n_items, n_buckets, radius, &
-      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, sources, destinations, &
-      & source_items, destination_items, positions, order, starts, grid, offsets, workspace, &
-      & workspace_bytes, stream) result(outcome) bind(C)
+      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, room, sources, &
+      & destinations, source_items, destination_items, positions, order, starts, grid, found, &
+      & offsets, workspace, workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       type(c_ptr), value :: sources, destinations, source_items, destination_items, positions, &
-        & order, starts, grid, offsets, workspace, stream
+        & order, starts, grid, found, offsets, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_neighbors_count_f64
 
     function gnograd_cuda_neighbors_fill_workspace_bytes_f64(n_src, n_dst, d, n_items, n_buckets, &
-      & radius, period_x, period_y, period_z, exclude_self, max_neighbors, &
-      & seed) result(outcome) bind(C)
+      & radius, period_x, period_y, period_z, exclude_self, max_neighbors, seed, &
+      & room) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       integer(c_size_t) :: outcome
     end function gnograd_cuda_neighbors_fill_workspace_bytes_f64
 
     function gnograd_cuda_neighbors_fill_f64(n_src, n_dst, d, n_items, n_buckets, radius, &
-      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, destinations, &
-      & source_items, destination_items, positions, order, starts, grid, offsets, indices, &
+      & period_x, period_y, period_z, exclude_self, max_neighbors, seed, room, destinations, &
+      & source_items, destination_items, positions, order, starts, grid, found, offsets, indices, &
       & workspace, workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
-      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed
+      integer(c_int64_t), value :: n_src, n_dst, d, n_items, n_buckets, max_neighbors, seed, room
       real(c_double), value :: radius, period_x, period_y, period_z
       integer(c_int), value :: exclude_self
       type(c_ptr), value :: destinations, source_items, destination_items, positions, order, &
-        & starts, grid, offsets, indices, workspace, stream
+        & starts, grid, found, offsets, indices, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_neighbors_fill_f64
@@ -5262,13 +5334,13 @@ module gnograd_cuda
     end function gnograd_cuda_nearer_neighbors_count_workspace_bytes_f32
 
     function gnograd_cuda_nearer_neighbors_count_f32(n_src, n_dst, d, radius, period_x, period_y, &
-      & period_z, sources, destinations, offsets, indices, kept_offsets, workspace, &
+      & period_z, sources, destinations, offsets, indices, kept_offsets, marks, workspace, &
       & workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
       integer(c_int64_t), value :: n_src, n_dst, d
       real(c_double), value :: radius, period_x, period_y, period_z
-      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, workspace, &
-        & stream
+      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, marks, &
+        & workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_nearer_neighbors_count_f32
@@ -5282,13 +5354,12 @@ module gnograd_cuda
     end function gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f32
 
     function gnograd_cuda_nearer_neighbors_fill_f32(n_src, n_dst, d, radius, period_x, period_y, &
-      & period_z, sources, destinations, offsets, indices, kept_offsets, kept, workspace, &
-      & workspace_bytes, stream) result(outcome) bind(C)
+      & period_z, offsets, indices, kept_offsets, marks, kept, workspace, workspace_bytes, &
+      & stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
       integer(c_int64_t), value :: n_src, n_dst, d
       real(c_double), value :: radius, period_x, period_y, period_z
-      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, kept, &
-        & workspace, stream
+      type(c_ptr), value :: offsets, indices, kept_offsets, marks, kept, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_nearer_neighbors_fill_f32
@@ -5302,13 +5373,13 @@ module gnograd_cuda
     end function gnograd_cuda_nearer_neighbors_count_workspace_bytes_f64
 
     function gnograd_cuda_nearer_neighbors_count_f64(n_src, n_dst, d, radius, period_x, period_y, &
-      & period_z, sources, destinations, offsets, indices, kept_offsets, workspace, &
+      & period_z, sources, destinations, offsets, indices, kept_offsets, marks, workspace, &
       & workspace_bytes, stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
       integer(c_int64_t), value :: n_src, n_dst, d
       real(c_double), value :: radius, period_x, period_y, period_z
-      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, workspace, &
-        & stream
+      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, marks, &
+        & workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_nearer_neighbors_count_f64
@@ -5322,13 +5393,12 @@ module gnograd_cuda
     end function gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f64
 
     function gnograd_cuda_nearer_neighbors_fill_f64(n_src, n_dst, d, radius, period_x, period_y, &
-      & period_z, sources, destinations, offsets, indices, kept_offsets, kept, workspace, &
-      & workspace_bytes, stream) result(outcome) bind(C)
+      & period_z, offsets, indices, kept_offsets, marks, kept, workspace, workspace_bytes, &
+      & stream) result(outcome) bind(C)
       import :: c_double, c_int, c_int64_t, c_ptr, c_size_t
       integer(c_int64_t), value :: n_src, n_dst, d
       real(c_double), value :: radius, period_x, period_y, period_z
-      type(c_ptr), value :: sources, destinations, offsets, indices, kept_offsets, kept, &
-        & workspace, stream
+      type(c_ptr), value :: offsets, indices, kept_offsets, marks, kept, workspace, stream
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: outcome
     end function gnograd_cuda_nearer_neighbors_fill_f64

@@ -207,9 +207,13 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_prototypes(void);
  *
  * graph_from_edges_build: of edges from src to dst [n_given] in any order. self_loops: -1, as they
  * are; 0, their rows of edge arrays belong to no edge; 1, and min(n_src, n_dst) rows more are those of
- * one at every node on both sides. n_edges is the number of rows then. found[1]: whether the edges
- * are given by destination; as they are, they need no edge_ids and src_positions then.
+ * one at every node on both sides. n_edges is the number of rows then. found[1]: whether all rows
+ * are edges, by destination; then edge_ids and src_positions say nothing.
+ * graph_from_edges_rows: the same, but rows with a source -1 belong to no edge.
  * graph_from_edges_largest: the largest node of src and of dst, -1 where there is none.
+ * graph_rows_ends: of a graph, the ends of every row of edge arrays, -1 where it belongs to no edge.
+ * graph_union_first: of such rows, those that are the first with their ends, in their order, and
+ * in found[0] how many.
  *
  * graph_from_csc_build: of edges by destination. edge_ids: a permutation of the rows of edge arrays.
  */
@@ -235,6 +239,13 @@ GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_build_i32(
     int64_t *src_positions, /* [n_edges] */
     int64_t *found,         /* [2] */
     void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_edges_rows_workspace_bytes_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_rows_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops, const void *src, const void *dst,
+    int64_t *offsets, int32_t *indices, int64_t *edge_ids, int64_t *src_offsets,
+    int32_t *src_indices, int64_t *src_edges, int64_t *src_positions, int64_t *found,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_edges_largest_workspace_bytes_i64(
     int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops);
 GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_largest_i64(
@@ -246,6 +257,35 @@ GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_build_i64(
     int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops, const void *src, const void *dst,
     int64_t *offsets, int32_t *indices, int64_t *edge_ids, int64_t *src_offsets,
     int32_t *src_indices, int64_t *src_edges, int64_t *src_positions, int64_t *found,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_edges_rows_workspace_bytes_i64(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_from_edges_rows_i64(
+    int64_t n_src, int64_t n_dst, int64_t n_given, int self_loops, const void *src, const void *dst,
+    int64_t *offsets, int32_t *indices, int64_t *edge_ids, int64_t *src_offsets,
+    int32_t *src_indices, int64_t *src_edges, int64_t *src_positions, int64_t *found,
+    void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_rows_ends_workspace_bytes_i32(
+    int64_t n_dst, int64_t n_edges);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_rows_ends_i32(
+    int64_t n_dst, int64_t n_edges,
+    const int64_t *offsets,  /* [n_dst+1] */
+    const void *indices,     /* [n_edges] */
+    const int64_t *edge_ids, /* [n_edges] or null */
+    void *src,               /* [n_edges] */
+    void *dst,               /* [n_edges] */
+    void *workspace, size_t workspace_bytes, void *stream);
+
+GNOGRAD_CUDA_API size_t gnograd_cuda_graph_union_first_workspace_bytes_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given);
+GNOGRAD_CUDA_API int gnograd_cuda_graph_union_first_i32(
+    int64_t n_src, int64_t n_dst, int64_t n_given,
+    const void *src, /* [n_given] */
+    const void *dst, /* [n_given] */
+    void *kept_src,  /* [n_given] */
+    void *kept_dst,  /* [n_given] */
+    int64_t *found,  /* [1] */
     void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_graph_from_csc_build_workspace_bytes_i32(
@@ -3817,17 +3857,18 @@ GNOGRAD_CUDA_API int gnograd_cuda_edge_mlp_hvp_f64(
  * number i of that of the seed. n_src where there are to be all.
  * offsets [n_dst+1]; its last entry is the number of neighbours, or -1 where a source is not finite,
  * or -2 where a destination is not. indices [offsets[n_dst]].
- * Kept between the two: positions [n_src, d], order [n_src], starts [n_buckets+1], grid [2].
+ * Kept between the two: positions [n_src, d], order [n_src], starts [n_buckets+1], grid [2], and
+ * found [n_dst, room], the rows that are no longer than `room`: longer ones are searched again.
  */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_count_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed);
+    int64_t seed, int64_t room);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed,
+    int64_t seed, int64_t room,
     const void *sources,              /* [n_src, d] */
     const void *destinations,         /* [n_dst, d] */
     const int64_t *source_items,      /* [n_items+1] or null */
@@ -3836,44 +3877,46 @@ GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f32(
     int32_t *order,                   /* [n_src] */
     int32_t *starts,                  /* [n_buckets+1] */
     double *grid,                     /* [2] */
+    int32_t *found,                   /* [n_dst, room] */
     int64_t *offsets,                 /* [n_dst+1] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_fill_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed);
+    int64_t seed, int64_t room);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f32(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed, const void *destinations, const int64_t *source_items,
+    int64_t seed, int64_t room, const void *destinations, const int64_t *source_items,
     const int64_t *destination_items, const double *positions, const int32_t *order,
-    const int32_t *starts, const double *grid, const int64_t *offsets,
+    const int32_t *starts, const double *grid, const int32_t *found, const int64_t *offsets,
     int32_t *indices, /* [offsets[n_dst]] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_count_workspace_bytes_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed);
+    int64_t seed, int64_t room);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_count_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed, const void *sources, const void *destinations, const int64_t *source_items,
-    const int64_t *destination_items, double *positions, int32_t *order, int32_t *starts,
-    double *grid, int64_t *offsets, void *workspace, size_t workspace_bytes, void *stream);
+    int64_t seed, int64_t room, const void *sources, const void *destinations,
+    const int64_t *source_items, const int64_t *destination_items, double *positions,
+    int32_t *order, int32_t *starts, double *grid, int32_t *found, int64_t *offsets,
+    void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_neighbors_fill_workspace_bytes_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed);
+    int64_t seed, int64_t room);
 GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f64(
     int64_t n_src, int64_t n_dst, int64_t d, int64_t n_items, int64_t n_buckets, double radius,
     double period_x, double period_y, double period_z, int exclude_self, int64_t max_neighbors,
-    int64_t seed, const void *destinations, const int64_t *source_items,
+    int64_t seed, int64_t room, const void *destinations, const int64_t *source_items,
     const int64_t *destination_items, const double *positions, const int32_t *order,
-    const int32_t *starts, const double *grid, const int64_t *offsets, int32_t *indices,
-    void *workspace, size_t workspace_bytes, void *stream);
+    const int32_t *starts, const double *grid, const int32_t *found, const int64_t *offsets,
+    int32_t *indices, void *workspace, size_t workspace_bytes, void *stream);
 
 /* Of neighbours that were found, those within a smaller radius, in the order that they are in:
- * nearer_neighbors_count, then nearer_neighbors_fill. */
+ * nearer_neighbors_count, which leaves a bit for each in `marks`, then nearer_neighbors_fill. */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
@@ -3886,14 +3929,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_count_f32(
     const int64_t *offsets,   /* [n_dst+1] */
     const int32_t *indices,   /* [offsets[n_dst]] */
     int64_t *kept_offsets,    /* [n_dst+1] */
+    int32_t *marks,           /* [offsets[n_dst]/32 + n_dst] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f32(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
     double period_z);
 GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_fill_f32(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
-    double period_z, const void *sources, const void *destinations, const int64_t *offsets,
-    const int32_t *indices, const int64_t *kept_offsets,
+    double period_z, const int64_t *offsets, const int32_t *indices, const int64_t *kept_offsets,
+    const int32_t *marks,
     int32_t *kept, /* [kept_offsets[n_dst]] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f64(
@@ -3902,16 +3946,15 @@ GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f64(
 GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_count_f64(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
     double period_z, const void *sources, const void *destinations, const int64_t *offsets,
-    const int32_t *indices, int64_t *kept_offsets, void *workspace, size_t workspace_bytes,
-    void *stream);
+    const int32_t *indices, int64_t *kept_offsets, int32_t *marks, void *workspace,
+    size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_fill_workspace_bytes_f64(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
     double period_z);
 GNOGRAD_CUDA_API int gnograd_cuda_nearer_neighbors_fill_f64(
     int64_t n_src, int64_t n_dst, int64_t d, double radius, double period_x, double period_y,
-    double period_z, const void *sources, const void *destinations, const int64_t *offsets,
-    const int32_t *indices, const int64_t *kept_offsets, int32_t *kept, void *workspace,
-    size_t workspace_bytes, void *stream);
+    double period_z, const int64_t *offsets, const int32_t *indices, const int64_t *kept_offsets,
+    const int32_t *marks, int32_t *kept, void *workspace, size_t workspace_bytes, void *stream);
 
 /* nearest_neighbors_find has the k nearest sources of every destination, at most radius away, which
  * may be infinite; of those at the same distance the ones with the lowest numbers. Distances, items,

@@ -41,6 +41,7 @@ def installation(request, tmp_path) -> Path:
     ("compiler", "source", "result"),
     [
         ("gcc", "graph.c", "ok\n"),
+        ("gcc", "near_points.c", "ok\n"),
         ("gcc", "derivative.c", GRADIENTS),
         ("gfortran", "derivative.f90", DERIVATIVE),
     ],

@@ -850,8 +850,9 @@ def test_every_kernel_is_tested():
     cases += test_gno_deep.MANY + test_edge_mlp.MANY
     tested = {case.operator.name for case in cases}
     assert kernels == tested | {
-        "compress", "graph_from_csc", "graph_from_edges", "nearer_neighbors", "nearest_neighbors",
-        "neighbor_list", "neighbors", "nsa_selected_attention", "radial_basis", "select_blocks"
+        "compress", "graph_from_csc", "graph_from_edges", "graph_rows", "graph_union",
+        "nearer_neighbors", "nearest_neighbors", "neighbor_list", "neighbors",
+        "nsa_selected_attention", "radial_basis", "select_blocks",
     }  # fmt: skip
 
 
@@ -934,6 +935,36 @@ def test_what_a_graph_made_there_tells():
     assert_same_graph(both, gg.Graph.batch([expected, expected]))
     assert_same_graph(both.unbatch()[0], gg.Graph(expected.offsets, expected.indices, 3,
                                                   expected.edge_ids))  # fmt: skip
+
+
+@pytest.mark.parametrize("self_loops", [None, False, True])
+@pytest.mark.parametrize(
+    ("n", "n_src", "n_dst"), [(0, 3, 0), (0, 2, 3), (1, 1, 1), (40, 9, 12), (3000, 60, 45)]
+)
+def test_graphs_of_graphs_on_the_device(n, n_src, n_dst, self_loops, rng):
+    for sort in (np.array, np.sort):
+        graphs, there = [], []
+        for length in (n, n // 2, n // 3):
+            ends = [rng.integers(0, max(k, 1), length) for k in (n_src, n_dst)]
+            ends[1] = sort(ends[1])
+            sizes = n_src, n_dst, self_loops
+            graphs.append(gg.Graph.from_edges(*ends, *sizes))
+            there.append(gg.Graph.from_edges(*map(cuda.to_device, ends), *sizes))
+        made = {
+            "reverse": lambda one, *_: one.reverse(),
+            "reverse twice": lambda one, *_: one.reverse().reverse(),
+            "loops": lambda one, *_: one.with_self_loops(),
+            "loops of loops": lambda one, *_: one.with_self_loops().reverse().with_self_loops(),
+            "union": lambda *all_: gg.Graph.union(*all_),
+            "union of one": lambda one, *_: gg.Graph.union(one),
+            "both ways": lambda one, *_: gg.Graph.union(one, one.reverse().reverse(), one),
+        }
+        for name, make in made.items():
+            result = make(*there)
+            assert result._made_there, name
+            assert_same_graph(result, make(*graphs))
+        mixed = gg.Graph.union(there[0], graphs[1])
+        assert_same_graph(mixed, gg.Graph.union(*graphs[:2]))
 
 
 def test_graph_of_arrays_with_gaps(rng):

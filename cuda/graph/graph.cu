@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Graphs from edges in any order, or from edges by destination: both orders of the edges, stable,
-// as the CPU has them. Edges are sorted by radix (neighbors_sort.cuh); offsets are found by
-// bisection of the sorted nodes. Left-out edges have a node behind the last one, and so come behind
-// all others.
+// Graphs from edges in any order, from edges by destination, or from other graphs: both orders of
+// the edges, stable, as the CPU has them. Edges are sorted by radix (neighbors_sort.cuh); offsets
+// are found by bisection of the sorted nodes. Left-out edges have a node behind the last one, and
+// so come behind all others.
 #include "device/call.cuh"
 #include "gnograd_cuda.h"
 #include "neighbors/neighbors_sort.cuh"
@@ -65,10 +65,15 @@ struct GivenEdges {
   const T *src, *dst;
   int64_t n_src, n_dst, n_given, n_edges;
   int self_loops;  // -1: as they are; else they are left out
+  bool gaps;       // rows with ends of -1 are no edges
 
   __device__ int64_t source(int64_t e) const { return e < n_given ? int64_t(src[e]) : e - n_given; }
+  __device__ int64_t destination(int64_t e) const {
+    return e < n_given ? int64_t(dst[e]) : e - n_given;
+  }
+  __device__ bool is_gap(int64_t e) const { return gaps && e < n_given && src[e] == -1; }
   __device__ bool left_out(int64_t e) const {
-    return e < n_given && self_loops >= 0 && src[e] == dst[e];
+    return is_gap(e) || (e < n_given && self_loops >= 0 && src[e] == dst[e]);
   }
 };
 
@@ -80,17 +85,12 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t e = thread_number();
   int finding = 0;
   if (e < edges.n_edges) {
-    int64_t node = e - edges.n_given;
-    if (node < 0) {
-      const int64_t source = edges.src[e];
-      node = edges.dst[e];
-      if (e > 0 && edges.dst[e - 1] > node) finding = disordered;
-      if (source < 0 || source >= edges.n_src || node < 0 || node >= edges.n_dst) {
-        finding = faulty;
-        node = edges.n_dst;
-      }
-      if (edges.left_out(e)) node = edges.n_dst;
-    }
+    const int64_t source = edges.source(e);
+    int64_t node = edges.destination(e);
+    if (edges.left_out(e) || (e > 0 && edges.destination(e - 1) > node)) finding = disordered;
+    const bool there = source >= 0 && source < edges.n_src && node >= 0 && node < edges.n_dst;
+    if (!there && !edges.is_gap(e)) finding = faulty;
+    if (!there || edges.left_out(e)) node = edges.n_dst;
     to.keys[e] = uint32_t(node);
     to.numbers[e] = int32_t(e);
   }
@@ -236,6 +236,60 @@ bool few_enough(int64_t n_src, int64_t n_dst, int64_t n_edges) {
          n_edges < INT32_MAX;
 }
 
+// Thread: an edge; its two ends to its row of edge arrays, the destination found by bisection of
+// the offsets, or -1 where there is no edge. Reads 4 to 12 bytes, writes 8 to anywhere; bound by
+// memory.
+__global__ void __launch_bounds__(block_threads)
+    graph_write_ends(int64_t n_dst, int64_t n_edges, const int64_t* __restrict__ offsets,
+                     const int32_t* __restrict__ indices, const int64_t* __restrict__ edge_ids,
+                     int32_t* __restrict__ src, int32_t* __restrict__ dst) {
+  const int64_t p = thread_number();
+  if (p >= n_edges) return;
+  const int64_t row = edge_ids ? edge_ids[p] : p;
+  const bool there = p < offsets[n_dst];
+  src[row] = there ? indices[p] : -1;
+  dst[row] = there ? int32_t(count_below(offsets, n_dst + 1, p + 1) - 1) : -1;
+}
+
+// Thread: an edge, and the end of it by which the next sort goes; a row without an edge comes last.
+// Reads 4 to 8 bytes, writes 4 or 8; bound by memory.
+__global__ void __launch_bounds__(block_threads)
+    graph_write_keys(const int32_t* __restrict__ ends, int64_t n_edges, int64_t n_nodes,
+                     bool numbered, SortPairs to) {
+  const int64_t i = thread_number();
+  if (i >= n_edges) return;
+  if (!numbered) to.numbers[i] = int32_t(i);
+  const int32_t end = ends[to.numbers[i]];
+  to.keys[i] = uint32_t(end < 0 ? n_nodes : end);
+}
+
+// Thread: an edge behind others with the same ends, if there are such; whether it is their first,
+// which is kept. Reads 24 bytes, of which 16 from anywhere, and writes 4 there; bound by memory.
+__global__ void __launch_bounds__(block_threads)
+    graph_mark_first(const int32_t* __restrict__ src, const int32_t* __restrict__ dst,
+                     const int32_t* __restrict__ numbers, int64_t n_edges,
+                     int32_t* __restrict__ kept) {
+  const int64_t i = thread_number();
+  if (i >= n_edges) return;
+  const int32_t e = numbers[i], before = i ? numbers[i - 1] : e;
+  const bool repeated = i && src[e] == src[before] && dst[e] == dst[before];
+  kept[e] = src[e] >= 0 && !repeated;
+}
+
+// Thread: an edge, and to its new place if it is kept: where the next one has another. Reads 16
+// bytes, writes 8; bound by memory.
+__global__ void __launch_bounds__(block_threads)
+    graph_write_kept(const int32_t* __restrict__ src, const int32_t* __restrict__ dst,
+                     const int32_t* __restrict__ places, int64_t n_edges,
+                     int32_t* __restrict__ kept_src, int32_t* __restrict__ kept_dst,
+                     int64_t* __restrict__ found) {
+  const int64_t e = thread_number();
+  if (e == 0) found[0] = places[n_edges];
+  if (e >= n_edges || places[e + 1] == places[e]) return;
+  kept_src[places[e]] = src[e];
+  kept_dst[places[e]] = dst[e];
+}
+
 constexpr int64_t largest_blocks = 256;
 
 // Warp: the largest of its share of numbers, -1 if it has none; a thread every `threads`-th number.
@@ -292,11 +346,19 @@ struct GraphFromEdges {
   }
 
   int build(const Ends& in, const Arrays& out, Call& call) const {
+    return order(in, out, false, call);
+  }
+  int rows(const Ends& in, const Arrays& out, Call& call) const {
+    return order(in, out, true, call);
+  }
+
+ private:
+  int order(const Ends& in, const Arrays& out, bool gaps, Call& call) const {
     const int64_t n = n_given + (self_loops > 0 ? std::min(n_src, n_dst) : 0);
     if (!few_enough(n_src, n_dst, n) || n_given < 0) return GNOGRAD_CUDA_VALUE;
     EdgeSort sort(n, n, call.workspace);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    const GivenEdges<T> edges{in.src, in.dst, n_src, n_dst, n_given, n, self_loops};
+    const GivenEdges<T> edges{in.src, in.dst, n_src, n_dst, n_given, n, self_loops, gaps};
     launch_threads(n, call.stream, graph_check_edges<T>, edges, sort.pairs, sort.findings);
     sort.join(sort.n_findings, out.found, call.stream);
     sort.sort(n_dst, call.stream);
@@ -346,6 +408,64 @@ struct GraphFromCsc {
     sort.join(sort.n_findings * (in.edge_ids ? 2 : 1), out.found, call.stream);
     const BySource by_src{out.src_offsets, out.src_indices, out.src_edges, out.src_positions};
     sort.transpose(n_src, in.edge_ids, by_src, call.stream);
+    return cudaGetLastError();
+  }
+};
+
+// The rows of edge arrays of a graph.
+template <class T>
+struct GraphRows {
+  int64_t n_dst, n_edges;
+
+  struct Arrays {
+    const int64_t* offsets;   // [n_dst + 1]
+    const T* indices;         // [n_edges]
+    const int64_t* edge_ids;  // [n_edges] or null
+  };
+  struct Ends {
+    T *src, *dst;  // [n_edges]
+  };
+
+  int ends(const Arrays& in, const Ends& out, Call& call) const {
+    if (!few_enough(0, n_dst, n_edges)) return GNOGRAD_CUDA_VALUE;
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    launch_threads(n_edges, call.stream, graph_write_ends, n_dst, n_edges, in.offsets, in.indices,
+                   in.edge_ids, out.src, out.dst);
+    return cudaGetLastError();
+  }
+};
+
+// Of rows of edges, those that are the first with their ends: two stable sorts bring the same edges
+// side by side, the first one of them in front.
+template <class T>
+struct GraphUnion {
+  int64_t n_src, n_dst, n_given;
+
+  struct Ends {
+    const T *src, *dst;  // [n_given], -1 where there is no edge
+  };
+  struct Kept {
+    T *src, *dst;    // [n_given]
+    int64_t* found;  // [1]
+  };
+
+  int first(const Ends& in, const Kept& out, Call& call) const {
+    if (!few_enough(n_src, n_dst, n_given)) return GNOGRAD_CUDA_VALUE;
+    EdgeSort sort(n_given, 0, call.workspace);
+    auto* places = call.workspace.take<int32_t>(n_given + 1);
+    auto* sums = call.workspace.take<int64_t>(ceil_div(n_given, scan_chunk));
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    launch_threads(n_given, call.stream, graph_write_keys, in.src, n_given, n_src, false,
+                   sort.pairs);
+    sort.sort(n_src, call.stream);
+    launch_threads(n_given, call.stream, graph_write_keys, in.dst, n_given, n_dst, true,
+                   sort.pairs);
+    sort.sort(n_dst, call.stream);
+    launch_threads(n_given, call.stream, graph_mark_first, in.src, in.dst, sort.pairs.numbers,
+                   n_given, places);
+    exclusive_scan(places, n_given, places + n_given, sums, call.stream);
+    launch_threads(std::max(n_given, int64_t(1)), call.stream, graph_write_kept, in.src, in.dst,
+                   places, n_given, out.src, out.dst, out.found);
     return cudaGetLastError();
   }
 };

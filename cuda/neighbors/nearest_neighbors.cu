@@ -224,9 +224,8 @@ static __global__ void __launch_bounds__(block_threads)
   const int64_t i = warp_number();
   if (i >= n_dst) return;
   const int64_t n = offsets[i + 1] - offsets[i];
-  for (int64_t e = lane_number(); e < n; e += warp_lanes)
-    indices[offsets[i] + e] = found[i * k + e];
-  if (ascending) sort_row(indices + offsets[i], n);
+  if (ascending) sort_row(found + i * k, indices + offsets[i], n);
+  else copy_row(found + i * k, indices + offsets[i], n);
 }
 
 // ---- launchers ----

@@ -83,106 +83,160 @@ __device__ void for_neighbors(const NeighborSearch& s, const R* destinations, in
   } while (__any_sync(~0u, left > 0));
 }
 
-// Warp: a destination, lanes over the points of 3^(d-1) ranges of buckets. Reads 8 d bytes a point
-// of these, mostly from caches; bound by integer instructions.
+// The neighbours of destination i by its warp, in the order in which they are found; the first ones
+// of them if there is room for no more. How many there are.
 template <int D, class R>
-__global__ void __launch_bounds__(block_threads)
-    neighbors_count_rows(NeighborSearch s, const R* destinations, int64_t* counts) {
-  const int64_t i = warp_number();
-  if (i >= s.n_dst) return;
-  int64_t count = 0;
-  for_neighbors<D>(s, destinations, i, [&](unsigned near, int32_t) { count += __popc(near); });
-  if (lane_number() == 0) counts[i] = min(count, s.max_neighbors);
-}
-
-// Warp: as in neighbors_count_rows, which this repeats, and sorts the row that it writes, in
-// registers up to 128 numbers.
-template <int D, class R>
-__global__ void __launch_bounds__(block_threads)
-    neighbors_write_rows(NeighborSearch s, const R* destinations, const int64_t* offsets,
-                         int32_t* indices) {
-  const int64_t i = warp_number();
-  if (i >= s.n_dst) return;
-  int64_t end = offsets[i];
+__device__ int64_t find_row(const NeighborSearch& s, const R* destinations, int64_t i,
+                            int32_t* row, int64_t room) {
+  int64_t n = 0;
   for_neighbors<D>(s, destinations, i, [&](unsigned near, int32_t j) {
-    if (near >> lane_number() & 1) indices[end + __popc(near & lower_lanes())] = j;
-    end += __popc(near);
+    const int64_t place = n + __popc(near & lower_lanes());
+    if ((near >> lane_number() & 1) && place < room) row[place] = j;
+    n += __popc(near);
   });
-  sort_row(indices + offsets[i], end - offsets[i]);
+  return n;
 }
 
-// Warp: the same, where a row has at most max_neighbors of those in reach: the ones that a seed
-// chooses.
+// Of the neighbours of destination i, those that a seed chooses.
 template <int D, class R>
-__global__ void __launch_bounds__(block_threads)
-    neighbors_choose(NeighborSearch s, const R* destinations, const int64_t* offsets, int64_t seed,
-                     uint64_t* keys,  // [n_dst, max_neighbors]
-                     int32_t* indices) {
-  const int64_t i = warp_number();
-  if (i >= s.n_dst) return;
-  FirstOnes row(keys + i * s.max_neighbors, indices + offsets[i], offsets[i + 1] - offsets[i]);
+__device__ void choose_row(const NeighborSearch& s, const R* destinations, int64_t i, int64_t seed,
+                           FirstOnes& row) {
   for_neighbors<D>(s, destinations, i, [&](unsigned near, int32_t j) {
     row.offer(near >> lane_number() & 1, random_key(seed, i, j), j);
   });
-  sort_row(row.numbers, row.n);
 }
 
-// f(lanes that have a source of destination i in reach, its number) by a warp, for all that a row
-// of a graph names.
-template <int D, class R, class F>
-__device__ void for_sources(const NeighborSearch& s, const R* sources, const R* destinations,
-                            const int64_t* offsets, const int32_t* indices, int64_t i, F f) {
-  const Point<D> p = point<D>(s, destinations, i);
-  for (int64_t base = offsets[i]; base < offsets[i + 1]; base += warp_lanes) {
-    const int64_t e = base + lane_number();
-    const int32_t j = e < offsets[i + 1] ? indices[e] : 0;
-    const bool near = e < offsets[i + 1] && within<D>(s, p, point<D>(s, sources, j).x);
-    f(__ballot_sync(~0u, near), j);
-  }
+// Warp: a destination, lanes over the points of 3^(d-1) ranges of buckets. Reads 8 d bytes a point
+// of these, mostly from caches, and writes 4 a neighbour, as many as there is room for; bound by
+// integer instructions.
+template <int D, class R>
+__global__ void __launch_bounds__(block_threads)
+    neighbors_find_rows(NeighborSearch s, const R* destinations, int64_t room,
+                        int32_t* found,  // [n_dst, room]
+                        int64_t* counts) {
+  const int64_t i = warp_number();
+  if (i >= s.n_dst) return;
+  const int64_t n = find_row<D>(s, destinations, i, found + i * room, room);
+  if (lane_number() == 0) counts[i] = min(n, s.max_neighbors);
 }
 
-// Warp: a row, lanes over its sources, d numbers from anywhere each; bound by memory.
+// Warp: the same, where a row has at most max_neighbors of those in reach, and there is room for
+// them.
+template <int D, class R>
+__global__ void __launch_bounds__(block_threads)
+    neighbors_choose_rows(NeighborSearch s, const R* destinations, int64_t seed, int64_t room,
+                          uint64_t* keys,  // [n_dst, max_neighbors]
+                          int32_t* found,  // [n_dst, room]
+                          int64_t* counts) {
+  const int64_t i = warp_number();
+  if (i >= s.n_dst) return;
+  FirstOnes row(keys + i * s.max_neighbors, found + i * room, s.max_neighbors);
+  choose_row<D>(s, destinations, i, seed, row);
+  if (lane_number() == 0) counts[i] = row.n;
+}
+
+// Warp: a row that was found whole, sorted in registers up to 128 numbers. Reads and writes 4 bytes
+// a neighbour; bound by the comparisons.
+static __global__ void __launch_bounds__(block_threads)
+    neighbors_write_rows(int64_t n_dst, int64_t room, const int32_t* __restrict__ found,
+                         const int64_t* __restrict__ offsets, int32_t* __restrict__ indices) {
+  const int64_t i = warp_number();
+  if (i >= n_dst) return;
+  const int64_t n = offsets[i + 1] - offsets[i];
+  if (n <= room) sort_row(found + i * room, indices + offsets[i], n);
+}
+
+// Warp: a row that there was no room for, found again.
+template <int D, class R>
+__global__ void __launch_bounds__(block_threads)
+    neighbors_find_long_rows(NeighborSearch s, const R* destinations, int64_t room,
+                             const int64_t* offsets, int32_t* indices) {
+  const int64_t i = warp_number();
+  if (i >= s.n_dst) return;
+  const int64_t n = offsets[i + 1] - offsets[i];
+  if (n <= room) return;
+  int32_t* row = indices + offsets[i];
+  find_row<D>(s, destinations, i, row, n);
+  sort_row(row, row, n);
+}
+
+// Warp: the same, of rows with at most max_neighbors.
+template <int D, class R>
+__global__ void __launch_bounds__(block_threads)
+    neighbors_choose_long_rows(NeighborSearch s, const R* destinations, int64_t seed, int64_t room,
+                               uint64_t* keys,  // [n_dst, max_neighbors]
+                               const int64_t* offsets, int32_t* indices) {
+  const int64_t i = warp_number();
+  if (i >= s.n_dst) return;
+  const int64_t n = offsets[i + 1] - offsets[i];
+  if (n <= room) return;
+  FirstOnes row(keys + i * s.max_neighbors, indices + offsets[i], n);
+  choose_row<D>(s, destinations, i, seed, row);
+  sort_row(row.numbers, row.numbers, n);
+}
+
+// Where the bits of a row begin that starts at this edge, so that no two rows share 32 of them.
+__device__ inline int64_t first_mark(int64_t i, int64_t edge) { return edge / warp_lanes + i; }
+
+// Warp: a row, lanes over its sources, d numbers from anywhere each, and a bit for whether it is
+// kept; bound by memory.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
     neighbors_count_nearer(NeighborSearch s, const R* sources, const R* destinations,
-                           const int64_t* offsets, const int32_t* indices, int64_t* counts) {
+                           const int64_t* offsets, const int32_t* indices, int64_t* counts,
+                           int32_t* marks) {  // [offsets[n_dst] / 32 + n_dst]
   const int64_t i = warp_number();
   if (i >= s.n_dst) return;
+  const Point<D> p = point<D>(s, destinations, i);
+  int32_t* mark = marks + first_mark(i, offsets[i]);
   int64_t count = 0;
-  for_sources<D>(s, sources, destinations, offsets, indices, i,
-                 [&](unsigned near, int32_t) { count += __popc(near); });
+  for (int64_t base = offsets[i]; base < offsets[i + 1]; base += warp_lanes) {
+    const int64_t e = base + lane_number();
+    const bool there = e < offsets[i + 1];
+    const unsigned near =
+        __ballot_sync(~0u, there && within<D>(s, p, point<D>(s, sources, indices[e]).x));
+    if (lane_number() == 0) *mark = int32_t(near);
+    ++mark;
+    count += __popc(near);
+  }
   if (lane_number() == 0) counts[i] = count;
 }
 
-// Warp: as in neighbors_count_nearer, in the order that they are in.
-template <int D, class R>
-__global__ void __launch_bounds__(block_threads)
-    neighbors_write_nearer(NeighborSearch s, const R* sources, const R* destinations,
-                           const int64_t* offsets, const int32_t* indices,
-                           const int64_t* kept_offsets, int32_t* kept) {
+// Warp: a row, those that are kept in the order that they are in; reads a bit an edge, and 4 bytes
+// and writes them where it is kept; bound by memory.
+static __global__ void __launch_bounds__(block_threads)
+    neighbors_write_nearer(int64_t n_dst, const int64_t* __restrict__ offsets,
+                           const int32_t* __restrict__ indices,
+                           const int64_t* __restrict__ kept_offsets,
+                           const int32_t* __restrict__ marks, int32_t* __restrict__ kept) {
   const int64_t i = warp_number();
-  if (i >= s.n_dst) return;
+  if (i >= n_dst) return;
+  const int32_t* mark = marks + first_mark(i, offsets[i]);
   int64_t end = kept_offsets[i];
-  for_sources<D>(s, sources, destinations, offsets, indices, i, [&](unsigned near, int32_t j) {
-    if (near >> lane_number() & 1) kept[end + __popc(near & lower_lanes())] = j;
+  for (int64_t base = offsets[i]; base < offsets[i + 1]; base += warp_lanes) {
+    const auto near = unsigned(*mark++);
+    if (near >> lane_number() & 1)
+      kept[end + __popc(near & lower_lanes())] = indices[base + lane_number()];
     end += __popc(near);
-  });
+  }
 }
 
 // ---- launchers ----
 
 template <class R>
-int count_all(const NeighborSearch& s, const R* sources, const R* destinations, int64_t* offsets,
-              Call& call) {
+int count_all(const NeighborSearch& s, int64_t seed, const R* sources, const R* destinations,
+              int64_t room, int32_t* found, int64_t* offsets, Call& call) {
   Workspace& workspace = call.workspace;
   const cudaStream_t stream = call.stream;
-  if (!s.valid()) return GNOGRAD_CUDA_VALUE;
+  if (!s.valid() || room < 0) return GNOGRAD_CUDA_VALUE;
+  const bool chosen = s.max_neighbors < s.n_src && s.max_neighbors <= room;
   const PointParts source_parts(s.n_src, workspace), destination_parts(s.n_dst, workspace);
   SortDigits digits(s.n_src, workspace);
   SortPairs from{workspace.take<uint32_t>(s.n_src), workspace.take<int32_t>(s.n_src)};
   SortPairs to{workspace.take<uint32_t>(s.n_src), s.order};
   const int64_t longest = std::max({int64_t(1), s.n_dst, warp_lanes * digits.n_chunks});
   auto* sums = workspace.take<int64_t>(ceil_div(longest, scan_chunk));
+  auto* keys = workspace.take<uint64_t>(chosen ? s.n_dst * s.max_neighbors : 0);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
   choose_grid(s, sources, destinations, source_parts, destination_parts, stream);
@@ -197,8 +251,13 @@ int count_all(const NeighborSearch& s, const R* sources, const R* destinations, 
   launch_threads(s.n_buckets + 1, stream, neighbors_find_starts, s, from.keys);
   with_axes(s.d, [&](auto d) {
     launch_threads(s.n_src, stream, neighbors_gather_positions<d(), R>, s, sources);
-    launch_threads(s.n_dst * warp_lanes, stream, neighbors_count_rows<d(), R>, s, destinations,
-                   offsets);
+    const int64_t threads = s.n_dst * warp_lanes;
+    if (chosen)
+      launch_threads(threads, stream, neighbors_choose_rows<d(), R>, s, destinations, seed, room,
+                     keys, found, offsets);
+    else
+      launch_threads(threads, stream, neighbors_find_rows<d(), R>, s, destinations, room, found,
+                     offsets);
   });
   exclusive_scan(offsets, s.n_dst, offsets + s.n_dst, sums, stream);
   launch(neighbors_end_offsets, dim3(1), dim3(warp_lanes), 0, stream, s, offsets);
@@ -206,21 +265,23 @@ int count_all(const NeighborSearch& s, const R* sources, const R* destinations, 
 }
 
 template <class R>
-int fill_all(const NeighborSearch& s, int64_t seed, const R* destinations, const int64_t* offsets,
-             int32_t* indices, Call& call) {
-  if (!s.valid()) return GNOGRAD_CUDA_VALUE;
-  const bool chosen = s.max_neighbors < s.n_src;
+int fill_all(const NeighborSearch& s, int64_t seed, const R* destinations, int64_t room,
+             const int32_t* found, const int64_t* offsets, int32_t* indices, Call& call) {
+  if (!s.valid() || room < 0) return GNOGRAD_CUDA_VALUE;
+  const bool some_long = std::min(s.n_src, s.max_neighbors) > room;
+  const bool chosen = some_long && s.max_neighbors < s.n_src;
   auto* keys = call.workspace.take<uint64_t>(chosen ? s.n_dst * s.max_neighbors : 0);
   if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
   const cudaStream_t stream = call.stream;
   const int64_t threads = s.n_dst * warp_lanes;
+  launch_threads(threads, stream, neighbors_write_rows, s.n_dst, room, found, offsets, indices);
   with_axes(s.d, [&](auto d) {
     if (chosen)
-      launch_threads(threads, stream, neighbors_choose<d(), R>, s, destinations, offsets, seed,
-                     keys, indices);
-    else
-      launch_threads(threads, stream, neighbors_write_rows<d(), R>, s, destinations, offsets,
-                     indices);
+      launch_threads(threads, stream, neighbors_choose_long_rows<d(), R>, s, destinations, seed,
+                     room, keys, offsets, indices);
+    else if (some_long)
+      launch_threads(threads, stream, neighbors_find_long_rows<d(), R>, s, destinations, room,
+                     offsets, indices);
   });
   return cudaGetLastError();
 }
@@ -232,7 +293,7 @@ struct Neighbors {
   int64_t n_src, n_dst, d, n_items, n_buckets;
   double radius, period_x, period_y, period_z;
   int exclude_self;
-  int64_t max_neighbors, seed;
+  int64_t max_neighbors, seed, room;
 
   struct Points {
     const T* sources;                                 // [n_src, d]
@@ -244,6 +305,7 @@ struct Neighbors {
     int32_t* order;     // [n_src]
     int32_t* starts;    // [n_buckets + 1]
     double* grid;       // [2]
+    int32_t* found;     // [n_dst, room]
     int64_t* offsets;   // [n_dst + 1]
   };
   struct Found {
@@ -252,6 +314,7 @@ struct Neighbors {
     const double* positions;
     const int32_t *order, *starts;
     const double* grid;
+    const int32_t* found;
     const int64_t* offsets;
   };
   struct Filled {
@@ -261,14 +324,14 @@ struct Neighbors {
   int count(const Points& in, const Counted& out, Call& call) const {
     const NeighborSearch s = search(in.source_items, in.destination_items, out.positions, out.order,
                                     out.starts, out.grid);
-    return count_all(s, in.sources, in.destinations, out.offsets, call);
+    return count_all(s, seed, in.sources, in.destinations, room, out.found, out.offsets, call);
   }
   int fill(const Found& in, const Filled& out, Call& call) const {
     const NeighborSearch s =
         search(in.source_items, in.destination_items, const_cast<double*>(in.positions),
                const_cast<int32_t*>(in.order), const_cast<int32_t*>(in.starts),
                const_cast<double*>(in.grid));
-    return fill_all(s, seed, in.destinations, in.offsets, out.indices, call);
+    return fill_all(s, seed, in.destinations, room, in.found, in.offsets, out.indices, call);
   }
 
  private:
@@ -305,12 +368,13 @@ struct NearerNeighbors {
   };
   struct Counted {
     int64_t* kept_offsets;  // [n_dst + 1]
+    int32_t* marks;         // [offsets[n_dst] / 32 + n_dst]
   };
   struct Kept {
-    const T *sources, *destinations;
     const int64_t* offsets;
     const int32_t* indices;
     const int64_t* kept_offsets;
+    const int32_t* marks;
   };
   struct Filled {
     int32_t* kept;  // [kept_offsets[n_dst]]
@@ -323,20 +387,17 @@ struct NearerNeighbors {
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     with_axes(d, [&](auto axes) {
       launch_threads(n_dst * warp_lanes, call.stream, neighbors_count_nearer<axes(), T>, s,
-                     in.sources, in.destinations, in.offsets, in.indices, out.kept_offsets);
+                     in.sources, in.destinations, in.offsets, in.indices, out.kept_offsets,
+                     out.marks);
     });
     exclusive_scan(out.kept_offsets, n_dst, out.kept_offsets + n_dst, sums, call.stream);
     return cudaGetLastError();
   }
   int fill(const Kept& in, const Filled& out, Call& call) const {
-    const NeighborSearch s = search();
-    if (!s.valid()) return GNOGRAD_CUDA_VALUE;
+    if (!search().valid()) return GNOGRAD_CUDA_VALUE;
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    with_axes(d, [&](auto axes) {
-      launch_threads(n_dst * warp_lanes, call.stream, neighbors_write_nearer<axes(), T>, s,
-                     in.sources, in.destinations, in.offsets, in.indices, in.kept_offsets,
-                     out.kept);
-    });
+    launch_threads(n_dst * warp_lanes, call.stream, neighbors_write_nearer, n_dst, in.offsets,
+                   in.indices, in.kept_offsets, in.marks, out.kept);
     return cudaGetLastError();
   }
 

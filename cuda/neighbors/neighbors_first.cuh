@@ -82,13 +82,13 @@ struct FirstOnes {
 
 // Ascending, of n <= 32 N numbers by one warp, of which a lane holds N: bitonic.
 template <int N>
-__device__ void sort_in_registers(int32_t* x, int n) {
+__device__ void sort_in_registers(const int32_t* from, int32_t* to, int n) {
   const int lane = lane_number();
   int32_t v[N];
 #pragma unroll
   for (int e = 0; e < N; ++e) {
     const int k = e * warp_lanes + lane;
-    v[e] = k < n ? x[k] : INT32_MAX;
+    v[e] = k < n ? from[k] : INT32_MAX;
   }
 #pragma unroll
   for (int size = 2; size <= N * warp_lanes; size *= 2)
@@ -108,17 +108,24 @@ __device__ void sort_in_registers(int32_t* x, int n) {
       }
 #pragma unroll
   for (int e = 0; e < N; ++e)
-    if (const int k = e * warp_lanes + lane; k < n) x[k] = v[e];
+    if (const int k = e * warp_lanes + lane; k < n) to[k] = v[e];
 }
 
-// Ascending, by one warp. Longer rows where they are: bitonic, with all comparisons the same way
-// round, so that nothing needs to be where the next power of two would have more.
-__device__ inline void sort_row(int32_t* x, int64_t n) {
+// A row without being sorted, by one warp.
+__device__ inline void copy_row(const int32_t* from, int32_t* to, int64_t n) {
+  for (int64_t e = lane_number(); e < n; e += warp_lanes) to[e] = from[e];
+}
+
+// Ascending, by one warp, from one place to another or to the same. Longer rows where they are to
+// be: bitonic, with all comparisons the same way round, so that nothing needs to be where the next
+// power of two would have more.
+__device__ inline void sort_row(const int32_t* from, int32_t* x, int64_t n) {
   __syncwarp();
-  if (n <= 1) return;
-  if (n <= warp_lanes) return sort_in_registers<1>(x, int(n));
-  if (n <= 2 * warp_lanes) return sort_in_registers<2>(x, int(n));
-  if (n <= 4 * warp_lanes) return sort_in_registers<4>(x, int(n));
+  if (n == 0) return;
+  if (n <= warp_lanes) return sort_in_registers<1>(from, x, int(n));
+  if (n <= 2 * warp_lanes) return sort_in_registers<2>(from, x, int(n));
+  if (n <= 4 * warp_lanes) return sort_in_registers<4>(from, x, int(n));
+  if (from != x) copy_row(from, x, n);
   for (int64_t size = 2; size < 2 * n; size *= 2)
     for (int64_t stride = size / 2; stride > 0; stride /= 2) {
       __syncwarp();

@@ -55,8 +55,8 @@ class Graph(GraphBuilding):
     destination ``i``. Isolated nodes, self-loops, repeated edges, no edges and no nodes are all
     legal. The graph is checked and transposed once, here, in O(n_edges); it keeps its own copy
     of the arrays, cannot be changed, and may be shared between threads and operators. Arrays on a
-    GPU are checked, and the graph is made of them, there; the host gets a copy when something of it
-    is asked for.
+    GPU are checked, and the graph is made of them, there, and so are reverse, union and self-loops
+    of such graphs; the host gets a copy when something of it is asked for.
 
     There may be room for more edges than there are (`pad`): edge arrays then have rows that belong
     to no edge, whose values do not matter, and whose derivatives are 0.
@@ -164,6 +164,12 @@ class Graph(GraphBuilding):
         assert backend is not None
         backend.lend(self, arrays)
         return self
+
+    @property
+    def _there(self) -> GraphArrays | None:
+        """The arrays, if they are on a GPU only."""
+        with _BRINGING:
+            return self._arrays if self._made_there else None
 
     def _bring(self) -> None:
         """Have arrays on the host that are on a GPU only."""

@@ -56,6 +56,12 @@ class GraphBuilding:
         @classmethod
         def _lend(cls: type[G], arrays: GraphArrays, borders: Borders | None = None) -> G: ...
 
+        def _keep_there(self: G, arrays: GraphArrays) -> G: ...
+
+        @property
+        def _there(self) -> GraphArrays | None:
+            """The arrays, if they are on a GPU only."""
+
     @overload
     @classmethod
     def radius(
@@ -388,6 +394,11 @@ class GraphBuilding:
                     f"Graph.union: graph {k} has {wrong.n_src} sources and {wrong.n_dst} "
                     f"destinations, needs {n_src} and {n_dst}"
                 )
+        there = [arrays for graph in graphs if (arrays := graph._there) is not None]
+        if len(there) == len(graphs):
+            made_there = graph_gpu.union(there)
+            if made_there is not None:
+                return cls.__new__(cls)._keep_there(made_there)
         ends = [graph._ends() for graph in graphs]
         src, dst = (np.concatenate([pair[side] for pair in ends]) for side in (0, 1))
         _, rows = np.unique(dst.astype(np.int64) * n_src + src, return_index=True)
@@ -407,6 +418,8 @@ class GraphBuilding:
         >>> graph.reverse(), graph.reverse().dst
         (Graph(n_src=1, n_dst=3, n_edges=2), array([1, 0], dtype=int32))
         """
+        if (there := self._there) is not None:
+            return self.__new__(type(self))._keep_there(graph_gpu.reverse(there))
         n_src, n_dst, n_edges = self.sizes
         src, dst = self._ends()
         made = self._of_rows(dst, src, self._rows(), GraphSizes(n_dst, n_src, n_edges))
@@ -434,6 +447,10 @@ class GraphBuilding:
         >>> graph, graph.indices[:3]
         (Graph(n_src=2, n_dst=2, n_edges=4, room for 1 of these), array([1, 0, 1], dtype=int32))
         """
+        if (there := self._there) is not None:
+            made_there = graph_gpu.with_self_loops(there)
+            if made_there is not None:
+                return self.__new__(type(self))._keep_there(made_there)
         n_src, n_dst, n_edges = self.sizes
         src, dst = self._ends()
         others = src != dst

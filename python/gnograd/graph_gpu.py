@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Graphs of arrays on a GPU: checked, ordered and transposed there.
+"""Graphs of arrays, and of other graphs, on a GPU: checked, ordered and transposed there.
 
-The host waits once, for whether the arrays make a graph, and once more where the number of nodes is
-to be found. Where they do not, the CPU has the error; where edges are more than kernels count, it
-has the graph.
+The host waits once, for whether the arrays make a graph, and once more where the number of nodes,
+or of edges, is to be found. Where they do not, the CPU has the error; where edges are more than
+kernels count, it has the graph.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from gnograd.backends import backend_of
 from gnograd.graph_arrays import GraphArrays
 from gnograd.static import LARGEST
 
-__all__ = ["from_csc", "from_edges", "is_on_gpu", "largest", "lengths", "rows", "to_host"]
+__all__ = [
+    "from_csc", "from_edges", "is_on_gpu", "largest", "lengths", "reverse", "rows", "to_host",
+    "union", "with_self_loops",
+]  # fmt: skip
 
 
 def is_on_gpu(*arrays: Any) -> bool:
@@ -97,17 +100,101 @@ def from_edges(
     n_edges = n_given + (min(n_src, n_dst) if self_loops else 0)
     if not _few_enough(n_src, n_dst, n_edges):
         return None
-    made = _empty(backend, (n_dst + 1, *[n_edges] * 2, n_src + 1, *[n_edges] * 3), src)
     ends, dtype = _alike(backend, src, dst)
     loops = -1 if self_loops is None else int(self_loops)
-    found = backend.found(
-        "graph_from_edges", "build", dtype, [n_src, n_dst, n_given, loops, *ends, *made], 2
-    )
+    made, found = _ordered(backend, "build", dtype, (n_src, n_dst, n_given, loops), ends, n_edges)
     if found[0]:
         return None
-    if found[1] and self_loops is None:
-        return made._replace(edge_ids=None, src_positions=None)
-    return made
+    return _without_ids(made) if found[1] and self_loops is None else made
+
+
+def reverse(graph: GraphArrays) -> GraphArrays:
+    """Arrays of the graph with the same edges the other way round."""
+    backend = _backend("it", graph.offsets)
+    n_src, n_dst, n_edges = graph.sizes
+    src, dst = _ends(backend, graph)
+    return _of_rows(backend, [dst, src], n_dst, n_src, n_edges)
+
+
+def with_self_loops(graph: GraphArrays) -> GraphArrays | None:
+    """Arrays of the graph with one self-loop a node; None where the CPU shall make it."""
+    backend = _backend("it", graph.offsets)
+    n_src, n_dst, n_edges = graph.sizes
+    n_loops = min(n_src, n_dst)
+    if not _few_enough(n_src, n_dst, n_edges + n_loops):
+        return None
+    return _of_rows(backend, _ends(backend, graph), n_src, n_dst, n_edges, n_loops)
+
+
+def union(graphs: Sequence[GraphArrays]) -> GraphArrays | None:
+    """Arrays of the graph with all edges of these, once; None where the CPU shall make it.
+
+    The host waits for the number of edges.
+    """
+    backend = _backend("it", graphs[0].offsets)
+    n_src, n_dst, _ = graphs[0].sizes
+    n_given = sum(graph.sizes.n_edges for graph in graphs)
+    devices = {backend.device_of(graph.offsets) for graph in graphs}
+    if len(devices) > 1 or not _few_enough(n_src, n_dst, n_given):
+        return None
+    ends = _pair(backend, n_given, graphs[0])
+    first = 0
+    for graph in graphs:
+        n = graph.sizes.n_edges
+        _ends(backend, graph, [_part(backend, end, first, n) for end in ends])
+        first += n
+    kept = _pair(backend, n_given, graphs[0])
+    sizes = n_src, n_dst, n_given
+    (n_edges,) = backend.found("graph_union", "first", "int32", [*sizes, *ends, *kept], 1)
+    return _of_rows(backend, kept, n_src, n_dst, n_edges)
+
+
+def _ordered(
+    backend: ModuleType,
+    face: str,
+    dtype: str,
+    sizes: tuple[int, int, int, int],
+    ends: list[Any],
+    n_edges: int,
+) -> tuple[GraphArrays, list[int]]:
+    """Arrays of the graph of edges between ends, and what is found of these."""
+    n_src, n_dst, *_ = sizes
+    lengths = n_dst + 1, n_edges, n_edges, n_src + 1, n_edges, n_edges, n_edges
+    made = _empty(backend, lengths, ends[0])
+    return made, backend.found("graph_from_edges", face, dtype, [*sizes, *ends, *made], 2)
+
+
+def _of_rows(
+    backend: ModuleType, ends: list[Any], n_src: int, n_dst: int, n_rows: int, n_loops: int = 0
+) -> GraphArrays:
+    """Arrays of the graph of rows of edge arrays between ends, -1 where there is no edge."""
+    sizes = n_src, n_dst, n_rows, 1 if n_loops else -1
+    made, found = _ordered(backend, "rows", "int32", sizes, ends, n_rows + n_loops)
+    assert not found[0]  # they are those of a graph
+    return _without_ids(made) if found[1] else made
+
+
+def _without_ids(made: GraphArrays) -> GraphArrays:
+    """A graph whose edges are in the order of the rows of edge arrays."""
+    return made._replace(edge_ids=None, src_positions=None)
+
+
+def _ends(backend: ModuleType, graph: GraphArrays, to: list[Any] | None = None) -> list[Any]:
+    """The two ends of every row of edge arrays, -1 where it belongs to no edge."""
+    _, n_dst, n_edges = graph.sizes
+    ends = _pair(backend, n_edges, graph) if to is None else to
+    backend.run("graph_rows", "ends", "int32", [n_dst, n_edges, *graph[:3], *ends])
+    return ends
+
+
+def _pair(backend: ModuleType, n: int, like: GraphArrays) -> list[Any]:
+    """Memory for two ends of edges."""
+    return [backend.empty((n,), "int32", like=like.offsets) for _ in range(2)]
+
+
+def _part(backend: ModuleType, array: Any, first: int, n: int) -> Any:
+    """Items of a vector of int32."""
+    return backend.DeviceArray((n,), "int32", array, backend.address(array) + 4 * first)
 
 
 def _backend(name: str, array: Any) -> ModuleType:

@@ -15,6 +15,9 @@ __all__ = ["MOST_AXES", "check_kind", "gpu_backend", "nearest", "within"]
 MOST_AXES = 3
 """Coordinates of points on a GPU."""
 
+_ROOM, _ROOM_OF_ALL = 64, 1 << 27
+"""Neighbours of a destination that a search keeps, and of all; longer rows are searched again."""
+
 _Neighbors: TypeAlias = "tuple[Any, Any]"
 
 
@@ -63,18 +66,25 @@ class _Kernels:
             self.items = [backend.to_device(each, device) for each in search.items]
 
     def within(self, radius: float, most: int | None = None, seed: int = 0) -> _Neighbors:
-        """All, or so many chosen ones, through a table of cells."""
+        """All, or so many chosen ones, through a table of cells.
+
+        What is found is kept until there is memory for as much as there is: 256 bytes a destination
+        and 512 MiB at most. Hashes of chosen ones take twice as much while they are chosen.
+        """
         n_src, n_dst = self.n_src, self.n_dst
+        most = n_src if most is None else min(most, n_src)
+        room = min(most, _ROOM, _ROOM_OF_ALL // max(n_dst, 1))
         n_buckets = max(4, 1 << (n_src - 1).bit_length())
         sizes = [
             n_src, n_dst, self.d, self.n_items, n_buckets, radius, *self.period, self.exclude_self,
-            n_src if most is None else min(most, n_src), seed,
+            most, seed, room,
         ]  # fmt: skip
         table = [
             self._empty((n_src, self.d), "float64"),
             self._empty((n_src,), "int32"),
             self._empty((n_buckets + 1,), "int32"),
             self._empty((2,), "float64"),
+            self._empty((n_dst, room), "int32"),
         ]
         offsets = self._empty((n_dst + 1,), "int64")
         points = [self.sources, self.destinations, *self.items]
@@ -100,14 +110,14 @@ class _Kernels:
 
     def nearer(self, radius: float, offsets: Any, indices: Any) -> _Neighbors:
         """Those of the neighbours that are within a smaller radius."""
-        given = [
-            self.n_src, self.n_dst, self.d, radius, *self.period, self.sources, self.destinations,
-            offsets, indices,
-        ]  # fmt: skip
+        sizes = [self.n_src, self.n_dst, self.d, radius, *self.period]
+        points, found = [self.sources, self.destinations], [offsets, indices]
+        ((n_edges,), _) = self.backend.describe(indices)
         kept_offsets = self._empty((self.n_dst + 1,), "int64")
-        self._run("nearer_neighbors", "count", [*given, kept_offsets])
+        marks = self._empty((n_edges // 32 + self.n_dst,), "int32")
+        self._run("nearer_neighbors", "count", [*sizes, *points, *found, kept_offsets, marks])
         kept = self._indices(kept_offsets)
-        self._run("nearer_neighbors", "fill", [*given, kept_offsets, kept])
+        self._run("nearer_neighbors", "fill", [*sizes, *found, kept_offsets, marks, kept])
         return kept_offsets, kept
 
     def _indices(self, offsets: Any) -> Any:

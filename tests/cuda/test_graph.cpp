@@ -22,6 +22,9 @@ struct Abi;
     static constexpr auto edges = gnograd_cuda_graph_from_edges_build_##type;                   \
     static constexpr auto edges_bytes =                                                         \
         gnograd_cuda_graph_from_edges_build_workspace_bytes_##type;                             \
+    static constexpr auto rows = gnograd_cuda_graph_from_edges_rows_##type;                     \
+    static constexpr auto rows_bytes =                                                          \
+        gnograd_cuda_graph_from_edges_rows_workspace_bytes_##type;                              \
     static constexpr auto csc = gnograd_cuda_graph_from_csc_build_##type;                       \
     static constexpr auto csc_bytes = gnograd_cuda_graph_from_csc_build_workspace_bytes_##type; \
   };
@@ -56,14 +59,17 @@ void transpose(Built& g, const std::vector<int64_t>& src, const std::vector<int6
   g.src_offsets = offsets_of(sorted, n_src);
 }
 
+// Rows with ends of -1 are no edges.
 Built expected(std::vector<int64_t> src, std::vector<int64_t> dst, int64_t n_src, int64_t n_dst,
                int self_loops) {
   Built g;
-  g.found = {0, std::is_sorted(dst.begin(), dst.end())};
-  for (size_t e = 0; e < src.size() && self_loops >= 0; ++e)
-    if (src[e] == dst[e]) src[e] = n_src, dst[e] = n_dst;
+  bool all = true;
+  for (size_t e = 0; e < src.size(); ++e)
+    if (src[e] < 0 || (self_loops >= 0 && src[e] == dst[e]))
+      src[e] = n_src, dst[e] = n_dst, all = false;
   for (int64_t i = 0; i < std::min(n_src, n_dst) && self_loops > 0; ++i)
     src.push_back(i), dst.push_back(i);
+  g.found = {0, all && std::is_sorted(dst.begin(), dst.end())};
   g.edge_ids = stable_order(dst);
   std::vector<int64_t> sources, sorted;
   for (const int64_t e : g.edge_ids) {
@@ -76,20 +82,20 @@ Built expected(std::vector<int64_t> src, std::vector<int64_t> dst, int64_t n_src
   return g;
 }
 
-template <class T>
-std::vector<T> as(const std::vector<int64_t>& x) {
+template <class T, class X>
+std::vector<T> as(const std::vector<X>& x) {
   return {x.begin(), x.end()};
 }
 
 template <class T>
 Built from_edges(const std::vector<int64_t>& src, const std::vector<int64_t>& dst, int64_t n_src,
-                 int64_t n_dst, int self_loops) {
+                 int64_t n_dst, int self_loops, bool gaps = false) {
   const size_t n = src.size() + (self_loops > 0 ? std::min(n_src, n_dst) : 0);
   Device<T> s(as<T>(src)), d(as<T>(dst));
   Device<int64_t> offsets(n_dst + 1), ids(n), src_offsets(n_src + 1), edges(n), positions(n),
       found(2);
   Device<int32_t> indices(n), src_indices(n);
-  run_entry(Abi<T>::edges, Abi<T>::edges_bytes,
+  run_entry(gaps ? Abi<T>::rows : Abi<T>::edges, gaps ? Abi<T>::rows_bytes : Abi<T>::edges_bytes,
             std::tuple(n_src, n_dst, int64_t(src.size()), self_loops), s.get(), d.get(),
             offsets.get(), indices.get(), ids.get(), src_offsets.get(), src_indices.get(),
             edges.get(), positions.get(), found.get());
@@ -117,18 +123,81 @@ Built from_csc(const std::vector<int64_t>& first, const std::vector<int64_t>& so
   return g;
 }
 
+using Ends = std::pair<std::vector<int32_t>, std::vector<int32_t>>;
+
+// Of the rows of a graph, some of which may belong to no edge.
+Ends ends_of_rows(const Built& g, bool with_ids) {
+  const size_t n = g.indices.size();
+  const int64_t n_dst = int64_t(g.offsets.size()) - 1;
+  Device<int64_t> offsets(g.offsets), ids(g.edge_ids);
+  Device<int32_t> indices(g.indices), src(n), dst(n);
+  run_entry(gnograd_cuda_graph_rows_ends_i32, gnograd_cuda_graph_rows_ends_workspace_bytes_i32,
+            std::tuple(n_dst, int64_t(n)), offsets.get(), indices.get(),
+            static_cast<int64_t*>(with_ids ? ids.get() : nullptr), src.get(), dst.get());
+  return {src.host(), dst.host()};
+}
+
+Ends first_of_rows(const Ends& rows, int64_t n_src, int64_t n_dst) {
+  const size_t n = rows.first.size();
+  Device<int32_t> src(rows.first), dst(rows.second), kept_src(n), kept_dst(n);
+  Device<int64_t> found(1);
+  run_entry(gnograd_cuda_graph_union_first_i32, gnograd_cuda_graph_union_first_workspace_bytes_i32,
+            std::tuple(n_src, n_dst, int64_t(n)), src.get(), dst.get(), kept_src.get(),
+            kept_dst.get(), found.get());
+  Ends kept{kept_src.host(), kept_dst.host()};
+  kept.first.resize(found.host()[0]);
+  kept.second.resize(found.host()[0]);
+  return kept;
+}
+
+// Rows of which some are no edges and some are there twice, and all that is made of them.
+void test_rows(std::vector<int64_t> src, std::vector<int64_t> dst, int64_t n_src, int64_t n_dst) {
+  const std::string name = ", " + std::to_string(src.size()) + " rows";
+  for (size_t e = 0; e < src.size(); ++e) {
+    if (e % 7 == 2) src[e] = dst[e] = -1;
+    if (e % 5 == 4) src[e] = src[e / 2], dst[e] = dst[e / 2];
+  }
+  for (const int self_loops : {-1, 1})
+    check(from_edges<int32_t>(src, dst, n_src, n_dst, self_loops, true) ==
+              expected(src, dst, n_src, n_dst, self_loops),
+          "graph of rows, loops " + std::to_string(self_loops) + name);
+  const Ends rows{as<int32_t>(src), as<int32_t>(dst)};
+  check(ends_of_rows(expected(src, dst, n_src, n_dst, -1), true) == rows, "ends" + name);
+
+  Ends first;
+  std::vector<std::vector<bool>> seen(n_src, std::vector<bool>(n_dst));
+  for (size_t e = 0; e < src.size(); ++e)
+    if (src[e] >= 0 && !seen[src[e]][dst[e]]) {
+      seen[src[e]][dst[e]] = true;
+      first.first.push_back(int32_t(src[e]));
+      first.second.push_back(int32_t(dst[e]));
+    }
+  check(first_of_rows(rows, n_src, n_dst) == first, "edges once" + name);
+
+  const auto kept_src = as<int64_t>(first.first), kept_dst = as<int64_t>(first.second);
+  const Built in_order = expected(kept_src, kept_dst, n_src, n_dst, -1);
+  Ends by_dst{in_order.indices, {}};
+  for (int64_t i = 0; i < n_dst; ++i)
+    by_dst.second.resize(in_order.offsets[i + 1], int32_t(i));
+  check(ends_of_rows(in_order, false) == by_dst, "ends of edges by destination" + name);
+}
+
+// Edges, sources, destinations: of a chunk's length and more; few and many nodes; nodes without
+// edges.
+constexpr int64_t sizes[][3] = {{0, 3, 4},       {1, 1, 1},        {37, 5, 9},
+                                {200, 200, 150}, {1500, 33, 1100}, {5000, 70, 2}};
+
+std::vector<int64_t> draw(std::mt19937& random, int64_t n_edges, int64_t n) {
+  std::vector<int64_t> x(n_edges);
+  for (int64_t& node : x) node = int64_t(random() % n);
+  return x;
+}
+
 template <class T>
 void test_type() {
   const std::string type = Abi<T>::name;
   std::mt19937 random(7);
-  const auto nodes = [&](int64_t n_edges, int64_t n) {
-    std::vector<int64_t> x(n_edges);
-    for (int64_t& node : x) node = int64_t(random() % n);
-    return x;
-  };
-  // of a chunk's length and more; few and many nodes; nodes without edges
-  const int64_t sizes[][3] = {{0, 3, 4},       {1, 1, 1},        {37, 5, 9},
-                              {200, 200, 150}, {1500, 33, 1100}, {5000, 70, 2}};
+  const auto nodes = [&](int64_t n_edges, int64_t n) { return draw(random, n_edges, n); };
   for (const auto& [n_edges, n_src, n_dst] : sizes) {
     const auto src = nodes(n_edges, n_src), dst = nodes(n_edges, n_dst);
     for (const int self_loops : {-1, 0, 1})
@@ -188,5 +257,19 @@ int main() {
   require_device();
   test_type<int32_t>();
   test_type<int64_t>();
+  std::mt19937 random(8);
+  for (const auto& [n_edges, n_src, n_dst] : sizes) {
+    const auto src = draw(random, n_edges, n_src), dst = draw(random, n_edges, n_dst);
+    test_rows(src, dst, n_src, n_dst);
+  }
+  check(from_edges<int32_t>({0, -2}, {0, -2}, 3, 2, -1, true).found[0] == 1 &&
+            from_edges<int32_t>({0, 3}, {0, 0}, 3, 2, -1, true).found[0] == 1,
+        "rows with ends that are no nodes");
+  check(gnograd_cuda_graph_rows_ends_i32(-1, 1, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                         nullptr, 0, nullptr) == GNOGRAD_CUDA_VALUE,
+        "a graph of -1 nodes");
+  check(gnograd_cuda_graph_union_first_i32(1, 1, -1, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                           nullptr, 0, nullptr) == GNOGRAD_CUDA_VALUE,
+        "-1 rows");
   return report();
 }

@@ -44,9 +44,11 @@ struct Abi<double> {
 
 constexpr int64_t seed = -5;
 
-// What the kernels find: offsets, and indices unless these say that a point is not finite.
+// What the kernels find: offsets, and indices unless these say that a point is not finite. There is
+// room for so many of a row until they are written.
 template <class T>
 std::pair<std::vector<int64_t>, std::vector<int32_t>> search(const Case& c,
+                                                             int64_t room,
                                                              int64_t max_neighbors = INT32_MAX) {
   const std::vector<T> sources(c.sources.begin(), c.sources.end());
   const std::vector<T> destinations(c.destinations.begin(), c.destinations.end());
@@ -56,22 +58,22 @@ std::pair<std::vector<int64_t>, std::vector<int32_t>> search(const Case& c,
   const bool batch = !c.source_items.empty();
   const std::tuple sizes(n, m, c.d, batch ? int64_t(c.source_items.size()) - 1 : int64_t(1),
                          n_buckets, c.radius, c.period[0], c.period[1], c.period[2],
-                         int(c.exclude_self), std::min(n, max_neighbors), seed);
+                         int(c.exclude_self), std::min(n, max_neighbors), seed, room);
 
   Device<T> x(sources), y(destinations);
   Device<int64_t> source_items(c.source_items), destination_items(c.destination_items);
   Device<double> positions(n * c.d), grid(2);
-  Device<int32_t> order(n), starts(n_buckets + 1);
+  Device<int32_t> order(n), starts(n_buckets + 1), kept(m * room);
   Device<int64_t> offsets(m + 1);
   const int64_t* items[] = {batch ? source_items.get() : nullptr,
                             batch ? destination_items.get() : nullptr};
   run_entry(Abi<T>::count, Abi<T>::count_bytes, sizes, x.get(), y.get(), items[0], items[1],
-            positions.get(), order.get(), starts.get(), grid.get(), offsets.get());
+            positions.get(), order.get(), starts.get(), grid.get(), kept.get(), offsets.get());
   const auto found = offsets.host();
   Device<int32_t> indices(std::max<int64_t>(found.back(), 0));
   if (found.back() >= 0)
     run_entry(Abi<T>::fill, Abi<T>::fill_bytes, sizes, y.get(), items[0], items[1], positions.get(),
-              order.get(), starts.get(), grid.get(), offsets.get(), indices.get());
+              order.get(), starts.get(), grid.get(), kept.get(), offsets.get(), indices.get());
   return {found, indices.host()};
 }
 
@@ -108,12 +110,12 @@ void test_nearer(const std::string& name, const Case& c,
   const std::tuple sizes(n, m, c.d, 0.5 * c.radius, c.period[0], c.period[1], c.period[2]);
   Device<T> x(sources), y(destinations);
   Device<int64_t> offsets(given_offsets), kept_offsets(m + 1);
-  Device<int32_t> indices(given);
+  Device<int32_t> indices(given), marks(given.size() / 32 + m);
   run_entry(Abi<T>::count_nearer, Abi<T>::count_nearer_bytes, sizes, x.get(), y.get(),
-            offsets.get(), indices.get(), kept_offsets.get());
+            offsets.get(), indices.get(), kept_offsets.get(), marks.get());
   Device<int32_t> kept(kept_offsets.host().back());
-  run_entry(Abi<T>::fill_nearer, Abi<T>::fill_nearer_bytes, sizes, x.get(), y.get(), offsets.get(),
-            indices.get(), kept_offsets.get(), kept.get());
+  run_entry(Abi<T>::fill_nearer, Abi<T>::fill_nearer_bytes, sizes, offsets.get(), indices.get(),
+            kept_offsets.get(), marks.get(), kept.get());
   check_rows<T>(name, within(squares, 0.5 * c.radius), kept_offsets.host(), kept.host());
 }
 
@@ -121,22 +123,26 @@ template <class T>
 void test(const std::string& name, const Case& c) {
   const auto squares = all_squares(c, as_stored<T>(c.sources), as_stored<T>(c.destinations));
   const auto rows = within(squares, c.radius);
-  const auto [offsets, indices] = search<T>(c);
+  const auto [again_offsets, again] = search<T>(c, 5);
+  check_rows<T>(name + ", room for 5", rows, again_offsets, again);
+  const auto [offsets, indices] = search<T>(c, 64);
   check_rows<T>(name, rows, offsets, indices);
   test_nearer<T>(name + ", half the radius", c, squares, offsets, indices);
 
-  for (const int64_t most : {int64_t(0), int64_t(2), int64_t(40)}) {
+  for (const auto& [most, room] : {std::pair<int64_t, int64_t>(0, 0), {2, 1}, {40, 40}}) {
     auto chosen = rows;
     for (size_t i = 0; i < rows.size(); ++i) {
       auto& row = chosen[i];
       std::sort(row.begin(), row.end(), [&](int32_t j, int32_t k) {
-        return random_key(uint64_t(seed), i, uint64_t(j)) < random_key(uint64_t(seed), i, uint64_t(k));
+        const auto s = uint64_t(seed);
+        return random_key(s, i, uint64_t(j)) < random_key(s, i, uint64_t(k));
       });
       row.resize(std::min(row.size(), size_t(most)));
       std::sort(row.begin(), row.end());
     }
-    const auto [some_offsets, some] = search<T>(c, most);
-    check_rows<T>(name + ", " + std::to_string(most) + " at most", chosen, some_offsets, some);
+    const auto [some_offsets, some] = search<T>(c, room, most);
+    const auto limits = std::to_string(most) + " at most, room for " + std::to_string(room);
+    check_rows<T>(name + ", " + limits, chosen, some_offsets, some);
   }
 }
 
@@ -196,10 +202,10 @@ void test_type() {
   for (const double bad : {double(NAN), double(INFINITY)}) {
     c = {2, 0.2, uniform(300, 2), uniform(300, 2)};
     c.destinations[599] = bad;
-    check(search<T>(c).first.back() == -2, "a destination that is not finite");
+    check(search<T>(c, 64).first.back() == -2, "a destination that is not finite");
     c.period = {1, 1, 1};
     c.sources[0] = bad;
-    check(search<T>(c).first.back() == -1, "a source that is not finite");
+    check(search<T>(c, 64).first.back() == -1, "a source that is not finite");
   }
 }
 
@@ -219,12 +225,14 @@ int main() {
   test_type<float>();
   test_type<double>();
   test_many();
-  const auto refused = [](int64_t d, int64_t n_buckets, double radius, double period) {
+  const auto refused = [](int64_t d, int64_t n_buckets, double radius, double period,
+                          int64_t room = 1) {
     return gnograd_cuda_neighbors_count_f32(1, 1, d, 1, n_buckets, radius, period, 0, 0, 0, 1, 0,
-                                            nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                            nullptr, nullptr, nullptr, nullptr, 0,
+                                            room, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                            nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0,
                                             nullptr) == GNOGRAD_CUDA_VALUE;
   };
+  check(refused(2, 4, 1, 0, -1), "room is not negative");
   check(refused(0, 4, 1, 0) && refused(4, 4, 1, 0), "one to three axes");
   check(refused(2, 2, 1, 0) && refused(2, 6, 1, 0), "buckets are a power of two");
   check(refused(2, 4, -1, 0) && refused(2, 4, NAN, 0) && refused(2, 4, 1, -1) &&

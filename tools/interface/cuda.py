@@ -105,13 +105,17 @@ double *positions,  /* [n_src, d] */
 int32_t *order,  /* [n_src] */
 int32_t *starts,  /* [n_buckets+1] */
 double *grid,  /* [2] */
+int32_t *found,  /* [n_dst, room] */
 int64_t *offsets,  /* [n_dst+1] */
 """
 _ROWS = _parse("""
 const int64_t *offsets,  /* [n_dst+1] */
 const int32_t *indices,  /* [offsets[n_dst]] */
 """)
-_KEPT = _parse("int64_t *kept_offsets,  /* [n_dst+1] */")
+_KEPT = """
+int64_t *kept_offsets,  /* [n_dst+1] */
+int32_t *marks,  /* [offsets[n_dst]/32 + n_dst] */
+"""
 _CELL = _parse("""
 const void *points,  /* [n, d] */
 const double *lattice,  /* [d (2 d + 1) + 1] */
@@ -137,6 +141,11 @@ _ENDS = _parse("""
 const void *src,  /* [n_given] */
 const void *dst,  /* [n_given] */
 """)
+_KEPT_ENDS = _parse("""
+void *kept_src,  /* [n_given] */
+void *kept_dst,  /* [n_given] */
+int64_t *found,  /* [1] */
+""")
 _BY_SOURCE = """
 int64_t *src_offsets,  /* [n_src+1] */
 int32_t *src_indices,  /* [n_edges] */
@@ -144,6 +153,14 @@ int64_t *src_edges,  /* [n_edges] */
 int64_t *src_positions,  /* [n_edges] or null */
 int64_t *found,  /* [2] */
 """
+_BOTH_ORDERS = _parse(
+    """
+int64_t *offsets,  /* [n_dst+1] */
+int32_t *indices,  /* [n_edges] */
+int64_t *edge_ids,  /* [n_edges] */
+"""
+    + _BY_SOURCE.strip().replace(" or null", "")
+)
 UNDECLARED = (
     Class(
         "graph_from_edges",
@@ -155,21 +172,31 @@ int self_loops
 """),
         (
             Face("largest", (_ENDS, _parse("int64_t *largest,  /* [2] */"))),
+            Face("build", (_ENDS, _BOTH_ORDERS)),
+            Face("rows", (_ENDS, _BOTH_ORDERS)),
+        ),
+    ),
+    Class(
+        "graph_rows",
+        _parse("int64_t n_dst\nint64_t n_edges"),
+        (
             Face(
-                "build",
+                "ends",
                 (
-                    _ENDS,
-                    _parse(
-                        """
-int64_t *offsets,  /* [n_dst+1] */
-int32_t *indices,  /* [n_edges] */
-int64_t *edge_ids,  /* [n_edges] */
-"""
-                        + _BY_SOURCE.strip().replace(" or null", "")
-                    ),
+                    _parse("""
+const int64_t *offsets,  /* [n_dst+1] */
+const void *indices,  /* [n_edges] */
+const int64_t *edge_ids,  /* [n_edges] or null */
+"""),
+                    _parse("void *src,  /* [n_edges] */\nvoid *dst,  /* [n_edges] */"),
                 ),
             ),
         ),
+    ),
+    Class(
+        "graph_union",
+        _parse("int64_t n_src\nint64_t n_dst\nint64_t n_given"),
+        (Face("first", (_ENDS, _KEPT_ENDS)),),
     ),
     Class(
         "graph_from_csc",
@@ -238,6 +265,7 @@ double period_z
 int exclude_self
 int64_t max_neighbors
 int64_t seed
+int64_t room
 """),
         (
             Face("count", (_parse(_POINTS), _parse(_TABLE))),
@@ -262,11 +290,11 @@ double period_y
 double period_z
 """),
         (
-            Face("count", (_parse(_POINTS)[:2] + _ROWS, _KEPT)),
+            Face("count", (_parse(_POINTS)[:2] + _ROWS, _parse(_KEPT))),
             Face(
                 "fill",
                 (
-                    _parse(_POINTS)[:2] + _ROWS + _parse("const int64_t *kept_offsets"),
+                    _ROWS + _parse(re.sub(r"(?m)^(?=\w)", "const ", _KEPT)),
                     _parse("int32_t *kept,  /* [kept_offsets[n_dst]] */"),
                 ),
             ),
