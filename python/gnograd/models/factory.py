@@ -64,8 +64,8 @@ _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
 }
 
-_NEIGHBORS = {1: 4, 2: 12, 3: 20}
-"""Points within the radius, typically, by dimension."""
+_NEIGHBORS = {1: 8, 2: 12, 3: 20}
+"""Points within the radius, typically, by dimension; all that a model sees in one layer."""
 
 
 def options_of(
@@ -88,7 +88,7 @@ def options_of(
         Of the box that holds those of all samples.
     period : sequence of float, optional
     radius : float, optional
-        Distance up to which points are neighbours; where there are typically 4, 12 or 20 of
+        Distance up to which points are neighbours; where there are typically 8, 12 or 20 of
         them in 1, 2 or 3 dimensions when left out.
 
     Returns
@@ -111,7 +111,7 @@ def options_of(
         near = _NEIGHBORS[d]
         options["radius"] = radius_of(clouds, near, period) if radius is None else radius
     if name == "mgn":
-        options["neighbors"] = {1: 2, 2: 6, 3: 8}[d]
+        options["neighbors"] = near
     if name in ("gino", "magno"):
         lower, upper = box_of(*corners, period)
         options |= {"lower": lower, "upper": upper, "side": _SIDES[d][number]}
