@@ -439,7 +439,7 @@ contains
     if (.not. allocated(error)) call samples(4)%arrays%set("f", 0*f, error)
     if (.not. allocated(error)) call unseen%batch(1_int64, sample, error)
     if (allocated(error)) return
-    call check(error, sample%graph%n_src == samples(4)%graph%n_src + samples(5)%graph%n_src, "nodes")
+    call check(error, sample%graph%n_src == sum(samples(4:)%graph%n_src), "nodes")
     deallocate (samples)
     call sample%arrays%get("f", f, error)
     if (allocated(error)) return
@@ -708,8 +708,8 @@ contains
     training%n_accumulate = 1
     training%schedule = "triangle"
     call training%run(net, tape, loader, adam, refused)
-    call check_refused(error, refused, "training: schedule is 'triangle', needs cosine, linear, "// &
-      & "constant, step, exponential or one_cycle")
+    call check_refused(error, refused, "training: schedule is 'triangle', needs cosine, "// &
+      & "linear, constant, step, exponential or one_cycle")
     training%schedule = "step"
     training%decay_every = 0
     call training%run(net, tape, loader, adam, refused)
