@@ -91,9 +91,9 @@ def test_periodic_boxes_have_no_border(name: str) -> None:
     assert np.abs(model.predict(other) - model.predict(sample)).max() < 1e-4
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("d", [1, 3])
 def test_mgn_sees_as_far_as_gno_in_a_layer(d: int) -> None:
-    side = {1: 40, 2: 9, 3: 6}[d]
+    side = {1: 40, 3: 6}[d]
     axes = np.meshgrid(*d * [np.arange(side) / side], indexing="ij")
     x = np.stack(axes, axis=-1).reshape(-1, d)
     f = np.ones((len(x), 1), np.float32)
