@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from neuraloperator import segment_sum
 from torch import Tensor, nn
 
 from gnograd.models import Cloud, Network
@@ -74,7 +75,7 @@ class GINO(Network):
         import neuralop.layers.integral_transform as transform
         from neuralop.models import GINO as TheirGINO
 
-        transform.segment_csr = _segment_sum
+        transform.segment_csr = segment_sum
         super().__init__(*where, period=how["period"])
         grid, shape, spacing = grid_in(how["lower"], how["upper"], how["side"], self.period)
         self.register_buffer("latent", grid.view(1, *shape, self.dimension), persistent=False)
@@ -159,15 +160,6 @@ class MeshGraphNet(Network):
             h, e = block(h, e, index)
         made: Tensor = self.projection(h)
         return made
-
-
-def _segment_sum(values: Tensor, splits: Tensor, reduction: str, **_: Any) -> Tensor:
-    """In the place of torch_scatter's segment_csr, for one item; 0 where there is nothing."""
-    rows, offsets = values.reshape(-1, values.shape[-1]), splits.flatten()
-    made = torch.segment_reduce(rows, "sum", offsets=offsets)
-    if reduction == "mean":
-        made = made / offsets.diff().clamp(min=1)[:, None]
-    return made.view(*values.shape[:-2], *made.shape)
 
 
 def _tensors_alone(module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:

@@ -216,6 +216,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--models", nargs="+", choices=[*NAMES, FNO, GINO, MGN])
     parser.add_argument("--published", action="store_true", help="Darcy flow of the papers instead")
     parser.add_argument("--samples", type=int, help="training samples, where fewer are wanted")
+    parser.add_argument("--parallel", type=int, default=1, help="trainings at a time")
     parser.add_argument("--folder", type=Path, default=Path("build/models"), help="for the data")
     add_option(parser)
     arguments = parser.parse_args(argv)
@@ -236,21 +237,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     ]
     for setting in settings.values():
         setting.make(arguments.folder)
-    for number, (case, setting, contestant) in enumerate(cells, 1):
-        if (case, contestant) in found:
-            continue
-        if contestant == SIMPLE:
-            measured = simple(setting, arguments.folder)
-        else:
-            cell = Cell(
-                setting, contestant, arguments.size, arguments.seconds, arguments.learning_rate,
-                arguments.batch, arguments.folder,
-            )  # fmt: skip
-            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-                measured = pool.submit(run, cell).result()
-        results.add(case, "", contestant, threads=1, **measured)
-        numbers = ", ".join(f"{name} {number:.4g}" for name, number in measured.items())
-        print(f"{number}/{len(cells)}  {case}, {contestant}: {numbers}", flush=True)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(arguments.parallel, spawn, max_tasks_per_child=1) as pool:
+        made: dict[Any, Any] = {}
+        for case, setting, contestant in cells:
+            if (case, contestant) in found:
+                continue
+            if contestant == SIMPLE:
+                made[case, contestant] = pool.submit(simple, setting, arguments.folder)
+            else:
+                cell = Cell(
+                    setting, contestant, arguments.size, arguments.seconds,
+                    arguments.learning_rate, arguments.batch, arguments.folder,
+                )  # fmt: skip
+                made[case, contestant] = pool.submit(run, cell)
+        for number, ((case, contestant), future) in enumerate(made.items(), 1):
+            measured = future.result()
+            results.add(case, "", contestant, threads=1, **measured)
+            numbers = ", ".join(f"{name} {number:.4g}" for name, number in measured.items())
+            print(f"{number}/{len(made)}  {case}, {contestant}: {numbers}", flush=True)
 
 
 if __name__ == "__main__":

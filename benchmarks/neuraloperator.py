@@ -37,8 +37,12 @@ CHANNELS, NEIGHBOURS = 32, 16
 
 
 def segment_sum(values: torch.Tensor, splits: torch.Tensor, reduction: str, **_: Any) -> Any:
-    """In the place of torch_scatter's segment_csr."""
-    return torch.segment_reduce(values, reduction, offsets=splits.flatten())
+    """In the place of torch_scatter's segment_csr, for one item; 0 where there is nothing."""
+    rows, offsets = values.reshape(-1, values.shape[-1]), splits.flatten()
+    made = torch.segment_reduce(rows, "sum", offsets=offsets)
+    if reduction == "mean":
+        made = made / offsets.diff().clamp(min=1)[:, None]
+    return made.view(*values.shape[:-2], *made.shape)
 
 
 def blocks(n_edges: int) -> dict[str, Callable[[bool], list[torch.Tensor]]]:

@@ -91,6 +91,21 @@ def test_periodic_boxes_have_no_border(name: str) -> None:
     assert np.abs(model.predict(other) - model.predict(sample)).max() < 1e-4
 
 
+@pytest.mark.parametrize("d", [1, 3])
+def test_mgn_sees_as_far_as_gno_in_a_layer(d: int) -> None:
+    side = {1: 40, 3: 6}[d]
+    axes = np.meshgrid(*d * [np.arange(side) / side], indexing="ij")
+    x = np.stack(axes, axis=-1).reshape(-1, d)
+    f = np.ones((len(x), 1), np.float32)
+    sample = Sample(x, f, x, f, np.zeros(0, np.float32))
+    grid = PointData([sample], Layout(d, (Field("f", 1),), (Field("u", 1),)))
+    degree = {}
+    for name in ("gno", "mgn"):
+        graph = model_of(grid, name).graphs(torch.as_tensor(x, dtype=torch.float32))["near"]
+        degree[name] = graph.n_edges / len(x)
+    assert degree["mgn"] > 0.8 * degree["gno"]
+
+
 def test_units_of_the_data_do_not_matter() -> None:
     made = data()
     scaled = [

@@ -36,7 +36,7 @@ module gnograd_nn_samples
     integer, allocatable, private :: order(:)
     type(sample_type), private :: joined
   contains
-    !> Take samples, and say how many make a batch
+    !> Copy samples, and say how many make a batch
     procedure :: init
     !> Batches of an epoch
     procedure :: n_batches
@@ -78,10 +78,11 @@ contains
     if (allocated(error)) call tape%refuse(error%message)
   end function array
 
-  !> Take the samples, which are not allocated afterwards.
+  !> Copy the samples, which stay as they are; a part of an array may be given, as samples(:40).
   subroutine init(self, samples, error, batch_size, seed, shuffle)
     class(loader_type), intent(inout) :: self
-    type(sample_type), allocatable, intent(inout) :: samples(:)
+    ! so that an array that is not allocated is an error, and no crash
+    type(sample_type), intent(in), optional :: samples(:)
     type(error_type), allocatable, intent(out) :: error
     !> 1 if absent
     integer, intent(in), optional :: batch_size
@@ -90,7 +91,7 @@ contains
     !> Default: yes
     logical, intent(in), optional :: shuffle
 
-    if (.not. allocated(samples)) then
+    if (.not. present(samples)) then
       call fail(error, code_value, "loader: samples is not allocated")
     else if (size(samples) == 0) then
       call fail(error, code_value, "loader: samples is empty")
@@ -104,7 +105,7 @@ contains
     if (present(seed)) self%seed = seed
     if (present(shuffle)) self%shuffle = shuffle
     self%epoch = -1
-    call move_alloc(samples, self%samples)
+    self%samples = samples
   end subroutine init
 
   pure integer function n_batches(self)

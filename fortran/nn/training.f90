@@ -10,11 +10,15 @@ module gnograd_nn_training
   use gnograd_autodiff_elementwise, only: operator(/)
   use gnograd_autodiff_optimizer, only: optimizer_type
   use gnograd_autodiff_tape, only: tape_type
-  use gnograd_nn_rates, only: cosine_rate
+  use gnograd_nn_rates, only: constant_rate, linear_rate, cosine_rate, step_rate, &
+    & exponential_rate, one_cycle_rate
   use gnograd_nn_samples, only: sample_type, loader_type
   implicit none
   private
   public :: model_type, training_type, evaluate
+
+  character(len=*), parameter :: schedules(*) = [character(len=11) :: "cosine", "linear", &
+    & "constant", "step", "exponential", "one_cycle"]
 
   !> What is trained: a type of the program, with its layers.
   type, abstract :: model_type
@@ -37,10 +41,16 @@ module gnograd_nn_training
   type :: training_type
     !> Steps of the optimizer, those before a checkpoint counted
     integer :: n_steps = 1000
-    !> The rate rises to lr in n_warmup steps, and falls to last_lr
+    !> Of the rate: cosine, linear, constant, step, exponential or one_cycle
+    character(len=20) :: schedule = "cosine"
+    !> The rate rises to lr in n_warmup steps; in one_cycle 0 stands for three tenths of n_steps
     real(dp) :: lr = 1e-3_dp
     integer :: n_warmup = 0
+    !> To this it falls: cosine, linear, one_cycle
     real(dp) :: last_lr = 0
+    !> It is multiplied by this after, or in the course of, so many steps: step, exponential
+    real(dp) :: decay = 0.1_dp
+    integer :: decay_every = 1000
     !> Longer gradients are clipped
     real(dp) :: max_norm = huge(1.0_dp)
     !> Batches, one after another, whose gradients make a step
@@ -54,7 +64,7 @@ module gnograd_nn_training
   contains
     !> Train
     procedure :: run
-    !> Learning rate of a step: cosine_rate
+    !> Learning rate of a step: that of the schedule
     procedure :: rate
     !> A line about the steps since the last one
     procedure :: report
@@ -77,11 +87,8 @@ contains
     logical :: is_there, is_last
     integer(int64) :: ticks, before, per_second
 
-    if (self%n_accumulate < 1) then
-      call fail(error, code_value, "training: n_accumulate is "// &
-        & text(int(self%n_accumulate, int64))//", needs 1 or more")
-      return
-    end if
+    call check_settings(self, error)
+    if (allocated(error)) return
     if (self%checkpoint /= "") then
       inquire (file=trim(self%checkpoint), exist=is_there)
       if (is_there) call optimizer%load(trim(self%checkpoint), error)
@@ -114,6 +121,22 @@ contains
       if (allocated(error)) return
     end do
   end subroutine run
+
+  subroutine check_settings(self, error)
+    class(training_type), intent(in) :: self
+    type(error_type), allocatable, intent(out) :: error
+
+    if (self%n_accumulate < 1) then
+      call fail(error, code_value, "training: n_accumulate is "// &
+        & text(int(self%n_accumulate, int64))//", needs 1 or more")
+    else if (self%decay_every < 1) then
+      call fail(error, code_value, "training: decay_every is "// &
+        & text(int(self%decay_every, int64))//", needs 1 or more")
+    else if (.not. any(self%schedule == schedules)) then
+      call fail(error, code_value, "training: schedule is '"//trim(self%schedule)// &
+        & "', needs cosine, linear, constant, step, exponential or one_cycle")
+    end if
+  end subroutine check_settings
 
   pure logical function every(n, step)
     integer, intent(in) :: n, step
@@ -156,8 +179,23 @@ contains
     class(training_type), intent(in) :: self
     integer, intent(in) :: step
     real(dp) :: rate
+    integer :: top
 
-    rate = cosine_rate(step, self%n_steps, self%lr, self%n_warmup, self%last_lr)
+    select case (self%schedule)
+    case ("linear")
+      rate = linear_rate(step, self%n_steps, self%lr, self%n_warmup, self%last_lr)
+    case ("constant")
+      rate = constant_rate(step, self%lr, self%n_warmup)
+    case ("step")
+      rate = step_rate(step, self%decay_every, self%lr, self%decay, self%n_warmup)
+    case ("exponential")
+      rate = exponential_rate(step, self%decay_every, self%lr, self%decay, self%n_warmup)
+    case ("one_cycle")
+      top = merge(self%n_warmup, nint(0.3_dp*self%n_steps), self%n_warmup > 0)
+      rate = one_cycle_rate(step, self%n_steps, self%lr, top, last=self%last_lr)
+    case default
+      rate = cosine_rate(step, self%n_steps, self%lr, self%n_warmup, self%last_lr)
+    end select
   end function rate
 
   subroutine report(self, step, loss, lr, seconds)

@@ -49,8 +49,10 @@ contains
       & test_type("models on points that cannot be", test_refused_point_gno), &
       & test_type("batches", test_batches), &
       & test_type("order of samples", test_order), &
+      & test_type("a loader has samples of its own", test_own_samples), &
       & test_type("samples that do not fit", test_refused_samples), &
       & test_type("a training learns", test_learns), &
+      & test_type("schedules by name", test_schedules), &
       & test_type("batches one after another", test_accumulate), &
       & test_type("a training goes on with the same bits", test_resume), &
       & test_type("a training that fails", test_refused_training), &
@@ -552,6 +554,31 @@ contains
     call check(error, all(again == order(:, 2)), "always the same")
   end subroutine test_order
 
+  !> Those of the program stay, also where the loaders share them.
+  subroutine test_own_samples(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(sample_type), allocatable :: samples(:)
+    type(sample_type), pointer :: sample
+    type(loader_type) :: known, unseen
+    real(dp), allocatable :: f(:, :)
+
+    call make_samples(5, samples, error)
+    if (.not. allocated(error)) call known%init(samples(:3), error)
+    if (.not. allocated(error)) call unseen%init(samples(4:), error, batch_size=2, shuffle=.false.)
+    if (allocated(error)) return
+    call check(error, known%n_batches() == 3 .and. unseen%n_batches() == 1, "parts of an array")
+    call check(error, size(samples) == 5, "they are still there")
+    call samples(4)%arrays%get("f", f, error)
+    if (.not. allocated(error)) call samples(4)%arrays%set("f", 0*f, error)
+    if (.not. allocated(error)) call unseen%batch(1_int64, sample, error)
+    if (allocated(error)) return
+    call check(error, sample%graph%n_src == sum(samples(4:)%graph%n_src), "nodes")
+    deallocate (samples)
+    call sample%arrays%get("f", f, error)
+    if (allocated(error)) return
+    call check(error, all(abs(f(1, :6)) > 0), "copies")
+  end subroutine test_own_samples
+
   subroutine test_refused_samples(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
@@ -671,6 +698,51 @@ contains
     call check(error, tape%mark() == mark, "nothing is left on the tape")
   end subroutine test_learns
 
+  !> As of the functions of the same names, and in a run.
+  subroutine test_schedules(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(net_type) :: net
+    type(loader_type) :: loader
+    type(adam_type) :: adam
+    type(quiet_type) :: training
+    real(dp) :: lr
+
+    training = quiet_type(n_steps=100, lr=0.5_dp, n_warmup=4, last_lr=0.1_dp, decay=0.25_dp, &
+      & decay_every=20)
+    call check(error, same(cosine_rate(30, 100, 0.5_dp, 4, 0.1_dp)), "cosine is the default")
+    training%schedule = "linear"
+    call check(error, same(linear_rate(30, 100, 0.5_dp, 4, 0.1_dp)), "linear")
+    training%schedule = "constant"
+    call check(error, same(constant_rate(30, 0.5_dp, 4)), "constant")
+    training%schedule = "step"
+    call check(error, same(step_rate(30, 20, 0.5_dp, 0.25_dp, 4)), "step")
+    training%schedule = "one_cycle"
+    call check(error, same(one_cycle_rate(30, 100, 0.5_dp, 4, last=0.1_dp)), "one_cycle")
+    training%n_warmup = 0
+    call check(error, same(0.5_dp), "one_cycle: top by default")
+    training%schedule = "exponential"
+    call check(error, same(exponential_rate(30, 20, 0.5_dp, 0.25_dp)), "exponential")
+
+    training%n_steps = 5
+    training%lr = 1e-3_dp
+    training%decay_every = 2
+    lr = training%rate(5)
+    call prepare(tape, net, loader, adam, error)
+    if (.not. allocated(error)) call training%run(net, tape, loader, adam, error)
+    if (allocated(error)) return
+    call check(error, abs(adam%lr - lr) < 1e-16 .and. abs(lr - 0.0625e-3_dp) < 1e-16, "of a run")
+
+  contains
+
+    logical function same(rate)
+      real(dp), intent(in) :: rate
+
+      same = abs(training%rate(30) - rate) < 1e-15
+    end function same
+
+  end subroutine test_schedules
+
   !> Five samples one after another give the gradients of their mean loss.
   subroutine test_accumulate(error)
     type(error_type), allocatable, intent(out) :: error
@@ -767,6 +839,15 @@ contains
     call training%run(net, tape, loader, adam, refused)
     call check_refused(error, refused, "training: n_accumulate is 0, needs 1 or more")
     training%n_accumulate = 1
+    training%schedule = "triangle"
+    call training%run(net, tape, loader, adam, refused)
+    call check_refused(error, refused, "training: schedule is 'triangle', needs cosine, "// &
+      & "linear, constant, step, exponential or one_cycle")
+    training%schedule = "step"
+    training%decay_every = 0
+    call training%run(net, tape, loader, adam, refused)
+    call check_refused(error, refused, "training: decay_every is 0, needs 1 or more")
+    training%decay_every = 1
     call net%project%bias%set_value([huge(1.0_dp)])
     call training%run(net, tape, loader, adam, refused)
     call check_refused(error, refused, "training: the loss of step 1 is not finite")

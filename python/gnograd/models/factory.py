@@ -64,8 +64,15 @@ _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
 }
 
-_NEIGHBORS = {1: 4, 2: 12, 3: 20}
+_NEIGHBORS = {1: 8, 2: 12, 3: 20}
 """Points within the radius, typically, by dimension."""
+
+_ENCODED = _NEIGHBORS | {1: 4}
+"""The same for gino, whose encoder blurs what it sees."""
+
+_NEAREST = {1: 8, 2: 6, 3: 20}
+"""Points that send to a point of mgn: on a plane more cost time that more steps use better, but 2
+and 8 in one and three dimensions are too few to learn from."""
 
 
 def options_of(
@@ -88,8 +95,8 @@ def options_of(
         Of the box that holds those of all samples.
     period : sequence of float, optional
     radius : float, optional
-        Distance up to which points are neighbours; where there are typically 4, 12 or 20 of
-        them in 1, 2 or 3 dimensions when left out.
+        Distance up to which points are neighbours; where there are typically 8 (gino: 4), 12 or
+        20 of them in 1, 2 or 3 dimensions when left out.
 
     Returns
     -------
@@ -108,10 +115,10 @@ def options_of(
     d, number = clouds[0].shape[1], SIZES.index(size)
     options = dict(_OPTIONS[name][number])
     if name != "magno":
-        near = _NEIGHBORS[d]
+        near = (_ENCODED if name == "gino" else _NEIGHBORS)[d]
         options["radius"] = radius_of(clouds, near, period) if radius is None else radius
     if name == "mgn":
-        options["neighbors"] = {1: 2, 2: 6, 3: 8}[d]
+        options["neighbors"] = _NEAREST[d]
     if name in ("gino", "magno"):
         lower, upper = box_of(*corners, period)
         options |= {"lower": lower, "upper": upper, "side": _SIDES[d][number]}
