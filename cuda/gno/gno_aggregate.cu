@@ -12,10 +12,10 @@ namespace {
 // Thread: a feature of a row of the result; neighbours read neighbouring kappa. 2 f_in f_out
 // operations an edge for as many numbers of kappa: bound by these reads; a row's edges come one
 // after another.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_aggregate_rows(Csc rows, int64_t f_in, int64_t f_out, bool mean, Input<R, S> h,
-                       Input<R, S> kappa, R* __restrict__ out) {
+    gno_aggregate_rows(Csc rows, int64_t f_in, int64_t f_out, bool mean, Input<T, S> h,
+                       Input<T, S> kappa, T* __restrict__ out) {
   const int64_t i = thread_number() / f_out, o = thread_number() % f_out;
   if (i >= rows.n_rows) return;
   S sum = 0;
@@ -23,45 +23,45 @@ __global__ void __launch_bounds__(block_threads)
     const int64_t j = rows.indices[p], e = rows.edge_of(p);
     for (int64_t f = 0; f < f_in; ++f) sum += h[j * f_in + f] * kappa[(e * f_in + f) * f_out + o];
   }
-  out[thread_number()] = result(sum * scale_of<R>(mean ? rows.offsets : nullptr, i));
+  out[thread_number()] = T(result(sum * scale_of<real<T>>(mean ? rows.offsets : nullptr, i)));
 }
 
 // Warp: a feature of a source, lanes over f_out. Reads kappa of the edges that leave it, f_out
 // numbers together; bound by these reads, and, where f_out < 32, by idle lanes.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_aggregate_source_gradient(Csc columns, const int64_t* __restrict__ degrees, int64_t f_in,
-                                  int64_t f_out, const R* __restrict__ g, Input<R, S> kappa,
-                                  R* __restrict__ grad_h) {
+                                  int64_t f_out, const T* __restrict__ g, Input<T, S> kappa,
+                                  T* __restrict__ grad_h) {
   const Group warp = this_group(warp_lanes);
   const int64_t j = warp.number / f_in, f = warp.number % f_in;
   if (j >= columns.n_rows) return;
   S sum = 0;
   for (int64_t p = columns.offsets[j]; p < columns.offsets[j + 1]; ++p) {
     const int64_t i = columns.indices[p], e = columns.edge_of(p);
-    const R s = scale_of<R>(degrees, i);
+    const auto s = scale_of<real<T>>(degrees, i);
     for (int64_t o = warp.lane; o < f_out; o += warp_lanes)
-      sum += s * g[i * f_out + o] * kappa[(e * f_in + f) * f_out + o];
+      sum += s * real<T>(g[i * f_out + o]) * kappa[(e * f_in + f) * f_out + o];
   }
   sum = group_sum(sum, warp);
-  if (warp.lane == 0) grad_h[warp.number] = result(sum);
+  if (warp.lane == 0) grad_h[warp.number] = T(result(sum));
 }
 
 // Warp: an edge, lanes over kappa. Writes f_in f_out numbers, f_in + f_out are read; bound by the
 // writes and two divisions in 64 bits an entry.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_aggregate_kappa_gradient(Csc rows, int64_t f_in, int64_t f_out, bool mean,
-                                 const R* __restrict__ g, Input<R, S> h,
-                                 R* __restrict__ grad_kappa) {
+                                 const T* __restrict__ g, Input<T, S> h,
+                                 T* __restrict__ grad_kappa) {
   const Group warp = this_group(warp_lanes);
   const int64_t p = warp.number;
   if (p >= rows.end()) return;
   const int64_t i = row_of(rows, p), j = rows.indices[p], e = rows.edge_of(p);
-  const R s = scale_of<R>(mean ? rows.offsets : nullptr, i);
+  const auto s = scale_of<real<T>>(mean ? rows.offsets : nullptr, i);
   for (int64_t c = warp.lane; c < f_in * f_out; c += warp_lanes)
     grad_kappa[e * f_in * f_out + c] =
-        result(s * g[i * f_out + c % f_out] * h[j * f_in + c / f_out]);
+        T(result(s * real<T>(g[i * f_out + c % f_out]) * h[j * f_in + c / f_out]));
 }
 
 template <class T>
@@ -116,17 +116,17 @@ struct GnoAggregate {
   }
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return value<T>(in, {}, out.out, call);
+    return value<real<T>>(in, {}, out.out, call);
   }
   int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gradients<T>(g.out, in, {}, grad, call);
+    return gradients<real<T>>(g.out, in, {}, grad, call);
   }
   int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return value<Dual<T>>(in, tangents, out.out, call);
+    return value<Dual<real<T>>>(in, tangents, out.out, call);
   }
   int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
           Call& call) const {
-    return gradients<Dual<T>>(g.out, in, tangents, grad, call);
+    return gradients<Dual<real<T>>>(g.out, in, tangents, grad, call);
   }
 };
 

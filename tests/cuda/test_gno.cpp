@@ -52,11 +52,19 @@ void test_refusal() {
         "more coordinates than shared memory holds are refused");
 }
 
+template <class T>
 void test_determinism(const HostGraph& graph) {
   for (const int kernel : {full, diagonal}) {
-    GnoCase<float> c(graph, {2, 5, 4, 4}, {gelu, mean, kernel});
+    GnoCase<T> c(graph, {2, 5, 4, 4}, {gelu, mean, kernel});
     check_same_bits(c);
   }
+}
+
+// The bound on errors in bfloat16 is one that errors come near.
+void test_bound() {
+  const double share =
+      std::max(GnoCase<__nv_bfloat16>::largest_share, ContractCase<__nv_bfloat16>::largest_share);
+  check(share > 0.25, "errors in bfloat16 are near their bound");
 }
 
 int main() {
@@ -71,7 +79,10 @@ int main() {
                                       with_room(without_edges(3, 5), 4)};
   test_type<float>(graphs);
   test_type<double>(graphs);
-  test_determinism(graphs[0]);
+  test_type<__nv_bfloat16>(graphs);
+  test_bound();
+  test_determinism<float>(graphs[0]);
+  test_determinism<__nv_bfloat16>(graphs[0]);
   test_refusal();
   return report();
 }

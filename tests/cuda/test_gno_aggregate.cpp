@@ -20,5 +20,6 @@ int main() {
   require_device();
   test_type<float>();
   test_type<double>();
+  test_type<__nv_bfloat16>();
   return report();
 }
