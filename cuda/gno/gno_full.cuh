@@ -63,8 +63,8 @@ constexpr int panel_features = warp_lanes;
 static_assert(panel_hidden == block_threads / warp_lanes * thread_hidden);
 
 template <class S>
-constexpr size_t outer_sum_bytes =
-    shared_bytes<S>(edges_together* panel_features) + shared_bytes<S>(edges_together* panel_hidden);
+constexpr size_t outer_sum_bytes = shared_bytes<S>(edges_together * panel_features) +
+                                   shared_bytes<S>(edges_together * panel_hidden);
 
 // Panels [K, F] of a tile's pieces. Block (place, part of H, part of F): 64 hidden features by 32
 // features over the edges of a piece, 16 at a time in shared memory (6 KB in float32); a lane has a
