@@ -62,9 +62,7 @@ def test_the_busiest_unit_bounds_a_kernel():
 
 def test_kernels_go_by_what_they_do():
     assert model.short("walk_rows<SumEdges<float>>") == "SumEdges"
-    assert (
-        model.short("gemm_tiles<float, false, GemmLayout<true, false>>") == "gemm_tiles"
-    )
+    assert model.short("gemm_tiles<float, false, GemmLayout<true, false>>") == "gemm_tiles"
     assert model.short("gno_find_rows") == "gno_find_rows"
 
 

@@ -305,7 +305,7 @@ def gno(
     ``P F_in F_out (H + 1)``, and ``480 H + (288 + 2 H) F_in F_out + 144 B F`` a thread, with B
     rounded up to a multiple of 16.
 
-    In bfloat16, on GPUs, `coords` and `edge_weight` are float32, and so is all arithmetic. Sums over
+    In bfloat16, on GPUs, `coords` and `edge_weight` are float32, as is all arithmetic. Sums over
     neighbours, and on the way back products with the last layer, are rounded before they are
     multiplied on. So with u = 2**-8 and to first order in u, an entry of `out` or of a gradient is
     off by at most ``2 u`` times the value of the same formula for absolute values: those of `h`,
