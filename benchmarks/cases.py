@@ -375,17 +375,22 @@ for _way in ("era_to_h", "h_to_h", "h_to_era"):
 # ---- neural operators ----
 
 
-def _gno(hidden: int, kernel: str = "full", graph: Callable = random_graph) -> Callable:
+def _gno(
+    hidden: int,
+    kernel: str = "full",
+    graph: Callable = random_graph,
+    dtype: str = "float32",
+) -> Callable:
     def make(n: int, rng: np.random.Generator) -> Call:
         degree, width = 8, 32
         matrix = (width, width) if kernel == "full" else (width,)
         inputs = (
-            normal(rng, n, width),
+            normal(rng, n, width, dtype=dtype),
             normal(rng, n * degree, 2),
-            normal(rng, 2, hidden),
-            normal(rng, hidden),
-            normal(rng, hidden, *matrix, scale=hidden**-0.5),
-            normal(rng, *matrix),
+            normal(rng, 2, hidden, dtype=dtype),
+            normal(rng, hidden, dtype=dtype),
+            normal(rng, hidden, *matrix, dtype=dtype, scale=hidden**-0.5),
+            normal(rng, *matrix, dtype=dtype),
         )
         static = {"graph": graph(n, degree, rng), "activation": "gelu", "kernel": kernel}
         return gg.gno, inputs, static
@@ -396,15 +401,16 @@ def _gno(hidden: int, kernel: str = "full", graph: Callable = random_graph) -> C
 for _hidden in (64, 128):
     # a sum over the edges of hidden features x features, then a product with V
     _products = 2.0 * 160_000 * _hidden * 32 + 2 * 20_000 * _hidden * 32**2
-    add(
-        f"gno_{_hidden}",
-        _gno(_hidden),
-        f"160,000 edges, 32 to 32, hidden {_hidden}; useful in tf32, once",
-        full=20_000,
-        small=500,
-        useful={"forward": _products, "vjp": 3 * _products},
-        type="tf32",
-    )
+    for _dtype, _factors in ("float32", "tf32"), ("bfloat16", "bf16"):
+        add(
+            f"gno_{_hidden}" + "_bf16" * (_dtype == "bfloat16"),
+            _gno(_hidden, dtype=_dtype),
+            f"160,000 edges, 32 to 32, hidden {_hidden}; useful in {_factors}, once",
+            full=20_000,
+            small=500,
+            useful={"forward": _products, "vjp": 3 * _products},
+            type=_factors,
+        )
 _products = 2.0 * 160_000 * 128 * 34
 for _name, _by in (("", random_graph), ("_hubs", power_law)):
     add(

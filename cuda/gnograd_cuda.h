@@ -2895,7 +2895,7 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_hvp_bf16(
     void *grad_embedding, void *grad_weights, void *workspace, size_t workspace_bytes,
     void *stream);
 
-/* ---- graph neural operators, for f32 and f64 ----
+/* ---- graph neural operators, for f32, f64 and bf16 ----
  *
  * gno_kernel:     kappa_e = act(coords_e . u + b_u) . v + b_v      kappa [n_edges, f_in, f_out]
  * gno_aggregate:  out_i = sum or mean of h_j . kappa_e             out [n_dst, f_out]
@@ -2906,7 +2906,9 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_edge_to_edge_hvp_bf16(
  * v [n_hidden, f_in, f_out], b_v [f_in, f_out], edge_weight [n_edges] or null. With a diagonal
  * kernel f_in = f_out = F, v is [n_hidden, F], b_v [F], and h may be null: ones.
  * activation: relu 0, gelu 1, silu 2, tanh 3, sin 4, identity 5; reduction: sum 0, mean 1;
- * kernel: full 0, diagonal 1. The order of arguments is that of gnograd.h.
+ * kernel: full 0, diagonal 1. The order of arguments is that of gnograd.h. In bf16 coords and
+ * edge_weight are float32, with their tangents and gradients; other sums than those that are results
+ * are rounded to bf16 before they are multiplied with the last layer, and sums are float32.
  */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_forward_workspace_bytes_f32(
@@ -2916,12 +2918,12 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_forward_f32(
     const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
     int64_t f_out, int activation, int reduction, int kernel,
     const void *h,           /* [n_batch, n_src, f_in] or null */
-    const void *coords,      /* [n_edges, d] */
+    const void *coords,      /* real [n_edges, d] */
     const void *u,           /* [d, n_hidden] */
     const void *b_u,         /* [n_hidden] */
     const void *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
     const void *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
-    const void *edge_weight, /* [n_edges] or null */
+    const void *edge_weight, /* real [n_edges] or null */
     void *out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_vjp_workspace_bytes_f32(
@@ -2934,12 +2936,12 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_f32(
     const void *h, const void *coords, const void *u, const void *b_u, const void *v,
     const void *b_v, const void *edge_weight,
     void *grad_h,           /* [n_batch, n_src, f_in] or null */
-    void *grad_coords,      /* [n_edges, d] or null */
+    void *grad_coords,      /* real [n_edges, d] or null */
     void *grad_u,           /* [d, n_hidden] or null */
     void *grad_b_u,         /* [n_hidden] or null */
     void *grad_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     void *grad_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
-    void *grad_edge_weight, /* [n_edges] or null */
+    void *grad_edge_weight, /* real [n_edges] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_jvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
@@ -2949,12 +2951,12 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_jvp_f32(
     int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
     const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
     const void *t_h,           /* [n_batch, n_src, f_in] or null */
-    const void *t_coords,      /* [n_edges, d] or null */
+    const void *t_coords,      /* real [n_edges, d] or null */
     const void *t_u,           /* [d, n_hidden] or null */
     const void *t_b_u,         /* [n_hidden] or null */
     const void *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     const void *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
-    const void *t_edge_weight, /* [n_edges] or null */
+    const void *t_edge_weight, /* real [n_edges] or null */
     void *t_out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_hvp_workspace_bytes_f32(
@@ -3007,6 +3009,45 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_f64(
     const void *t_b_u, const void *t_v, const void *t_b_v, const void *t_edge_weight, void *grad_h,
     void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v,
     void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
+    const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
+    const void *edge_weight, void *grad_h, void *grad_coords, void *grad_u, void *grad_b_u,
+    void *grad_v, void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes,
+    void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *h, const void *coords,
+    const void *u, const void *b_u, const void *v, const void *b_v, const void *edge_weight,
+    const void *t_h, const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v,
+    const void *t_b_v, const void *t_edge_weight, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t d, int64_t n_hidden, int64_t f_in,
+    int64_t f_out, int activation, int reduction, int kernel, const void *cotangent, const void *h,
+    const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
+    const void *edge_weight, const void *t_h, const void *t_coords, const void *t_u,
+    const void *t_b_u, const void *t_v, const void *t_b_v, const void *t_edge_weight, void *grad_h,
+    void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v,
+    void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
@@ -3018,7 +3059,7 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_forward_f32(
     const void *hid,         /* [n_edges, n_hidden] */
     const void *v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] */
     const void *b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] */
-    const void *edge_weight, /* [n_edges] or null */
+    const void *edge_weight, /* real [n_edges] or null */
     void *out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_vjp_workspace_bytes_f32(
@@ -3033,7 +3074,7 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_vjp_f32(
     void *grad_hid,         /* [n_edges, n_hidden] or null */
     void *grad_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     void *grad_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
-    void *grad_edge_weight, /* [n_edges] or null */
+    void *grad_edge_weight, /* real [n_edges] or null */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_jvp_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
@@ -3046,7 +3087,7 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_jvp_f32(
     const void *t_hid,         /* [n_edges, n_hidden] or null */
     const void *t_v,           /* [n_hidden, f_in, f_out]; kernel=diagonal: [n_hidden, f_in] or null */
     const void *t_b_v,         /* [f_in, f_out]; kernel=diagonal: [f_in] or null */
-    const void *t_edge_weight, /* [n_edges] or null */
+    const void *t_edge_weight, /* real [n_edges] or null */
     void *t_out,               /* [n_batch, n_dst, f_out]; kernel=diagonal: [n_batch, n_dst, f_in] */
     void *workspace, size_t workspace_bytes, void *stream);
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_hvp_workspace_bytes_f32(
@@ -3090,12 +3131,44 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_hvp_f64(
     const void *b_v, const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v,
     const void *t_b_v, const void *t_edge_weight, void *grad_h, void *grad_hid, void *grad_v,
     void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const void *edge_weight, void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const void *b_v, const void *edge_weight, void *grad_h, void *grad_hid, void *grad_v,
+    void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *h, const void *hid, const void *v, const void *b_v,
+    const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v, const void *t_b_v,
+    const void *t_edge_weight, void *t_out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_contract_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_contract_hvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t n_batch, int64_t n_hidden, int64_t f_in, int64_t f_out,
+    int reduction, int kernel, const void *cotangent, const void *h, const void *hid, const void *v,
+    const void *b_v, const void *edge_weight, const void *t_h, const void *t_hid, const void *t_v,
+    const void *t_b_v, const void *t_edge_weight, void *grad_h, void *grad_hid, void *grad_v,
+    void *grad_b_v, void *grad_edge_weight, void *workspace, size_t workspace_bytes, void *stream);
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_forward_workspace_bytes_f32(
     int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_forward_f32(
     int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
-    const void *coords, /* [n_edges, d] */
+    const void *coords, /* real [n_edges, d] */
     const void *u,      /* [d, n_hidden] */
     const void *b_u,    /* [n_hidden] */
     const void *v,      /* [n_hidden, f_in, f_out] */
@@ -3108,7 +3181,7 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_vjp_f32(
     int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
     const void *cotangent, /* [n_edges, f_in, f_out] */
     const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
-    void *grad_coords,     /* [n_edges, d] or null */
+    void *grad_coords,     /* real [n_edges, d] or null */
     void *grad_u,          /* [d, n_hidden] or null */
     void *grad_b_u,        /* [n_hidden] or null */
     void *grad_v,          /* [n_hidden, f_in, f_out] or null */
@@ -3119,7 +3192,7 @@ GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_jvp_workspace_bytes_f32(
 GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_jvp_f32(
     int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
     const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
-    const void *t_coords, /* [n_edges, d] or null */
+    const void *t_coords, /* real [n_edges, d] or null */
     const void *t_u,      /* [d, n_hidden] or null */
     const void *t_b_u,    /* [n_hidden] or null */
     const void *t_v,      /* [n_hidden, f_in, f_out] or null */
@@ -3157,6 +3230,34 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_jvp_f64(
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_hvp_workspace_bytes_f64(
     int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_hvp_f64(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *cotangent, const void *coords, const void *u, const void *b_u, const void *v,
+    const void *b_v, const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v,
+    const void *t_b_v, void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v,
+    void *grad_b_v, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_forward_workspace_bytes_bf16(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_forward_bf16(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *coords, const void *u, const void *b_u, const void *v, const void *b_v, void *kappa,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_vjp_workspace_bytes_bf16(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_vjp_bf16(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *cotangent, const void *coords, const void *u, const void *b_u, const void *v,
+    const void *b_v, void *grad_coords, void *grad_u, void *grad_b_u, void *grad_v, void *grad_b_v,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_jvp_workspace_bytes_bf16(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_jvp_bf16(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
+    const void *coords, const void *u, const void *b_u, const void *v, const void *b_v,
+    const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v, const void *t_b_v,
+    void *t_kappa, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_kernel_hvp_workspace_bytes_bf16(
+    int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_kernel_hvp_bf16(
     int64_t n_edges, int64_t d, int64_t n_hidden, int64_t f_in, int64_t f_out, int activation,
     const void *cotangent, const void *coords, const void *u, const void *b_u, const void *v,
     const void *b_v, const void *t_coords, const void *t_u, const void *t_b_u, const void *t_v,
@@ -3215,6 +3316,29 @@ GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_jvp_f64(
 GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_hvp_workspace_bytes_f64(
     const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
 GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_hvp_f64(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction,
+    const void *cotangent, const void *h, const void *kappa, const void *t_h, const void *t_kappa,
+    void *grad_h, void *grad_kappa, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_forward_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_forward_bf16(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction, const void *h,
+    const void *kappa, void *out, void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_vjp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_vjp_bf16(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction,
+    const void *cotangent, const void *h, const void *kappa, void *grad_h, void *grad_kappa,
+    void *workspace, size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_jvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_jvp_bf16(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction, const void *h,
+    const void *kappa, const void *t_h, const void *t_kappa, void *t_out, void *workspace,
+    size_t workspace_bytes, void *stream);
+GNOGRAD_CUDA_API size_t gnograd_cuda_gno_aggregate_hvp_workspace_bytes_bf16(
+    const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction);
+GNOGRAD_CUDA_API int gnograd_cuda_gno_aggregate_hvp_bf16(
     const gnograd_cuda_graph *graph, int64_t f_in, int64_t f_out, int reduction,
     const void *cotangent, const void *h, const void *kappa, const void *t_h, const void *t_kappa,
     void *grad_h, void *grad_kappa, void *workspace, size_t workspace_bytes, void *stream);

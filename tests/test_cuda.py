@@ -47,6 +47,7 @@ from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
 from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
 from processes import mpiexec
+from reference import gno
 
 GPUS = cuda_library.devices()[0]
 pytestmark = pytest.mark.skipif(
@@ -252,6 +253,48 @@ def test_types(case, name, dtype, rng):
     check_faces(
         case.operator, inputs, tangents, cotangent, case.arguments(edges), dtype, terms=terms
     )
+
+
+def test_error_of_gno_in_bfloat16(rng):
+    """Of every entry within its bound, on the whole less than the rounding of a number."""
+    bfloat16 = numbers("bfloat16")
+    x = rng.random((120, 2))
+    graph = gg.Graph.radius(x, 0.15)
+    shapes_ = (120, 12), (2, 24), (24,), (24, 12, 10), (12, 10)
+    h, U, b_u, V, b_v = (rng.normal(size=s).astype(bfloat16) for s in shapes_)
+    coords = (x[graph.dst] - x[graph.src]).astype(np.float32)
+    weight = rng.random(graph.n_edges, np.float32)
+    cotangent = rng.normal(size=(120, 10)).astype(bfloat16)
+    inputs = h, coords, U, b_u, V, b_v, weight
+    static = {"graph": graph, "activation": "gelu", "reduction": "mean"}
+    out = gg.gno(*to_device(inputs), **static)
+    gradients = gg.gno.vjp(to_device(cotangent), to_device(inputs), **static)
+    assert [str(g.dtype) for g in gradients] == [str(a.dtype) for a in inputs]
+    found = to_host((out, *gradients))
+    exact = gg.gno(*wide(inputs), **static), *gg.gno.vjp(wide(cotangent), wide(inputs), **static)
+
+    hidden = gno.ACTIVATIONS["gelu"](wide(coords) @ wide(U) + wide(b_u))
+    sizes = tuple(map(np.abs, (wide(h), hidden, wide(V), wide(b_v), weight.astype(float))))
+    static = {"graph": graph, "reduction": "mean"}
+    of_h, _, of_v, of_b, of_weight = gg.gno_contract.vjp(abs(wide(cotangent)), sizes, **static)
+    bounds = gg.gno_contract(*sizes, **static), of_h, None, None, None, of_v, of_b, of_weight
+    for a, b, bound in zip(found, exact, bounds, strict=True):
+        error = np.abs(a.astype(float) - b)
+        assert 0.25 * 2**-8 < np.sqrt(np.mean(error**2) / np.mean(b**2)) < 2**-8
+        if bound is not None:
+            assert np.all(error <= 2 * 2**-8 * bound + 1e-5)
+
+
+def test_geometry_of_gno_is_not_rounded():
+    """Coordinates that bfloat16 does not tell apart, whose differences it has."""
+    coords = 1024 + np.arange(8, dtype=np.float32)[:, None] / 64
+    ones = (np.ones(s, numbers("bfloat16")) for s in ((1, 1), (1, 1, 1)))
+    U, V = to_device(tuple(ones))
+    b_u, b_v = to_device((np.full(1, -1024, numbers("bfloat16")), np.zeros((1, 1), U.dtype)))
+    kappa = gg.gno_kernel(cuda.to_device(coords), U, b_u, V, b_v, activation="identity").get()
+    assert_array_equal(kappa.ravel().astype(float), np.arange(8) / 64)
+    with pytest.raises(TypeError, match="gno_kernel: coords is bfloat16, needs float32"):
+        gg.gno_kernel(cuda.to_device(coords.astype(U.dtype)), U, b_u, V, b_v)
 
 
 def as_taken(case, arrays, dtype):

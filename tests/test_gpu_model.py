@@ -60,6 +60,12 @@ def test_the_busiest_unit_bounds_a_kernel():
     assert (kernel.registers, kernel.spilled) == (40, 12)
 
 
+def test_kernels_go_by_what_they_do():
+    assert model.short("walk_rows<SumEdges<float>>") == "SumEdges"
+    assert model.short("gemm_tiles<float, false, GemmLayout<true, false>>") == "gemm_tiles"
+    assert model.short("gno_find_rows") == "gno_find_rows"
+
+
 def test_tables_go_into_the_page(counts, tmp_path, monkeypatch, capsys):
     page, data = tmp_path / "page.md", tmp_path / "now.json"
     page.write_text("".join(MARKS.format(m) for m in ("model", "compare", "compiled")))

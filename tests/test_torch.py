@@ -453,10 +453,14 @@ def test_autocast_keeps_half_precision_where_there_are_kernels(kernels, monkeypa
             static = dict(block=2, stride=1, block_size=2, n_blocks=2)
             blocks = gt.select_blocks(q, k, lse, **static)
             full = gt.window_attention(q.float(), k.float(), v.float(), window=2)
+            sizes = (9, 2), (2, 4), (4,), (4, 3, 2), (3, 2)
+            coords, U, *rest = (torch.empty(size, device="cuda") for size in sizes)
+            kappa = gt.gno_kernel(coords, U.half(), *rest)
     finally:
         torch.set_autocast_enabled("cuda", before)
     assert out.dtype == (torch.get_autocast_dtype("cuda") if kernels else torch.float32)
     assert (lse.dtype, blocks.dtype, full.dtype) == (torch.float32, torch.int32, torch.float32)
+    assert kappa.dtype == out.dtype
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -493,12 +497,30 @@ def test_shapes_alone(graph):
 
 def test_types_of_half_precision_are_checked(graph):
     h, coords, *rest = (x.detach().to(bfloat16) for x in gno_inputs())
-    with pytest.raises(TypeError, match="gno: h is bfloat16 but coords is float32"):
-        gt.gno(h, coords.float(), *rest, graph=graph)
+    with pytest.raises(TypeError, match="gno: h is bfloat16 but U is float32"):
+        gt.gno(h, coords, rest[0].float(), *rest[1:], graph=graph)
     with pytest.raises(TypeError, match="gno: h is float32 but coords is bfloat16"):
         gt.gno(h.float(), coords, *rest, graph=graph)
-    with pytest.raises(TypeError, match="gno: h is bfloat16 but coords is float16"):
+    with pytest.raises(TypeError, match="gno: coords is float16, needs float32"):
         gt.gno(h, coords.half(), *rest, graph=graph)
+
+
+def test_geometry_is_float32_beside_half_precision(graph):
+    """Coordinates and quadrature weights are not rounded; gradients have the types of inputs."""
+    h, coords, *rest, weight = (x.detach().float() for x in gno_inputs())
+    half = [x.to(bfloat16).requires_grad_() for x in (h, *rest)]
+    geometry = [x.clone().requires_grad_() for x in (coords, weight)]
+    inputs = half[0], geometry[0], *half[1:], geometry[1]
+    out = gt.gno(*inputs, graph=graph)
+    assert out.dtype == bfloat16
+    expected = gt.gno(*(x.float() for x in inputs), graph=graph)
+    assert torch.equal(out, expected.to(bfloat16))
+    gradients = torch.autograd.grad(out.float().sum(), inputs)
+    assert [g.dtype for g in gradients] == [x.dtype for x in inputs]
+    kappa = gt.gno_kernel(*inputs[1:6])
+    assert kappa.dtype == bfloat16
+    with pytest.raises(TypeError, match="gno_kernel: coords is float32 but U is float64"):
+        gt.gno_kernel(inputs[1], *(x.double() for x in inputs[2:6]))
 
 
 def test_half_precision_in_batches_and_compiled(graph):

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Matrix products C = A B or C += A B, in tiles (gemm_tile.cuh). Few tiles with a long inner
 // dimension are divided along it; how, depends on sizes alone, and the parts are added in order.
+// Factors are float64, float32 or bfloat16; of the latter sums are float32, and C is either.
 #pragma once
+#include "numbers.cuh"
 #include "precision.cuh"
 #include "workspace.cuh"
 
@@ -9,10 +11,10 @@ namespace gnograd {
 
 // What a product reads, any matrix of which rows or columns are contiguous; with its tangent d
 // (null: zero) where numbers are dual.
-template <class R>
+template <class T>
 struct Operand {
-  const R* v;
-  const R* d;
+  const T* v;
+  const T* d;
   int64_t row, column;  // strides
 
   Operand transposed() const { return {v, d, column, row}; }
@@ -33,9 +35,9 @@ template <int columns>
 constexpr int tile_rows = rows_of_tile(columns);
 
 // Whether lines of `size` numbers, `pitch` apart, can be copied 16 bytes at a time.
-template <class R>
-bool wide_copies(const R* x, int64_t size, int64_t pitch) {
-  constexpr int64_t numbers = 16 / sizeof(R);
+template <class T>
+bool wide_copies(const T* x, int64_t size, int64_t pitch) {
+  constexpr int64_t numbers = 16 / sizeof(T);
   return reinterpret_cast<uintptr_t>(x) % 16 == 0 && size % numbers == 0 && pitch % numbers == 0;
 }
 
@@ -47,15 +49,15 @@ struct GemmShape {
 
 // C [m, n], row by row, or with `accumulate` what is added to it, from values of A and B alone; in
 // `parts` of the inner dimension, for which `part` has room where there are several.
-template <class R>
-void launch_gemm(const GemmShape& shape, int parts, const Operand<R>& a, const Operand<R>& b, R* c,
-                 R* part, bool accumulate, cudaStream_t stream);
+template <class T, class C>
+void launch_gemm(const GemmShape& shape, int parts, const Operand<T>& a, const Operand<T>& b, C* c,
+                 real<T>* part, bool accumulate, cudaStream_t stream);
 
 // Products up to some shape, and the room for their parts.
-template <class R>
+template <class T>
 class Gemm {
   int parts;
-  R* part;
+  real<T>* part;
 
  public:
   // Enough blocks to fill any GPU, none of them too short to pay for its start.
@@ -64,15 +66,16 @@ class Gemm {
     const int64_t tiles = ceil_div(most.m, rows_of_tile(columns)) * ceil_div(most.n, columns);
     parts = int(std::clamp<int64_t>(512 / std::max<int64_t>(tiles, 1), 1,
                                     std::max<int64_t>(most.k / 256, 1)));
-    part = workspace.take<R>(parts > 1 ? parts * most.m * most.n : 0);
+    part = workspace.take<real<T>>(parts > 1 ? parts * most.m * most.n : 0);
   }
 
   // C, row by row, or with `dual` its tangent.
-  void operator()(bool dual, const GemmShape& shape, const Operand<R>& a, const Operand<R>& b, R* c,
+  template <class C>
+  void operator()(bool dual, const GemmShape& shape, const Operand<T>& a, const Operand<T>& b, C* c,
                   bool accumulate, cudaStream_t stream) const {
     if (shape.m == 0 || shape.n == 0) return;
-    const auto term = [&](const R* x, const R* y) {
-      launch_gemm<R>(shape, parts, {x, nullptr, a.row, a.column}, {y, nullptr, b.row, b.column}, c,
+    const auto term = [&](const T* x, const T* y) {
+      launch_gemm<T>(shape, parts, {x, nullptr, a.row, a.column}, {y, nullptr, b.row, b.column}, c,
                      part, accumulate, stream);
       accumulate = true;
     };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A tile of a matrix product, by a block of threads. Factors come to shared memory in steps of 16
-// along the inner dimension, by copies that go on while earlier steps are multiplied.
+// (bfloat16: 32) along the inner dimension, by copies that go on while earlier steps are
+// multiplied.
 //
 // float64 is multiplied in the ordinary way. float32 goes to tensor cores, each factor as the sum
 // of two numbers of 11 bits: without the product of the small parts, at most 2^-22 of that of the
@@ -10,6 +11,8 @@
 // TF32, each factor is rounded to 11 bits instead: a third of the products, and an error of 2^-10
 // of the sum of their absolute values. Sums that come out infinite or NaN, as they do where a
 // factor is infinite or becomes so when it is rounded, are made again in float32.
+//
+// bfloat16 is what tensor cores take; sums are float32, rounded towards zero every 16 products.
 #pragma once
 #include "copies.cuh"
 #include "gemm.cuh"
@@ -18,64 +21,70 @@
 
 namespace gnograd {
 
-constexpr int tile_depth = 16;
+template <class T>
+constexpr int tile_depth = sizeof(T) == 2 ? 32 : 16;
 // Steps in shared memory, one of which is multiplied
-template <class R>
-constexpr int tile_stages = sizeof(R) == 4 ? 3 : 2;
+template <class T>
+constexpr int tile_stages = sizeof(T) == 8 ? 2 : 3;
 
-// A step of one factor: `size` rows of A, or columns of B, of 16 numbers each. In shared memory
-// those numbers of a row lie together (`inner`), or those of all rows with the same place in them;
-// as in global memory, so that neighbouring threads copy neighbouring numbers. With the pitches no
-// two lanes that load an operand of a tensor core are in one bank.
-template <class R, int size, bool inner>
+// A step of one factor: `size` rows of A, or columns of B, of `depth` numbers each. In shared
+// memory those numbers of a row lie together (`inner`), or those of all rows with the same place in
+// them; as in global memory, so that neighbouring threads copy neighbouring numbers. With the
+// pitches no two lanes that load an operand of a tensor core are in one bank.
+template <class T, int size, bool inner>
 class TileStep {
-  static constexpr int pitch = inner            ? tile_depth + (sizeof(R) == 4 ? 4 : 1)
+  static constexpr int depth = tile_depth<T>;
+  static constexpr int pitch = inner            ? depth + (sizeof(T) == 8 ? 1 : 16 / sizeof(T))
                                : size % 32 == 8 ? size
                                                 : size + 8;
-  static constexpr int widest = sizeof(R) == 8 && inner ? 1 : 16 / sizeof(R);
+  static constexpr int widest = sizeof(T) == 8 && inner ? 1 : 16 / sizeof(T);
 
-  const R* from;          // what this thread copies first, of the next step
+  const T* from;          // what this thread copies first, of the next step
   int64_t line, advance;  // between lines in global memory; from one step to the next
   int rows;               // that there are
   bool wide;              // 16 bytes at a time
 
   template <int width, bool whole>
-  __device__ void copy(int depth, R* tile) const {
-    constexpr int in_line = (inner ? tile_depth : size) / width, lines = inner ? size : tile_depth;
+  __device__ void copy(int there, T* tile) const {
+    constexpr int in_line = (inner ? depth : size) / width, lines = inner ? size : depth;
     constexpr int together = block_threads / in_line;
     const int first = int(threadIdx.x) / in_line, at = int(threadIdx.x) % in_line * width;
-    const R* x = from;
+    const T* x = from;
 #pragma unroll
     for (int l = 0; l < lines; l += together) {
       if (together > lines && first >= lines) break;
       const int row = inner ? first + l : at, k = inner ? at : first + l;
-      copy_async<width * sizeof(R)>(tile + place(row, k), x, whole || (row < rows && k < depth));
+      const bool any = whole || (row < rows && k < there);
+      // no copy of less than 4 bytes goes on by itself
+      if constexpr (width * sizeof(T) < 4) tile[place(row, k)] = any ? *x : T(0);
+      else copy_async<width * sizeof(T)>(tile + place(row, k), x, any);
       x += together * line;
     }
   }
 
  public:
-  static constexpr int numbers = inner ? size * pitch : tile_depth * pitch;
+  static constexpr bool along_depth = inner;
+  static constexpr int numbers = inner ? size * pitch : depth * pitch;
   __device__ static int place(int row, int k) { return inner ? row * pitch + k : k * pitch + row; }
 
   // x(row, k) at x[row * along + k * across]
-  __device__ TileStep(const R* x, int64_t along, int64_t across, int64_t n_rows, bool wide)
+  __device__ TileStep(const T* x, int64_t along, int64_t across, int64_t n_rows, bool wide)
       : line(inner ? along : across),
-        advance(tile_depth * across),
+        advance(depth * across),
         rows(int(min(n_rows, int64_t(size)))),
         wide(wide) {
-    const int width = wide ? widest : 1, in_line = (inner ? tile_depth : size) / width;
+    const int width = wide ? widest : 1, in_line = (inner ? depth : size) / width;
     const int first = int(threadIdx.x) / in_line, at = int(threadIdx.x) % in_line * width;
     from = x + first * line + at * (inner ? across : along);
   }
 
-  // Start to copy the next step, of which there are `depth` numbers in each row; zeros outside.
-  __device__ void load(int64_t depth, R* tile) {
-    if (rows == size && depth >= tile_depth) {
-      if (wide) copy<widest, true>(tile_depth, tile);
-      else copy<1, true>(tile_depth, tile);
+  // Start to copy the next step, of which there are `left` numbers in each row; zeros outside.
+  __device__ void load(int64_t left, T* tile) {
+    if (rows == size && left >= depth) {
+      if (wide) copy<widest, true>(depth, tile);
+      else copy<1, true>(depth, tile);
     } else {
-      const int there = int(min(depth, int64_t(tile_depth)));
+      const int there = int(min(left, int64_t(depth)));
       if (wide) copy<widest, false>(there, tile);
       else copy<1, false>(there, tile);
     }
@@ -85,6 +94,7 @@ class TileStep {
 
 // What a thread accumulates of a tile: `add` takes in a step of both factors, each(f) calls
 // f(row, column, sum, next) for its entries; `next` is the one behind it in the row if `run` is 2.
+// Where factors are `split`, infinite ones have made sums that have to be made again.
 template <class R, bool rounded, int columns>
 class GemmAccumulator {
   static_assert(!rounded);
@@ -97,11 +107,12 @@ class GemmAccumulator {
 
  public:
   static constexpr int run = 1;
+  static constexpr bool split = false;
 
   template <class A, class B>
   __device__ void add(const R* a, const R* b) {
 #pragma unroll 4
-    for (int l = 0; l < tile_depth; ++l) {
+    for (int l = 0; l < tile_depth<R>; ++l) {
       R x[cell_rows], y[cell_columns];
       for (int i = 0; i < cell_rows; ++i) x[i] = a[A::place(row() + i * down, l)];
       for (int j = 0; j < cell_columns; ++j) y[j] = b[B::place(column() + j * across, l)];
@@ -139,18 +150,18 @@ struct SplitFloat {
   }
 };
 
-// A warp does 32 x 32, or 32 x 8: 2 by up to 4 of the tensor cores' 16 x 8.
-template <bool rounded, int columns>
-class GemmAccumulator<float, rounded, columns> {
+// Sums of a warp of tensor cores: 32 x 32, or 32 x 8, which are 2 by up to 4 of their 16 x 8.
+template <int columns>
+class FragmentSums {
+ protected:
   static constexpr int rows = 2, across = columns < 32 ? columns / 8 : 4;
   static constexpr int warps_across = columns / (8 * across);
   static_assert(block_threads == 4 * warp_lanes && tile_rows<columns> == 4 / warps_across * 32);
   float sum[rows][across][4] = {};
 
   __device__ static int lane() { return int(threadIdx.x) % warp_lanes; }
-  __device__ static int row() {
-    return int(threadIdx.x) / warp_lanes / warps_across * 32 + lane() / 4;
-  }
+  // The first of the warp.
+  __device__ static int row() { return int(threadIdx.x) / warp_lanes / warps_across * 32; }
   __device__ static int column() {
     return int(threadIdx.x) / warp_lanes % warps_across * 8 * across;
   }
@@ -158,12 +169,33 @@ class GemmAccumulator<float, rounded, columns> {
  public:
   static constexpr int run = 2;
 
+  template <class F>
+  __device__ void each(F f) const {
+#pragma unroll
+    for (int i = 0; i < rows; ++i)
+#pragma unroll
+      for (int j = 0; j < across; ++j)
+#pragma unroll
+        for (int k = 0; k < 4; k += 2)
+          f(row() + 16 * i + k / 2 * 8 + lane() / 4, column() + 8 * j + lane() % 4 * 2,
+            sum[i][j][k], sum[i][j][k + 1]);
+  }
+};
+
+template <bool rounded, int columns>
+class GemmAccumulator<float, rounded, columns> : public FragmentSums<columns> {
+  using Sums = FragmentSums<columns>;
+  using Sums::across, Sums::column, Sums::lane, Sums::row, Sums::rows, Sums::sum;
+
+ public:
+  static constexpr bool split = true;
+
   template <class A, class B>
   __device__ void add(const float* a, const float* b) {
     using Split = SplitFloat<rounded>;
     float part[rows][across][4] = {};
 #pragma unroll
-    for (int step = 0; step < tile_depth; step += 8) {
+    for (int step = 0; step < tile_depth<float>; step += 8) {
       const int l = step + lane() % 4;
       unsigned large[across][2], small[across][2];
       for (int j = 0; j < across; ++j)
@@ -174,7 +206,7 @@ class GemmAccumulator<float, rounded, columns> {
       for (int i = 0; i < rows; ++i) {
         unsigned a_large[4], a_small[4];
         for (int k = 0; k < 4; ++k) {
-          const Split x(a[A::place(row() + 16 * i + k % 2 * 8, l + k / 2 * 4)]);
+          const Split x(a[A::place(row() + 16 * i + k % 2 * 8 + lane() / 4, l + k / 2 * 4)]);
           a_large[k] = x.large, a_small[k] = x.small;
         }
         for (int j = 0; j < across; ++j) {
@@ -190,22 +222,44 @@ class GemmAccumulator<float, rounded, columns> {
       for (int j = 0; j < across; ++j)
         for (int k = 0; k < 4; ++k) sum[i][j][k] += part[i][j][k];
   }
-  template <class F>
-  __device__ void each(F f) const {
-#pragma unroll
-    for (int i = 0; i < rows; ++i)
-#pragma unroll
-      for (int j = 0; j < across; ++j)
-#pragma unroll
-        for (int k = 0; k < 4; k += 2)
-          f(row() + 16 * i + k / 2 * 8, column() + 8 * j + lane() % 4 * 2, sum[i][j][k],
-            sum[i][j][k + 1]);
-  }
   // Whether all sums of the warp are finite.
   __device__ bool finite() const {
     float zero = 0;
-    each([&](int, int, float x, float next) { zero += 0 * x + 0 * next; });
+    this->each([&](int, int, float x, float next) { zero += 0 * x + 0 * next; });
     return !__any_sync(~0u, zero != 0);
+  }
+};
+
+// Operands come from shared memory as fragments: those of B for all of a step, two of 16 rows of A
+// for 16 of its numbers.
+template <int columns>
+class GemmAccumulator<__nv_bfloat16, false, columns> : public FragmentSums<columns> {
+  using Sums = FragmentSums<columns>;
+  using Sums::across, Sums::column, Sums::lane, Sums::row, Sums::rows, Sums::sum;
+  static_assert(tile_depth<__nv_bfloat16> == 32);
+
+ public:
+  static constexpr bool split = false;
+
+  template <class A, class B>
+  __device__ void add(const __nv_bfloat16* a, const __nv_bfloat16* b) {
+    const int octet = lane() / 8, in_octet = lane() % 8;
+    unsigned y[across][4];
+    for (int j = 0; j < across; ++j) {
+      const int first = column() + 8 * j;
+      if constexpr (B::along_depth) load_matrices(y[j], b + B::place(first + in_octet, 8 * octet));
+      else load_matrices_transposed(y[j], b + B::place(first, lane()));
+    }
+#pragma unroll
+    for (int step = 0; step < 2; ++step)
+      for (int i = 0; i < rows; ++i) {
+        const int first = row() + 16 * i, k = 16 * step + octet / 2 * 8;
+        unsigned x[4];
+        if constexpr (A::along_depth) load_matrices(x, a + A::place(first + lane() % 16, k));
+        else load_matrices_transposed(x, a + A::place(first + octet % 2 * 8, k + in_octet));
+        for (int j = 0; j < across; ++j)
+          mma_m16n8k16(__nv_bfloat16(), sum[i][j], x, {y[j][2 * step], y[j][2 * step + 1]});
+      }
   }
 };
 
@@ -216,12 +270,12 @@ struct GemmLayout {
   static constexpr bool a = of_a, b = of_b;
 };
 
-template <class R, int columns, class Layout>
+template <class T, int columns, class Layout>
 struct TileSteps {
-  using A = TileStep<R, tile_rows<columns>, Layout::a>;
-  using B = TileStep<R, columns, Layout::b>;
-  static constexpr int numbers = tile_stages<R> * (A::numbers + B::numbers);
-  static constexpr size_t bytes = numbers * sizeof(R);
+  using A = TileStep<T, tile_rows<columns>, Layout::a>;
+  using B = TileStep<T, columns, Layout::b>;
+  static constexpr int numbers = tile_stages<T> * (A::numbers + B::numbers);
+  static constexpr size_t bytes = numbers * sizeof(T);
   static_assert(bytes >= tile_rows<columns> * columns * sizeof(float) && bytes <= plain_shared);
 };
 
@@ -229,20 +283,21 @@ struct TileSteps {
 // one or two side by side, from the columns `begin` to `end` of A alone. a_wide, b_wide: whether
 // factors can be copied 16 bytes at a time (wide_copies). Between two tiles of a block is a
 // barrier.
-template <bool rounded, int columns, class Layout, class R, class Store>
-__device__ void gemm_tile(const Operand<R>& a, bool a_wide, int64_t first_row, int64_t m,
-                          const Operand<R>& b, bool b_wide, int64_t first_column, int64_t n,
+template <bool rounded, int columns, class Layout, class T, class Store>
+__device__ void gemm_tile(const Operand<T>& a, bool a_wide, int64_t first_row, int64_t m,
+                          const Operand<T>& b, bool b_wide, int64_t first_column, int64_t n,
                           int64_t begin, int64_t end, Store store) {
-  using Steps = TileSteps<R, columns, Layout>;
+  using R = real<T>;
+  using Steps = TileSteps<T, columns, Layout>;
   using A = typename Steps::A;
   using B = typename Steps::B;
-  constexpr int stages = tile_stages<R>, stage = A::numbers + B::numbers;
-  using Accumulator = GemmAccumulator<R, rounded, columns>;
+  constexpr int stages = tile_stages<T>, stage = A::numbers + B::numbers;
+  using Accumulator = GemmAccumulator<T, rounded, columns>;
 
   SharedMemory memory;
-  R* const tiles = memory.template take<R>(Steps::numbers);
-  const R* const a_first = a.v + first_row * a.row;
-  const R* const b_first = b.v + first_column * b.column;
+  T* const tiles = memory.template take<T>(Steps::numbers);
+  const T* const a_first = a.v + first_row * a.row;
+  const T* const b_first = b.v + first_column * b.column;
   A a_step(a_first + begin * a.column, a.row, a.column, m - first_row, a_wide);
   B b_step(b_first + begin * b.row, b.column, b.row, n - first_column, b_wide);
   int64_t ahead = end - begin;  // not yet copied
@@ -253,13 +308,13 @@ __device__ void gemm_tile(const Operand<R>& a, bool a_wide, int64_t first_row, i
       b_step.load(ahead, tiles + to + A::numbers);
     }
     commit_copies();
-    ahead -= tile_depth;
+    ahead -= tile_depth<T>;
     to = to == (stages - 1) * stage ? 0 : to + stage;
   };
   Accumulator sums;
   for (int s = 1; s < stages; ++s) load();
   int at = 0;
-  for (int64_t left = end - begin; left > 0; left -= tile_depth) {
+  for (int64_t left = end - begin; left > 0; left -= tile_depth<T>) {
     await_copies<stages - 2>();
     __syncthreads();
     load();
@@ -273,7 +328,7 @@ __device__ void gemm_tile(const Operand<R>& a, bool a_wide, int64_t first_row, i
     const int64_t y = first_row + row, x = first_column + column;
     if (y < m && x < n) store(y, x, sum, next, x + 1 < n ? count : 1);
   };
-  if constexpr (Accumulator::run == 2) {
+  if constexpr (Accumulator::split) {
     if (!sums.finite()) {
       // the warp's own entries, by way of shared memory
       sums.each([&](int row, int column, R sum, R next) {

@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: MIT
 // Intermediate matrices of numbers that may be dual: values and tangents apart, so that products of
-// matrices are products of real ones.
+// matrices are products of real ones. They are stored as T, where that is bfloat16 rounded.
 #pragma once
 #include "gemm.cuh"
 #include "numbers.cuh"
 
 namespace gnograd {
 
-template <class S>
+template <class S, class T = real_part<S>>
 struct Planes {
   using R = real_part<S>;
-  R* v = nullptr;
-  R* d = nullptr;  // where S is dual
+  T* v = nullptr;
+  T* d = nullptr;  // where S is dual
+
+  // Of one number
+  static constexpr size_t bytes = sizeof(T) * (ScalarTraits<S>::dual ? 2 : 1);
 
   Planes() = default;
   Planes(int64_t n, Workspace& workspace)
-      : v(workspace.take<R>(n)), d(workspace.take<R>(ScalarTraits<S>::dual ? n : 0)) {
+      : v(workspace.take<T>(n)), d(workspace.take<T>(ScalarTraits<S>::dual ? n : 0)) {
     if (!ScalarTraits<S>::dual) d = nullptr;
   }
 
   __device__ S operator[](int64_t i) const {
-    if constexpr (ScalarTraits<S>::dual) return {v[i], d[i]};
-    else return v[i];
+    if constexpr (ScalarTraits<S>::dual) return {R(v[i]), R(d[i])};
+    else return R(v[i]);
   }
   __device__ void set(int64_t i, S x) const {
-    v[i] = value(x);
-    if constexpr (ScalarTraits<S>::dual) d[i] = x.d;
+    v[i] = T(value(x));
+    if constexpr (ScalarTraits<S>::dual) d[i] = T(x.d);
   }
   __host__ __device__ Planes operator+(int64_t n) const {
     Planes moved;
@@ -34,19 +37,19 @@ struct Planes {
     return moved;
   }
   // As a matrix with rows of n.
-  Operand<R> rows(int64_t n) const { return {v, d, n, 1}; }
+  Operand<T> rows(int64_t n) const { return {v, d, n, 1}; }
 };
 
 // c = a b, values and tangents.
-template <class R, class S>
-void gemm_planes(const Gemm<R>& gemm, const GemmShape& shape, const Operand<R>& a,
-                 const Operand<R>& b, const Planes<S>& c, cudaStream_t stream) {
+template <class T, class S>
+void gemm_planes(const Gemm<T>& gemm, const GemmShape& shape, const Operand<T>& a,
+                 const Operand<T>& b, const Planes<S, T>& c, cudaStream_t stream) {
   gemm(false, shape, a, b, c.v, false, stream);
   if (ScalarTraits<S>::dual) gemm(true, shape, a, b, c.d, false, stream);
 }
 
-template <class R, class S>
-Operand<R> rows(const Input<R, S>& x, int64_t n) {
+template <class T, class S>
+Operand<T> rows(const Input<T, S>& x, int64_t n) {
   return {x.v, x.d, n, 1};
 }
 

@@ -39,7 +39,7 @@ int clear_gradients(const GnoProblem<T, S>& problem, const GnoGradients<T>& grad
   const int64_t n_edges = problem.graph.n_edges, d = problem.network.d;
   const int64_t n_hidden = problem.network.n_hidden;
   const int64_t kappa = problem.f_out * (problem.kernel == kernel_full ? problem.f_in : 1);
-  const auto clear = [&](T* x, int64_t n) {
+  const auto clear = [&](auto* x, int64_t n) {
     if (x) set_zero(x, n, stream);
   };
   clear(grad.coords, n_edges * d);
@@ -73,13 +73,13 @@ struct Gno {
   int activation, reduction, kernel;
 
   struct Inputs {
-    const T* h;            // [n_batch, n_src, f_in], or null: ones, diagonal only
-    const T* coords;       // [n_edges, d]
-    const T* u;            // [d, n_hidden]
-    const T* b_u;          // [n_hidden]
-    const T* v;            // [n_hidden, f_in, f_out]; diagonal: [n_hidden, f_out]
-    const T* b_v;          // [f_in, f_out]; diagonal: [f_out]
-    const T* edge_weight;  // [n_edges], or null: 1
+    const T* h;                  // [n_batch, n_src, f_in], or null: ones, diagonal only
+    const real<T>* coords;       // [n_edges, d]
+    const T* u;                  // [d, n_hidden]
+    const T* b_u;                // [n_hidden]
+    const T* v;                  // [n_hidden, f_in, f_out]; diagonal: [n_hidden, f_out]
+    const T* b_v;                // [f_in, f_out]; diagonal: [f_out]
+    const real<T>* edge_weight;  // [n_edges], or null: 1
   };
   struct Outputs {
     T* out;  // [n_batch, n_dst, f_out]
@@ -88,7 +88,10 @@ struct Gno {
     const T* out;
   };
   struct Gradients {
-    T *h, *coords, *u, *b_u, *v, *b_v, *edge_weight;  // as the inputs, or null
+    T* h;  // as the inputs, or null
+    real<T>* coords;
+    T *u, *b_u, *v, *b_v;
+    real<T>* edge_weight;
     operator GnoGradients<T>() const { return {h, coords, u, b_u, v, b_v, edge_weight, nullptr}; }
   };
 
@@ -115,17 +118,17 @@ struct Gno {
   }
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return gno_forward(problem<T>(in, {}), out.out, call);
+    return gno_forward(problem<real<T>>(in, {}), out.out, call);
   }
   int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gno_gradients<T>(problem<T>(in, {}), g.out, grad, call);
+    return gno_gradients<T>(problem<real<T>>(in, {}), g.out, grad, call);
   }
   int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return gno_forward(problem<Dual<T>>(in, tangents), out.out, call);
+    return gno_forward(problem<Dual<real<T>>>(in, tangents), out.out, call);
   }
   int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
           Call& call) const {
-    return gno_gradients<T>(problem<Dual<T>>(in, tangents), g.out, grad, call);
+    return gno_gradients<T>(problem<Dual<real<T>>>(in, tangents), g.out, grad, call);
   }
 };
 
@@ -136,16 +139,17 @@ struct GnoContract {
   int reduction, kernel;
 
   struct Inputs {
-    const T* h;            // [n_batch, n_src, f_in], or null: ones, diagonal only
-    const T* hid;          // [n_edges, n_hidden]
-    const T* v;            // [n_hidden, f_in, f_out]; diagonal: [n_hidden, f_out]
-    const T* b_v;          // [f_in, f_out]; diagonal: [f_out]
-    const T* edge_weight;  // [n_edges], or null: 1
+    const T* h;                  // [n_batch, n_src, f_in], or null: ones, diagonal only
+    const T* hid;                // [n_edges, n_hidden]
+    const T* v;                  // [n_hidden, f_in, f_out]; diagonal: [n_hidden, f_out]
+    const T* b_v;                // [f_in, f_out]; diagonal: [f_out]
+    const real<T>* edge_weight;  // [n_edges], or null: 1
   };
   using Outputs = typename Gno<T>::Outputs;
   using Cotangents = typename Gno<T>::Cotangents;
   struct Gradients {
-    T *h, *hid, *v, *b_v, *edge_weight;  // as the inputs, or null
+    T *h, *hid, *v, *b_v;  // as the inputs, or null
+    real<T>* edge_weight;
     operator GnoGradients<T>() const {
       return {h, nullptr, nullptr, nullptr, v, b_v, edge_weight, hid};
     }
@@ -167,17 +171,17 @@ struct GnoContract {
   }
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return gno_forward(problem<T>(in, {}), out.out, call);
+    return gno_forward(problem<real<T>>(in, {}), out.out, call);
   }
   int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gno_gradients<T>(problem<T>(in, {}), g.out, grad, call);
+    return gno_gradients<T>(problem<real<T>>(in, {}), g.out, grad, call);
   }
   int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return gno_forward(problem<Dual<T>>(in, tangents), out.out, call);
+    return gno_forward(problem<Dual<real<T>>>(in, tangents), out.out, call);
   }
   int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
           Call& call) const {
-    return gno_gradients<T>(problem<Dual<T>>(in, tangents), g.out, grad, call);
+    return gno_gradients<T>(problem<Dual<real<T>>>(in, tangents), g.out, grad, call);
   }
 };
 

@@ -11,7 +11,7 @@ namespace gnograd {
 namespace {
 
 // How a warp shares the matrices [f_in, f_out] of its edges: `across` lanes go along a row,
-// width<R> numbers each, and lanes of the same place in theirs have rows that follow one another.
+// width<T> numbers each, and lanes of the same place in theirs have rows that follow one another.
 struct MatrixLanes {
   Heads heads;  // one head of f_out features, of a whole warp
   int shift;    // across = 2^shift
@@ -26,9 +26,9 @@ struct MatrixLanes {
   __host__ __device__ int64_t size() const { return int64_t(f_in) * heads.size; }
 };
 
-template <class R, class... P>
+template <class T, class... P>
 MatrixLanes matrix_lanes(int64_t f_in, int64_t f_out, P... arrays) {
-  MatrixLanes lanes{make_heads<R>(1, f_out, aligned<R>(f_out, arrays...)), 0, int(f_in)};
+  MatrixLanes lanes{make_heads<T>(1, f_out, aligned<T>(f_out, arrays...)), 0, int(f_in)};
   while (1 << lanes.shift < lanes.heads.lanes) ++lanes.shift;
   lanes.heads.lanes = warp_lanes;
   return lanes;
@@ -36,24 +36,24 @@ MatrixLanes matrix_lanes(int64_t f_in, int64_t f_out, P... arrays) {
 
 // The result. An edge moves its matrix, and h_j from caches: 2 operations a number, for four of
 // which two loads are made; bound by memory.
-template <class R, class S>
+template <class T, class S>
 struct GnoRowSum : MatrixLanes {
-  static constexpr int step = width<R>, unroll = 1;
+  static constexpr int step = width<T>, unroll = 1;
   using Partial = Vector<S, step>;
   using Total = Nothing;
 
   Csc graph;
   bool mean;
-  Input<R, S> h, kappa;
-  R* __restrict__ out;
+  Input<T, S> h, kappa;
+  T* __restrict__ out;
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
   __device__ void edge(Partial& partial, Total&, const Place& at, int64_t, int64_t k) const {
     const int c = column(at), count = heads.size - c;
     if (count <= 0) return;
-    const Input<R, S> h_j = h + int64_t(graph.indices[k]) * f_in;
-    const Input<R, S> matrix = kappa + (graph.edge_of(k) * size() + c);
+    const Input<T, S> h_j = h + int64_t(graph.indices[k]) * f_in;
+    const Input<T, S> matrix = kappa + (graph.edge_of(k) * size() + c);
 #pragma unroll 4
     for (int f = row_in(at); f < f_in; f += rows())
       partial.add(h_j[f], load_vector(matrix, int64_t(f) * heads.size, count, heads.wide));
@@ -62,7 +62,7 @@ struct GnoRowSum : MatrixLanes {
   __device__ void finish(Partial partial, const Place& at, int64_t row) const {
     for (int d = across(); d < warp_lanes; d *= 2)
       for (int v = 0; v < step; ++v) partial[v] += group_swap(partial[v], d, at.group);
-    partial.scale(scale_of<R>(mean ? graph.offsets : nullptr, row));
+    partial.scale(scale_of<real<T>>(mean ? graph.offsets : nullptr, row));
     const int c = column(at), count = heads.size - c;
     if (row_in(at) == 0 && count > 0)
       store_vector(out + row * heads.size + c, partial, count, heads.wide);
@@ -71,18 +71,18 @@ struct GnoRowSum : MatrixLanes {
 
 // The gradient to h, for edges by source: a lane adds up several rows of the matrices, of which it
 // has the same columns. An edge moves its matrix, and g_i from caches; bound by memory.
-template <class R, class S>
+template <class T, class S>
 struct GnoSourceGradient : MatrixLanes {
-  static constexpr int step = width<R>, unroll = 1;
+  static constexpr int step = width<T>, unroll = 1;
   static constexpr int rows_of_lane = sizeof(S) > 4 ? 4 : 8;
   using Partial = Vector<S, rows_of_lane>;
   using Total = Nothing;
 
   Csc graph;
   const int64_t* __restrict__ degrees;  // offsets of destinations for a mean, else null
-  const R* __restrict__ g;
-  Input<R, S> kappa;
-  R* __restrict__ grad_h;
+  const T* __restrict__ g;
+  Input<T, S> kappa;
+  T* __restrict__ grad_h;
 
   __host__ __device__ int tiles() const {
     const int rows = (warp_lanes >> shift) * rows_of_lane;
@@ -93,8 +93,8 @@ struct GnoSourceGradient : MatrixLanes {
   }
   __device__ void edge(Partial& partial, Total&, const Place& at, int64_t, int64_t k) const {
     const int64_t i = graph.indices[k];
-    const R s = scale_of<R>(degrees, i);
-    const Input<R, S> matrix =
+    const real<T> s = scale_of<real<T>>(degrees, i);
+    const Input<T, S> matrix =
         kappa + (graph.edge_of(k) * size() + int64_t(first(at)) * heads.size);
     const int64_t between = int64_t(rows()) * heads.size;
     const int left = f_in - first(at);
@@ -112,29 +112,29 @@ struct GnoSourceGradient : MatrixLanes {
   __device__ void merge(Partial& partial, const Partial& more) const { partial.add(more); }
   __device__ void finish(const Partial& partial, const Place& at, int64_t row) const {
     const Group along{across(), at.group.lane & (across() - 1), 0, at.group.mask};
-    R* const to = grad_h + row * f_in + first(at);
+    T* const to = grad_h + row * f_in + first(at);
     const int left = f_in - first(at);
 #pragma unroll
     for (int a = 0; a < rows_of_lane; ++a) {
       const S sum = group_sum(partial[a], along);
-      if (along.lane == 0 && a * rows() < left) to[a * rows()] = result(sum);
+      if (along.lane == 0 && a * rows() < left) to[a * rows()] = T(result(sum));
     }
   }
 };
 
 // The gradient to kappa. An edge writes its matrix, and h_j and g_i come from caches; bound by the
 // writes.
-template <class R, class S>
+template <class T, class S>
 struct GnoMatrixGradient : MatrixLanes {
-  static constexpr int step = width<R>, unroll = 1;
+  static constexpr int step = width<T>, unroll = 1;
   using Partial = Nothing;
   using Total = Nothing;
 
   Csc graph;
   bool mean;
-  const R* __restrict__ g;
-  Input<R, S> h;
-  R* __restrict__ grad_kappa;
+  const T* __restrict__ g;
+  Input<T, S> h;
+  T* __restrict__ grad_kappa;
 
   __host__ __device__ int tiles() const { return heads.tiles; }
 
@@ -142,9 +142,9 @@ struct GnoMatrixGradient : MatrixLanes {
     const int c = column(at), count = heads.size - c;
     if (count <= 0) return;
     auto g_i = load_vector(g + row * heads.size + c, count, heads.wide);
-    g_i.scale(scale_of<R>(mean ? graph.offsets : nullptr, row));
-    const Input<R, S> h_j = h + int64_t(graph.indices[k]) * f_in;
-    R* const matrix = grad_kappa + graph.edge_of(k) * size() + c;
+    g_i.scale(scale_of<real<T>>(mean ? graph.offsets : nullptr, row));
+    const Input<T, S> h_j = h + int64_t(graph.indices[k]) * f_in;
+    T* const matrix = grad_kappa + graph.edge_of(k) * size() + c;
 #pragma unroll 4
     for (int f = row_in(at); f < f_in; f += rows()) {
       Vector<S, step> x;
@@ -224,17 +224,17 @@ struct GnoAggregate {
   }
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return value<T>(in, {}, out.out, call);
+    return value<real<T>>(in, {}, out.out, call);
   }
   int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gradients<T>(g.out, in, {}, grad, call);
+    return gradients<real<T>>(g.out, in, {}, grad, call);
   }
   int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return value<Dual<T>>(in, tangents, out.out, call);
+    return value<Dual<real<T>>>(in, tangents, out.out, call);
   }
   int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
           Call& call) const {
-    return gradients<Dual<T>>(g.out, in, tangents, grad, call);
+    return gradients<Dual<real<T>>>(g.out, in, tangents, grad, call);
   }
 };
 

@@ -2,7 +2,8 @@
 // The GNO sum with a diagonal kernel, out_i = s_i sum over e = (j -> i) of w_e h_j o kappa_e, in
 // tiles of edges. A row whose edges lie in several tiles is added up tile by tile, and in a tile in
 // pieces: it is cut where units of `unit_edges` begin. The first piece of a row goes to its sum,
-// the others are joined by a tree. The functions of a batch have one kappa.
+// the others are joined by a tree. The functions of a batch have one kappa. In bfloat16 hidden
+// features, kappa and their gradients are rounded, and a row is when all its tiles have been added.
 #pragma once
 #include "gno_network.cuh"
 #include "gno_sum.cuh"
@@ -29,10 +30,10 @@ struct TileUnits {
 // sums[row] += coefficient x o kappa over the edges of a tile that are their row's first piece;
 // pieces [units, width] = that of the others. Thread: a feature of a unit, of whose edges it loads
 // eight before it adds them up. Reads kappa and x once; bound by memory.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_add_messages(GnoWalk<R, S> walk, int width, int64_t first, TileUnits units, Planes<S> kappa,
-                     R* __restrict__ pieces, R* __restrict__ sums) {
+    gno_add_messages(GnoWalk<T, S> walk, int width, int64_t first, TileUnits units,
+                     Planes<S, T> kappa, real<T>* __restrict__ pieces, real<T>* __restrict__ sums) {
   constexpr int at_once = 8;
   const auto place = divided<int>(thread_number(), int(walk.width));
   const int unit = place.quotient, f = place.rest;
@@ -40,15 +41,15 @@ __global__ void __launch_bounds__(block_threads)
   const int begin = unit * unit_edges;
   const int64_t left = walk.graph.end() - first;
   const int end = int(max(min(left, int64_t(min(begin + unit_edges, units.n))), int64_t(0)));
-  const Planes<S> factors = kappa + f % width;
+  const Planes<S, T> factors = kappa + f % width;
   bool further = units.further(unit) >= 0;
   int row = begin < end ? units.rows[begin] : -1;
-  S sum = R(0);
+  S sum = real<T>(0);
   const auto leave = [&] {
     if (further) pieces[int64_t(unit) * walk.width + f] = result(sum);
     else sums[row * walk.width + f] += result(sum);
     further = false;
-    sum = R(0);
+    sum = real<T>(0);
   };
   for (int q = begin; q < end; q += at_once) {
     S message[at_once];
@@ -104,17 +105,17 @@ __global__ void __launch_bounds__(block_threads)
 
 // Gradients to kappa, for edges by source. Thread: a feature of an edge; reads two numbers a
 // function, writes one; bound by memory.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_kappa_gradient(GnoWalk<R, S> walk, int width, Input<R, S> h, int64_t first, int64_t n,
-                       const int32_t* __restrict__ rows, Planes<S> grad) {
+    gno_kappa_gradient(GnoWalk<T, S> walk, int width, Input<T, S> h, int64_t first, int64_t n,
+                       const int32_t* __restrict__ rows, Planes<S, T> grad) {
   const auto [q, column] = divided(thread_number(), width);
   if (q >= n) return;
   const int64_t j = rows[q];
   S sum = 0;
   if (j < walk.graph.n_rows)  // else there is no edge
     for (int64_t f = column; f < walk.width; f += width) {
-      const S x = h ? h[j * walk.width + f] : S(R(1));
+      const S x = h ? h[j * walk.width + f] : S(real<T>(1));
       sum += walk.coefficient(j, first + q) * walk.feature(first + q, f) * x;
     }
   grad.set(thread_number(), sum);
@@ -122,28 +123,56 @@ __global__ void __launch_bounds__(block_threads)
 
 // Gradients to the weights. Warp: an edge, lanes over features. Reads three numbers a feature, two
 // through indices; bound by memory.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_weight_gradient(GnoWalk<R, S> walk, int width, Input<R, S> h, int64_t first, int64_t n,
-                        const int32_t* __restrict__ rows, Planes<S> kappa,
-                        R* __restrict__ grad_weight) {
+    gno_weight_gradient(GnoWalk<T, S> walk, int width, Input<T, S> h, int64_t first, int64_t n,
+                        const int32_t* __restrict__ rows, Planes<S, T> kappa,
+                        real<T>* __restrict__ grad_weight) {
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number, k = first + q;
   if (q >= n || rows[q] == walk.graph.n_rows) return;
   const int64_t j = rows[q];
   S sum = 0;
   for (int f = warp.lane; f < walk.width; f += warp_lanes)
-    sum +=
-        walk.feature(k, f) * (h ? h[j * walk.width + f] : S(R(1))) * kappa[q * width + f % width];
+    sum += walk.feature(k, f) * (h ? h[j * walk.width + f] : S(real<T>(1))) *
+           kappa[q * width + f % width];
   sum = group_sum(sum, warp);
   if (warp.lane == 0) grad_weight[walk.graph.edge_of(k)] = result(walk.scale(j, k) * sum);
 }
 
-template <class R, class S>
+// Thread: a number, read and written once; bound by memory.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    gno_store_sums(int64_t n, const real<T>* __restrict__ sums, T* __restrict__ to) {
+  const int64_t i = thread_number();
+  if (i < n) to[i] = T(sums[i]);
+}
+
+// What tiles add to a result: the result itself, or, where that is of half precision, float32.
+template <class T>
+struct TileSums {
+  static constexpr bool apart = !std::is_same_v<T, real<T>>;
+
+  T* to;  // null: not wanted
+  int64_t n;
+  real<T>* sums;
+
+  TileSums(T* to, int64_t n, Workspace& workspace)
+      : to(to), n(n), sums(workspace.take<real<T>>(apart ? n : 0)) {
+    if constexpr (!apart) sums = to;
+  }
+  void clear(cudaStream_t stream) const { set_zero(sums, n, stream); }
+  void store(cudaStream_t stream) const {
+    if constexpr (apart) launch_threads(n, stream, gno_store_sums<T>, n, sums, to);
+  }
+};
+
+template <class T, class S>
 struct GnoDiagonalSum {
+  using R = real<T>;
   static constexpr bool dual = ScalarTraits<S>::dual;
 
-  const GnoProblem<R, S>& problem;
+  const GnoProblem<T, S>& problem;
   Workspace& workspace;
   cudaStream_t stream;
 
@@ -152,18 +181,18 @@ struct GnoDiagonalSum {
   LayerOrder order() const { return {1, width(), 0, 1}; }
 
   // kappa of the edges of a tile
-  void matrices(const EdgeTile<R, S>& tile, const Gemm<R>& to_kappa, const Planes<S>& layer,
-                int64_t n, const Planes<S>& kappa) const {
+  void matrices(const EdgeTile<T, S>& tile, const Gemm<T>& to_kappa, const Planes<S, T>& layer,
+                int64_t n, const Planes<S, T>& kappa) const {
     const GemmShape shape{n, width(), features()};
     const auto a = tile.hidden.rows(features()), b = layer.rows(width());
     gemm_planes(to_kappa, shape, a, b, kappa, stream);
   }
   // Of a tile with kappa.
-  void add_messages(const GnoWalk<R, S>& walk, int64_t first, int64_t n, const int32_t* rows,
-                    const Planes<S>& kappa, R* pieces, R* sums) const {
+  void add_messages(const GnoWalk<T, S>& walk, int64_t first, int64_t n, const int32_t* rows,
+                    const Planes<S, T>& kappa, R* pieces, R* sums) const {
     const TileUnits units{rows, int(n), int(walk.graph.n_rows)};
     const int64_t n_units = units.count();
-    launch_threads(n_units * walk.width, stream, gno_add_messages<R, S>, walk, int(width()), first,
+    launch_threads(n_units * walk.width, stream, gno_add_messages<T, S>, walk, int(width()), first,
                    units, kappa, pieces, sums);
     if (n_units > joined_units)
       launch_threads(ceil_div(n_units, joined_units) * walk.width, stream, gno_join_units<R>, units,
@@ -175,60 +204,65 @@ struct GnoDiagonalSum {
   R* take_pieces(int64_t length) const {
     return workspace.take<R>(ceil_div(length, unit_edges) * problem.n_batch * width());
   }
-  void pack(const Planes<S>& layer) const {
+  void pack(const Planes<S, T>& layer) const {
     pack_layer(order(), problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
   }
 
-  int forward(R* out) const {
-    const EdgeTile<R, S> tile(problem.network, problem.graph.n_edges, width(), workspace, stream);
-    const Planes<S> layer(features() * width(), workspace), kappa(tile.length * width(), workspace);
+  int forward(T* out) const {
+    const EdgeTile<T, S> tile(problem.network, problem.graph.n_edges, width(), workspace, stream);
+    const Planes<S, T> layer(features() * width(), workspace);
+    const Planes<S, T> kappa(tile.length * width(), workspace);
+    const auto walk = problem.by_destination();
+    const TileSums<T> sums(out, problem.graph.n_dst * walk.width, workspace);
     int32_t* rows = workspace.take<int32_t>(tile.length);
     R* pieces = take_pieces(tile.length);
-    const Gemm<R> to_kappa({tile.length, width(), features()}, workspace);
+    const Gemm<T> to_kappa({tile.length, width(), features()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(layer);
-    const auto walk = problem.by_destination();
-    set_zero(out, problem.graph.n_dst * walk.width, stream);
+    sums.clear(stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       find_rows(walk.graph, first, n, rows, stream);
       tile.load({walk.graph, first}, n);
       matrices(tile, to_kappa, layer, n, kappa);
-      add_messages(walk, first, n, rows, kappa, pieces, out);
+      add_messages(walk, first, n, rows, kappa, pieces, sums.sums);
     });
+    sums.store(stream);
     return cudaGetLastError();
   }
 
-  int gradients(const R* cotangent, const GnoGradients<R>& grad) const {
-    EdgeTile<R, S> tile(problem.network, problem.graph.n_edges, width(), workspace, stream);
-    const Planes<S> layer(features() * width(), workspace), kappa(tile.length * width(), workspace);
+  int gradients(const T* cotangent, const GnoGradients<T>& grad) const {
+    EdgeTile<T, S> tile(problem.network, problem.graph.n_edges, width(), workspace, stream);
+    const Planes<S, T> layer(features() * width(), workspace);
+    const Planes<S, T> kappa(tile.length * width(), workspace);
+    const auto walk = problem.by_source(cotangent);
+    const TileSums<T> to_h(grad.h, problem.graph.n_src * walk.width, workspace);
     R* grad_layer = workspace.take<R>(features() * width());
     int32_t* rows = workspace.take<int32_t>(tile.length);
     R* pieces = take_pieces(tile.length);
-    const Gemm<R> to_kappa({tile.length, width(), features()}, workspace);
-    const Gemm<R> to_layer({features(), width(), tile.length}, workspace);
-    const Gemm<R> to_hidden({tile.length, features(), width()}, workspace);
+    const Gemm<T> to_kappa({tile.length, width(), features()}, workspace);
+    const Gemm<T> to_layer({features(), width(), tile.length}, workspace);
+    const Gemm<T> to_hidden({tile.length, features(), width()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     const bool want_hidden = want_first || grad.coords || grad.hid;
     grad.clear(problem.graph, problem.network.d, problem.network.n_hidden, stream);
     pack(layer);
-    const auto walk = problem.by_source(cotangent);
-    if (grad.h) set_zero(grad.h, problem.graph.n_src * walk.width, stream);
+    if (grad.h) to_h.clear(stream);
     if (want_last) set_zero(grad_layer, features() * width(), stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       find_rows(walk.graph, first, n, rows, stream);
       tile.load({walk.graph, first}, n);
       if (grad.h || grad.edge_weight) {
         matrices(tile, to_kappa, layer, n, kappa);
-        if (grad.h) add_messages(walk, first, n, rows, kappa, pieces, grad.h);
+        if (grad.h) add_messages(walk, first, n, rows, kappa, pieces, to_h.sums);
         if (grad.edge_weight)
-          launch_threads(n * warp_lanes, stream, gno_weight_gradient<R, S>, walk, int(width()),
+          launch_threads(n * warp_lanes, stream, gno_weight_gradient<T, S>, walk, int(width()),
                          problem.h, first, n, rows, kappa, grad.edge_weight);
       }
       if (!want_last && !want_hidden) return;
-      launch_threads(n * width(), stream, gno_kappa_gradient<R, S>, walk, int(width()), problem.h,
+      launch_threads(n * width(), stream, gno_kappa_gradient<T, S>, walk, int(width()), problem.h,
                      first, n, rows, kappa);
       if (want_last)
         to_layer(dual, {features(), width(), n}, tile.hidden.rows(features()).transposed(),
@@ -239,6 +273,7 @@ struct GnoDiagonalSum {
       gemm_planes(to_hidden, shape, kappa.rows(width()), to, tile.grad, stream);
       tile.reverse({walk.graph, first}, n, grad.coords, grad.hid, want_first);
     });
+    if (grad.h) to_h.store(stream);
     if (want_last)
       unpack_layer(order(), problem.network.n_hidden, grad_layer, grad.v, grad.b_v, stream);
     if (want_first) tile.finish(grad.u, grad.b_u);

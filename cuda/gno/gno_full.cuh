@@ -13,6 +13,9 @@
 // A row of more than `cut` edges is cut at the multiples of `cut` in the order of edges. Its first
 // piece is its own block's; the others have blocks and panels by these multiples, most of which are
 // within no such row.
+//
+// In bfloat16 sums are float32, and panels are rounded when they are stored, as tensor cores take
+// them.
 #pragma once
 #include "gno_network.cuh"
 #include "gno_sum.cuh"
@@ -69,10 +72,11 @@ constexpr size_t outer_sum_bytes = shared_bytes<S>(edges_together * panel_featur
 // with b_v. A hidden feature costs 2 d operations and an activation an edge and part of F, 2 F K
 // operations an edge go to the sums, for every 16 of which 5 loads from shared memory are made.
 // Writes F K numbers a row; bound by these writes, and with many edges a row by activations.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
-    gno_outer_sums(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, RowTile tile, int n_features,
-                   Planes<S> panels) {
+    gno_outer_sums(GnoWalk<T, S> walk, EdgeNetwork<T, S> network, RowTile tile, int n_features,
+                   Planes<S, T> panels) {
+  using R = real<T>;
   SharedMemory memory;
   S* const x = memory.template take<S>(edges_together * panel_features);
   S* const hidden = memory.template take<S>(edges_together * panel_hidden);
@@ -83,7 +87,7 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
   const int k0 = int(blockIdx.y) * panel_hidden, n_hidden = network.n_hidden;
   const int c = int(blockIdx.z) * panel_features + lane, width = int(walk.width);
   const int my_hidden = k0 + int(threadIdx.x) % panel_hidden;
-  const HiddenFeature<R, S> feature(network, my_hidden);
+  const HiddenFeature<T, S> feature(network, my_hidden);
 
   S sum[thread_hidden] = {}, alone = R(0);
   for (int64_t p = piece.begin; p < piece.end; p += edges_together) {
@@ -111,8 +115,8 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
   int64_t item = blockIdx.x;
   int f = c;
   if (n_features != width) item = item * (width / n_features) + c / n_features, f = c % n_features;
-  const Planes<S> to = panels + item * network.size() * n_features + f;
-  Planes<S> mine = to + int64_t(k0 + warp * thread_hidden) * n_features;
+  const Planes<S, T> to = panels + item * network.size() * n_features + f;
+  Planes<S, T> mine = to + int64_t(k0 + warp * thread_hidden) * n_features;
   const int there = n_hidden - k0 - warp * thread_hidden;
 #pragma unroll
   for (int i = 0; i < thread_hidden; ++i, mine = mine + n_features)
@@ -122,9 +126,9 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
 
 // Panels of rows += those of their further pieces, in order. Block (piece, y): every gridDim.y-th
 // 128 numbers of the panels of a row whose second piece it is, others end at once.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_join_pieces(Csc graph, RowTile tile, int64_t size, Planes<S> panels) {
+    gno_join_pieces(Csc graph, RowTile tile, int64_t size, Planes<S, T> panels) {
   const int64_t place = tile.n + blockIdx.x;
   const auto second = tile(graph, place);
   if (second.begin == second.end || second.begin - tile.cut > graph.offsets[second.row]) return;
@@ -145,8 +149,9 @@ constexpr int group_edges = 8, cotangents_together = 32;
 inline __host__ __device__ int group_threads(int n_hidden) { return n_hidden > 64 ? 128 : 64; }
 inline __host__ __device__ int n_edge_groups(int threads) { return block_threads / threads; }
 
-template <class R, class S>
+template <class S>
 constexpr size_t edge_gradient_bytes(int64_t d) {
+  using R = real_part<S>;
   constexpr int most = 2 * group_edges;  // edges, in two groups with a pitch of 72 each
   return shared_bytes<R>((most + 4) * cotangents_together) + 2 * shared_bytes<S>(most * 72) +
          shared_bytes<S>(most * (d + 1));
@@ -160,11 +165,12 @@ constexpr size_t edge_gradient_bytes(int64_t d) {
 // 12 KB in float32. For 8 edges, F K numbers of Q are read, by the second group from the L1 cache:
 // 2 F K operations an edge, for 8 of which 3 loads are made, and a slope for every hidden feature;
 // bound by issuing these, with few edges a row by reading Q.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
-    gno_edge_gradients(GnoWalk<R, S> walk, EdgeNetwork<R, S> network, RowTile tile, Planes<S> q,
-                       R* __restrict__ grad_weight, R* __restrict__ grad_coords,
-                       R* __restrict__ grad_hid, S* __restrict__ layer) {
+    gno_edge_gradients(GnoWalk<T, S> walk, EdgeNetwork<T, S> network, RowTile tile, Planes<S, T> q,
+                       real<T>* __restrict__ grad_weight, real<T>* __restrict__ grad_coords,
+                       T* __restrict__ grad_hid, S* __restrict__ layer) {
+  using R = real<T>;
   const int n_hidden = network.n_hidden, d = network.d, n_sums = d + 1;
   const int threads = group_threads(n_hidden), groups = n_edge_groups(threads);
   const int together = groups * group_edges, slices = threads / group_edges;
@@ -190,7 +196,7 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
     for (int k0 = 0; k0 < n_hidden; k0 += threads) {
       const int k = k0 + mine;
       const bool there = k < n_hidden;
-      const HiddenFeature<R, S> feature(network, k);
+      const HiddenFeature<T, S> feature(network, k);
       S grad[group_edges] = {}, of_bias = R(0);
       for (int64_t f0 = 0; f0 < width; f0 += cotangents_together) {
         const int n_f = int(min(width - f0, int64_t(cotangents_together)));
@@ -200,11 +206,11 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
              b += block_threads / cotangents_together) {
           const int f = int(threadIdx.x) % cotangents_together;
           g[f * g_pitch + b] =
-              b < n && f < n_f ? walk.x.v[walk.graph.indices[p + b] * width + f0 + f] : R(0);
+              b < n && f < n_f ? R(walk.x.v[walk.graph.indices[p + b] * width + f0 + f]) : R(0);
         }
         __syncthreads();
         if (there && n_mine > 0) {
-          Planes<S> q_f = q + (at_row + f0 * size + k);
+          Planes<S, T> q_f = q + (at_row + f0 * size + k);
           const R* g_f = g + group * group_edges;
 #pragma unroll 4
           for (int f = 0; f < n_f; ++f, q_f = q_f + size, g_f += g_pitch) {
@@ -228,7 +234,7 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
           const S to_hidden = walk.coefficient(row, place) * grad[b];
           if (grad_weight) to_weight = walk.scale(row, place) * (feature(e) * grad[b]);
           if (first_layer) to_before = to_hidden * slope(network.activation, feature.before(e));
-          else if (grad_hid) grad_hid[e * n_hidden + k] = result(to_hidden);
+          else if (grad_hid) grad_hid[e * n_hidden + k] = T(result(to_hidden));
         }
         before[(group * group_edges + b) * pitch + mine] = to_before;
         if (grad_weight) weighted[(group * group_edges + b) * pitch + mine] = to_weight;
@@ -274,11 +280,12 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
   }
 }
 
-template <class R, class S>
+template <class T, class S>
 struct GnoFullSum {
+  using R = real<T>;
   static constexpr bool dual = ScalarTraits<S>::dual;
 
-  const GnoProblem<R, S>& problem;
+  const GnoProblem<T, S>& problem;
   Workspace& workspace;
   cudaStream_t stream;
 
@@ -294,7 +301,7 @@ struct GnoFullSum {
   int64_t tile_length(int64_t n_rows, int64_t width) const {
     const int64_t n_batch = problem.n_batch, least = ceil_div(64, n_batch);
     const int64_t most = std::min(cache_bytes() / 2, int64_t(slice_bytes));
-    const int64_t fit = most / int64_t(sizeof(S) * width * hidden()) / n_batch;
+    const int64_t fit = most / int64_t(Planes<S, T>::bytes * width * hidden()) / n_batch;
     return std::max<int64_t>(1, std::min(n_rows, std::clamp<int64_t>(fit, least, 16384)));
   }
   // The first of the tiles; pieces take no more panels than rows
@@ -303,28 +310,28 @@ struct GnoFullSum {
     const int64_t cut = std::max<int64_t>(256, ceil_div(n_edges, length));
     return {0, length, cut, n_edges ? (n_edges - 1) / cut : 0};
   }
-  void pack(const LayerOrder& order, const Planes<S>& layer) const {
+  void pack(const LayerOrder& order, const Planes<S, T>& layer) const {
     pack_layer(order, problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
   }
-  void sum(const GnoWalk<R, S>& walk, const RowTile& tile, const Planes<S>& panels) const {
+  void sum(const GnoWalk<T, S>& walk, const RowTile& tile, const Planes<S, T>& panels) const {
     const int64_t parts = ceil_div(int64_t(problem.network.n_hidden), panel_hidden);
-    launch(gno_outer_sums<R, S>,
+    launch(gno_outer_sums<T, S>,
            grid_of(tile.places(), parts, ceil_div(walk.width, panel_features)), dim3(block_threads),
            outer_sum_bytes<S>, stream, walk, problem.network, tile,
            int(walk.width / problem.n_batch), panels);
     const int64_t size = walk.width * hidden();
     if (tile.n_pieces)
-      launch(gno_join_pieces<R, S>, grid_of(tile.n_pieces, ceil_div(size, 4 * block_threads)),
+      launch(gno_join_pieces<T, S>, grid_of(tile.n_pieces, ceil_div(size, 4 * block_threads)),
              dim3(block_threads), 0, stream, walk.graph, tile, size, panels);
   }
 
-  int forward(R* out) const {
+  int forward(T* out) const {
     const int64_t n_rows = problem.graph.n_dst, inner = problem.f_in * hidden();
     const int64_t length = tile_length(n_rows, problem.f_in), most = length * problem.n_batch;
     RowTile tile = first_tile(length);
-    const Planes<S> layer(inner * problem.f_out, workspace);
-    const Planes<S> panels(tile.places() * problem.n_batch * inner, workspace);
-    const Gemm<R> to_out({most, problem.f_out, inner}, workspace);
+    const Planes<S, T> layer(inner * problem.f_out, workspace);
+    const Planes<S, T> panels(tile.places() * problem.n_batch * inner, workspace);
+    const Gemm<T> to_out({most, problem.f_out, inner}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(forward_order(), layer);
@@ -339,21 +346,21 @@ struct GnoFullSum {
     return cudaGetLastError();
   }
 
-  int gradients(const R* cotangent, const GnoGradients<R>& grad) const {
-    if (edge_gradient_bytes<R, S>(problem.network.d) > most_shared) return GNOGRAD_CUDA_VALUE;
+  int gradients(const T* cotangent, const GnoGradients<T>& grad) const {
+    if (edge_gradient_bytes<S>(problem.network.d) > most_shared) return GNOGRAD_CUDA_VALUE;
     const int64_t n_rows = problem.graph.n_src, f_in = problem.f_in;
     const int64_t inner = problem.f_out * hidden();
     const int64_t length = tile_length(n_rows, problem.f_out), most = length * problem.n_batch;
     RowTile tile = first_tile(length);
     const int64_t groups = n_edge_groups(group_threads(problem.network.n_hidden));
     const int64_t n_sums = tile.places() * groups;  // in the first layer
-    const Planes<S> layer(inner * f_in, workspace), back(inner * f_in, workspace);
-    const Planes<S> panels(tile.places() * problem.n_batch * inner, workspace);
+    const Planes<S, T> layer(inner * f_in, workspace), back(inner * f_in, workspace);
+    const Planes<S, T> panels(tile.places() * problem.n_batch * inner, workspace);
     R* grad_layer = workspace.take<R>(inner * f_in);
-    FirstLayer<R, S> first_layer(problem.network, n_sums, workspace);
-    const Gemm<R> to_h({most, f_in, inner}, workspace);
-    const Gemm<R> to_layer({inner, f_in, most}, workspace);
-    const Gemm<R> to_edges({most, inner, f_in}, workspace);
+    FirstLayer<T, S> first_layer(problem.network, n_sums, workspace);
+    const Gemm<T> to_h({most, f_in, inner}, workspace);
+    const Gemm<T> to_layer({inner, f_in, most}, workspace);
+    const Gemm<T> to_edges({most, inner, f_in}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
@@ -367,7 +374,7 @@ struct GnoFullSum {
     for (int64_t first = 0; first < n_rows; first += length) {
       const int64_t n = std::min(length, n_rows - first);
       const int64_t n_panels = n * problem.n_batch, start = first * problem.n_batch * f_in;
-      const Operand<R> h = rows(problem.h + start, f_in);
+      const Operand<T> h = rows(problem.h + start, f_in);
       tile.first = first, tile.n = n;
       if (grad.h || want_last) {
         sum(walk, tile, panels);
@@ -381,10 +388,9 @@ struct GnoFullSum {
       if (!want_edges) continue;
       const GemmShape shape{n_panels, inner, f_in};
       gemm_planes(to_edges, shape, h, back.rows(f_in).transposed(), panels, stream);
-      launch(gno_edge_gradients<R, S>, grid_of(tile.places()), dim3(block_threads),
-             edge_gradient_bytes<R, S>(problem.network.d), stream, walk, problem.network, tile,
-             panels, grad.edge_weight, grad.coords, grad.hid,
-             want_first ? first_layer.sums : nullptr);
+      launch(gno_edge_gradients<T, S>, grid_of(tile.places()), dim3(block_threads),
+             edge_gradient_bytes<S>(problem.network.d), stream, walk, problem.network, tile, panels,
+             grad.edge_weight, grad.coords, grad.hid, want_first ? first_layer.sums : nullptr);
     }
     if (want_last)
       unpack_layer(reverse_order(true), problem.network.n_hidden, grad_layer, grad.v, grad.b_v,

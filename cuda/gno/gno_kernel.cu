@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT
 // Kernel matrices of edges, kappa_e = act(U^T c_e + b_u) . V + b_v, in tiles of edges: products of
-// their hidden features with the last layer.
+// their hidden features, which are stored as T, with the last layer.
 #include "device/call.cuh"
 #include "gno_network.cuh"
 
 namespace gnograd {
 namespace {
 
-template <class R>
+template <class T>
 struct GnoKernelGradients {
-  R *coords, *u, *b_u, *v, *b_v;  // as the inputs, or null
+  real<T>* coords;  // as the inputs, or null
+  T *u, *b_u, *v, *b_v;
 };
 
-template <class R, class S>
+template <class T, class S>
 struct GnoKernelMatrices {
   static constexpr bool dual = ScalarTraits<S>::dual;
 
   int64_t n_edges;
-  EdgeNetwork<R, S> network;
+  EdgeNetwork<T, S> network;
   int64_t size;  // of kappa
-  Input<R, S> v, b_v;
+  Input<T, S> v, b_v;
   Workspace& workspace;
   cudaStream_t stream;
 
@@ -29,11 +30,11 @@ struct GnoKernelMatrices {
     return n_edges >= 0 && network.d >= 0 && network.n_hidden >= 1 && size >= 1 &&
            network.activation >= 0 && network.activation < n_activations;
   }
-  int forward(R* kappa) const {
+  int forward(T* kappa) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    const EdgeTile<R, S> tile(network, n_edges, size, workspace, stream);
-    const Planes<S> layer(features() * size, workspace);
-    const Gemm<R> to_kappa({tile.length, size, features()}, workspace);
+    const EdgeTile<T, S> tile(network, n_edges, size, workspace, stream);
+    const Planes<S, T> layer(features() * size, workspace);
+    const Gemm<T> to_kappa({tile.length, size, features()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack_layer(order(), network.n_hidden, v, b_v, layer, stream);
@@ -45,27 +46,27 @@ struct GnoKernelMatrices {
     return cudaGetLastError();
   }
 
-  int gradients(const R* cotangent, const GnoKernelGradients<R>& grad) const {
+  int gradients(const T* cotangent, const GnoKernelGradients<T>& grad) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
-    EdgeTile<R, S> tile(network, n_edges, size, workspace, stream);
-    const Planes<S> layer(features() * size, workspace);
-    R* grad_layer = workspace.take<R>(features() * size);
-    const Gemm<R> to_layer({features(), size, tile.length}, workspace);
-    const Gemm<R> to_hidden({tile.length, features(), size}, workspace);
+    EdgeTile<T, S> tile(network, n_edges, size, workspace, stream);
+    const Planes<S, T> layer(features() * size, workspace);
+    real<T>* grad_layer = workspace.take<real<T>>(features() * size);
+    const Gemm<T> to_layer({features(), size, tile.length}, workspace);
+    const Gemm<T> to_hidden({tile.length, features(), size}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     if (want_first || grad.coords) pack_layer(order(), network.n_hidden, v, b_v, layer, stream);
     if (want_last) set_zero(grad_layer, features() * size, stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
-      const Operand<R> g{cotangent + first * size, nullptr, size, 1};
+      const Operand<T> g{cotangent + first * size, nullptr, size, 1};
       if (want_last) {
         tile.load(TilePositions(first), n);
         to_layer(dual, {features(), size, n}, tile.hidden.rows(features()).transposed(), g,
                  grad_layer, true, stream);
       }
       if (!want_first && !grad.coords) return;
-      const Operand<R> to = layer.rows(size).transposed();
+      const Operand<T> to = layer.rows(size).transposed();
       gemm_planes(to_hidden, {n, features(), size}, g, to, tile.grad, stream);
       tile.reverse(TilePositions(first), n, grad.coords, nullptr, want_first);
     });
@@ -83,11 +84,11 @@ struct GnoKernel {
   int activation;
 
   struct Inputs {
-    const T* coords;  // [n_edges, d]
-    const T* u;       // [d, n_hidden]
-    const T* b_u;     // [n_hidden]
-    const T* v;       // [n_hidden, f_in, f_out]
-    const T* b_v;     // [f_in, f_out]
+    const real<T>* coords;  // [n_edges, d]
+    const T* u;             // [d, n_hidden]
+    const T* b_u;           // [n_hidden]
+    const T* v;             // [n_hidden, f_in, f_out]
+    const T* b_v;           // [f_in, f_out]
   };
   struct Outputs {
     T* kappa;  // [n_edges, f_in, f_out]
@@ -116,17 +117,17 @@ struct GnoKernel {
   }
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return matrices<T>(in, {}, call).forward(out.kappa);
+    return matrices<real<T>>(in, {}, call).forward(out.kappa);
   }
   int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return matrices<T>(in, {}, call).gradients(g.kappa, grad);
+    return matrices<real<T>>(in, {}, call).gradients(g.kappa, grad);
   }
   int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return matrices<Dual<T>>(in, tangents, call).forward(out.kappa);
+    return matrices<Dual<real<T>>>(in, tangents, call).forward(out.kappa);
   }
   int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
           Call& call) const {
-    return matrices<Dual<T>>(in, tangents, call).gradients(g.kappa, grad);
+    return matrices<Dual<real<T>>>(in, tangents, call).gradients(g.kappa, grad);
   }
 };
 

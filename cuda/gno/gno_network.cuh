@@ -4,7 +4,8 @@
 //     hid_e = act(U^T c_e + b_u),     kappa_e = hid_e . V + b_v
 //
 // [V; b_v] is one matrix for [hid_e; 1], of K = H + 1 hidden features. Edges are numbered by their
-// positions in some order; behind the last one all is 0.
+// positions in some order; behind the last one all is 0. Coordinates are in the type R of the
+// arithmetic, all else is stored as T.
 #pragma once
 #include "device/activation.cuh"
 #include "device/lanes.cuh"
@@ -15,10 +16,13 @@
 namespace gnograd {
 
 // Where the hidden features of an edge come from: its coordinates, or a table.
-template <class R, class S>
+template <class T, class S>
 struct EdgeNetwork {
-  Input<R, S> coords, u, b_u;  // [n_edges, d], [d, H], [H]
-  Input<R, S> hid;             // [n_edges, H]
+  using R = real<T>;
+
+  Input<R, S> coords;  // [n_edges, d]
+  Input<T, S> u, b_u;  // [d, H], [H]
+  Input<T, S> hid;     // [n_edges, H]
   bool from_table;
   int d, n_hidden, activation;
 
@@ -37,16 +41,17 @@ struct EdgeNetwork {
 };
 
 // A hidden feature of many edges, with the first of its weights at hand.
-template <class R, class S>
+template <class T, class S>
 class HiddenFeature {
+  using R = real<T>;
   static constexpr int kept = 3;
-  const EdgeNetwork<R, S>& network;
+  const EdgeNetwork<T, S>& network;
   int k;
   S bias = R(0), u[kept];
 
  public:
   // k may be beyond the last, where there is none
-  __device__ HiddenFeature(const EdgeNetwork<R, S>& network, int k) : network(network), k(k) {
+  __device__ HiddenFeature(const EdgeNetwork<T, S>& network, int k) : network(network), k(k) {
     if (network.from_table || k >= network.n_hidden) return;
     bias = network.b_u[k];
 #pragma unroll
@@ -87,10 +92,10 @@ struct LayerOrder {
 
 // Thread: an entry of the packed layer, read and written once; writes are in order, reads f_step or
 // g_step apart.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_pack_layer(LayerOrder order, int64_t n_hidden, Input<R, S> v, Input<R, S> b_v,
-                   Planes<S> packed) {
+    gno_pack_layer(LayerOrder order, int64_t n_hidden, Input<T, S> v, Input<T, S> b_v,
+                   Planes<S, T> packed) {
   const int64_t i = thread_number();
   if (i >= order.kappa() * (n_hidden + 1)) return;
   int64_t k, at;
@@ -99,31 +104,31 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // Its inverse, for gradients.
-template <class R>
+template <class T>
 __global__ void __launch_bounds__(block_threads)
-    gno_unpack_layer(LayerOrder order, int64_t n_hidden, const R* __restrict__ packed,
-                     R* __restrict__ v, R* __restrict__ b_v) {
+    gno_unpack_layer(LayerOrder order, int64_t n_hidden, const real<T>* __restrict__ packed,
+                     T* __restrict__ v, T* __restrict__ b_v) {
   const int64_t i = thread_number();
   if (i >= order.kappa() * (n_hidden + 1)) return;
   int64_t k, at;
   order.find(i, n_hidden + 1, k, at);
   if (k < n_hidden) {
-    if (v) v[k * order.kappa() + at] = packed[i];
+    if (v) v[k * order.kappa() + at] = T(packed[i]);
   } else {
-    if (b_v) b_v[at] = packed[i];
+    if (b_v) b_v[at] = T(packed[i]);
   }
 }
 
-template <class R, class S>
-void pack_layer(const LayerOrder& order, int64_t n_hidden, const Input<R, S>& v,
-                const Input<R, S>& b_v, const Planes<S>& packed, cudaStream_t stream) {
-  launch_threads(order.kappa() * (n_hidden + 1), stream, gno_pack_layer<R, S>, order, n_hidden, v,
+template <class T, class S>
+void pack_layer(const LayerOrder& order, int64_t n_hidden, const Input<T, S>& v,
+                const Input<T, S>& b_v, const Planes<S, T>& packed, cudaStream_t stream) {
+  launch_threads(order.kappa() * (n_hidden + 1), stream, gno_pack_layer<T, S>, order, n_hidden, v,
                  b_v, packed);
 }
-template <class R>
-void unpack_layer(const LayerOrder& order, int64_t n_hidden, const R* packed, R* v, R* b_v,
+template <class T>
+void unpack_layer(const LayerOrder& order, int64_t n_hidden, const real<T>* packed, T* v, T* b_v,
                   cudaStream_t stream) {
-  launch_threads(order.kappa() * (n_hidden + 1), stream, gno_unpack_layer<R>, order, n_hidden,
+  launch_threads(order.kappa() * (n_hidden + 1), stream, gno_unpack_layer<T>, order, n_hidden,
                  packed, v, b_v);
 }
 
@@ -145,22 +150,22 @@ struct TilePositions {
 // hidden [n, K]. Thread: a hidden feature of an edge; 2 d operations and an activation, reads d
 // numbers of the edge and d of u, all but the first from caches, writes one; bound by the writes
 // and the activation.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_hidden_features(EdgeNetwork<R, S> network, TilePositions tile, int64_t n,
-                        Planes<S> hidden) {
+    gno_hidden_features(EdgeNetwork<T, S> network, TilePositions tile, int64_t n,
+                        Planes<S, T> hidden) {
   const int64_t i = thread_number();
   const auto [at, k] = divided(i, int(network.size()));
-  if (at < n) hidden.set(i, tile.has(at) ? network(tile.row(at), k) : S(R(0)));
+  if (at < n) hidden.set(i, tile.has(at) ? network(tile.row(at), k) : S(real<T>(0)));
 }
 
 // Gradients to [hid; 1] become gradients to the first layer's sums, in place. Thread: a hidden
 // feature of an edge, whose sum is formed anew; bound by reading and writing `grad` and by the
 // slope.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_before_activation(EdgeNetwork<R, S> network, TilePositions tile, int64_t n,
-                          Planes<S> grad) {
+    gno_before_activation(EdgeNetwork<T, S> network, TilePositions tile, int64_t n,
+                          Planes<S, T> grad) {
   const int64_t i = thread_number();
   const auto [at, k] = divided(i, int(network.size()));
   if (at >= n || k == network.n_hidden || !tile.has(at)) return;
@@ -169,22 +174,22 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // Gradients to a table of hidden features. Thread: one of an edge; bound by memory.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_store_hidden(EdgeNetwork<R, S> network, TilePositions tile, int64_t n, Planes<S> grad,
-                     R* __restrict__ grad_hid) {
+    gno_store_hidden(EdgeNetwork<T, S> network, TilePositions tile, int64_t n, Planes<S, T> grad,
+                     T* __restrict__ grad_hid) {
   const int64_t i = thread_number();
   const auto [at, k] = divided(i, int(network.size()));
   if (at >= n || k == network.n_hidden || !tile.has(at)) return;
-  grad_hid[tile.row(at) * network.n_hidden + k] = result(grad[i]);
+  grad_hid[tile.row(at) * network.n_hidden + k] = T(result(grad[i]));
 }
 
 // Warp: a coordinate of an edge, lanes over hidden features. Reads H numbers of `grad` and of u, d
 // times for an edge, from caches but for the first; bound by these reads.
-template <class R, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
-    gno_coordinate_gradient(EdgeNetwork<R, S> network, TilePositions tile, int64_t n,
-                            Planes<S> grad, R* __restrict__ grad_coords) {
+    gno_coordinate_gradient(EdgeNetwork<T, S> network, TilePositions tile, int64_t n,
+                            Planes<S, T> grad, real<T>* __restrict__ grad_coords) {
   const Group warp = this_group(warp_lanes);
   const auto [at, a] = divided(warp.number, network.d);
   if (at >= n || !tile.has(at)) return;
@@ -196,14 +201,14 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // What an edge adds to the gradients of [U; b_u].
-template <class R, class S>
+template <class T, class S>
 struct FirstLayerTerms {
-  EdgeNetwork<R, S> network;
+  EdgeNetwork<T, S> network;
   TilePositions tile;
-  Planes<S> grad;
+  Planes<S, T> grad;
 
   __device__ S operator()(int64_t at, int64_t column) const {
-    if (!tile.has(at)) return S(R(0));
+    if (!tile.has(at)) return S(real<T>(0));
     const auto [a, k] = divided(column, network.n_hidden);
     const S x = grad[at * network.size() + k];
     return a == network.d ? x : x * network.coords[tile.row(at) * network.d + a];
@@ -221,7 +226,7 @@ struct ColumnRange {
 };
 
 // Gradients of [U; b_u], from sums that tiles left behind, [n, d + 1, H].
-template <class R, class S>
+template <class T, class S>
 class FirstLayer {
   int64_t d, n_hidden, n;
   FoldSpace<S> space;
@@ -229,14 +234,14 @@ class FirstLayer {
  public:
   S* sums;
 
-  FirstLayer(const EdgeNetwork<R, S>& network, int64_t n, Workspace& workspace)
+  FirstLayer(const EdgeNetwork<T, S>& network, int64_t n, Workspace& workspace)
       : d(network.d),
         n_hidden(network.n_hidden),
         n(n),
         space(n, network.layer(), workspace),
         sums(workspace.take<S>(n * network.layer())) {}
 
-  void finish(R* grad_u, R* grad_b_u, cudaStream_t stream) {
+  void finish(T* grad_u, T* grad_b_u, cudaStream_t stream) {
     const int64_t width = (d + 1) * n_hidden;
     if (grad_u && d)
       sum_rows(ColumnRange<S>{sums, width, 0}, n, d * n_hidden, space, grad_u, stream);
@@ -246,22 +251,22 @@ class FirstLayer {
 };
 
 // A tile of edges with its hidden features, their gradients, and all that follows from these.
-template <class R, class S>
+template <class T, class S>
 struct EdgeTile {
-  EdgeNetwork<R, S> network;
+  EdgeNetwork<T, S> network;
   cudaStream_t stream;
   int64_t n_edges, length, n_tiles;
   FoldSpace<S> space;
-  FirstLayer<R, S> layer;
-  Planes<S> hidden, grad;  // [length, K]
+  FirstLayer<T, S> layer;
+  Planes<S, T> hidden, grad;  // [length, K]
 
   // The longest that leaves all arrays of an edge, `width` numbers a row besides, in a GPU's cache
   static int64_t tile_length(int64_t n_edges, int64_t width) {
-    const int64_t fit = (int64_t(16) << 20) / int64_t(sizeof(S) * width);
+    const int64_t fit = (int64_t(16) << 20) / int64_t(Planes<S, T>::bytes * width);
     return std::max<int64_t>(1, std::min(n_edges, std::clamp<int64_t>(fit, 1024, 65536)));
   }
 
-  EdgeTile(const EdgeNetwork<R, S>& network, int64_t n_edges, int64_t width, Workspace& workspace,
+  EdgeTile(const EdgeNetwork<T, S>& network, int64_t n_edges, int64_t width, Workspace& workspace,
            cudaStream_t stream)
       : network(network),
         stream(stream),
@@ -281,29 +286,29 @@ struct EdgeTile {
   }
 
   void load(const TilePositions& tile, int64_t n) const {
-    launch_threads(n * network.size(), stream, gno_hidden_features<R, S>, network, tile, n, hidden);
+    launch_threads(n * network.size(), stream, gno_hidden_features<T, S>, network, tile, n, hidden);
   }
 
   // With the gradients of [hid; 1] in `grad`.
-  void reverse(const TilePositions& tile, int64_t n, R* grad_coords, R* grad_hid,
+  void reverse(const TilePositions& tile, int64_t n, real<T>* grad_coords, T* grad_hid,
                bool want_layer) const {
     const int64_t size = n * network.size();
     if (network.from_table) {
       if (grad_hid)
-        launch_threads(size, stream, gno_store_hidden<R, S>, network, tile, n, grad, grad_hid);
+        launch_threads(size, stream, gno_store_hidden<T, S>, network, tile, n, grad, grad_hid);
       return;
     }
     if (!grad_coords && !want_layer) return;
-    launch_threads(size, stream, gno_before_activation<R, S>, network, tile, n, grad);
+    launch_threads(size, stream, gno_before_activation<T, S>, network, tile, n, grad);
     if (grad_coords)
-      launch_threads(n * network.d * warp_lanes, stream, gno_coordinate_gradient<R, S>, network,
+      launch_threads(n * network.d * warp_lanes, stream, gno_coordinate_gradient<T, S>, network,
                      tile, n, grad, grad_coords);
     if (want_layer)
-      sum_rows(FirstLayerTerms<R, S>{network, tile, grad}, n, network.layer(), space,
+      sum_rows(FirstLayerTerms<T, S>{network, tile, grad}, n, network.layer(), space,
                layer.sums + tile.first / length * network.layer(), stream);
   }
 
-  void finish(R* grad_u, R* grad_b_u) { layer.finish(grad_u, grad_b_u, stream); }
+  void finish(T* grad_u, T* grad_b_u) { layer.finish(grad_u, grad_b_u, stream); }
 };
 
 }  // namespace gnograd

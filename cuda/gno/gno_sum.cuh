@@ -42,11 +42,13 @@ inline void find_rows(const Csc& graph, int64_t first, int64_t n, int32_t* rows,
 }
 
 // A walk over the edges by one end, and what they bring along from the other.
-template <class R, class S>
+template <class T, class S>
 struct GnoWalk {
+  using R = real<T>;
+
   Csc graph;  // rows are destinations, or sources
   bool rows_are_dst;
-  Input<R, S> x;  // [nodes at the other end, width]; null: 1
+  Input<T, S> x;  // [nodes at the other end, width]; null: 1
   int64_t width;
   Input<R, S> weight;      // [n_edges] or null: 1
   const int64_t* degrees;  // offsets of destinations for a mean, else null
@@ -66,13 +68,16 @@ struct GnoWalk {
 
 // Sizes and inputs of gno (with coords, u, b_u) or gno_contract (with hid). Functions of a batch
 // are side by side.
-template <class R, class S>
+template <class T, class S>
 struct GnoProblem {
+  using R = real<T>;
+
   const gnograd_cuda_graph& graph;
   int64_t n_batch, f_in, f_out;
   int reduction, kernel;
-  EdgeNetwork<R, S> network;
-  Input<R, S> h, v, b_v, weight;
+  EdgeNetwork<T, S> network;
+  Input<T, S> h, v, b_v;
+  Input<R, S> weight;
 
   bool valid() const {
     return n_batch >= 0 && network.d >= 0 && network.n_hidden >= 1 && f_in >= 1 && f_out >= 1 &&
@@ -83,18 +88,22 @@ struct GnoProblem {
   const int64_t* degrees() const {
     return reduction == reduce_mean ? graph.by_dst.offsets : nullptr;
   }
-  GnoWalk<R, S> by_destination() const {
+  GnoWalk<T, S> by_destination() const {
     return {by_dst(graph), true, h, n_batch * f_in, weight, degrees()};
   }
-  GnoWalk<R, S> by_source(const R* cotangent) const {
+  GnoWalk<T, S> by_source(const T* cotangent) const {
     return {by_src(graph), false, {cotangent, nullptr}, n_batch * f_out, weight, degrees()};
   }
 };
 
 // Null where not wanted.
-template <class R>
+template <class T>
 struct GnoGradients {
-  R *h, *coords, *u, *b_u, *v, *b_v, *edge_weight, *hid;
+  T* h;
+  real<T>* coords;
+  T *u, *b_u, *v, *b_v;
+  real<T>* edge_weight;
+  T* hid;
 
   void clear(const gnograd_cuda_graph& graph, int64_t d, int64_t n_hidden,
              cudaStream_t stream) const {

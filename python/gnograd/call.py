@@ -15,7 +15,7 @@ from gnograd.backends import backend_of, cpu, memory
 from gnograd.declaration import NOTHING, Signature
 from gnograd.graph import Graph
 
-__all__ = ["Array", "Call", "check_dtype", "check_together", "kind_of", "known_sizes", "missing"]
+__all__ = ["Array", "Call", "TypeOfCall", "check_together", "kind_of", "known_sizes", "missing"]
 
 Array: TypeAlias = Any
 """A NumPy array, or any array on a GPU that has ``__cuda_array_interface__``."""
@@ -40,8 +40,7 @@ class Call:
             if isinstance(value, list):  # of integers; kernels get their address
                 self._static[argument] = np.array(value, np.int64)
         self._checked: list[tuple[str, Array]] = []
-        self._first = ""
-        self._dtype = ""
+        self._type = TypeOfCall(name)
         self._like: Array = None
         self._backend: ModuleType | None = None
         if not isinstance(inputs, tuple | list):
@@ -128,7 +127,7 @@ class Call:
         """Memory for a result."""
         assert self._backend is not None
         return self._backend.empty(
-            shapes.shape_of(spec, self._sizes), shapes.dtype_of(spec, self._dtype), self._like
+            shapes.shape_of(spec, self._sizes), shapes.dtype_of(spec, self._type.dtype), self._like
         )
 
     def results(self, return_saved: bool, out: Sequence[Array] | None) -> tuple[Array, ...]:
@@ -180,7 +179,7 @@ class Call:
         for item, (error, message) in zip(found, self.signature.faults, strict=False):
             if item >= 0:
                 raise error(f"{self.name}: {message.format(item)}")
-        self._backend.run(self.name, face, self._dtype, [*arguments, *given, *results])
+        self._backend.run(self.name, face, self._type.dtype, [*arguments, *given, *results])
 
     def prepared(self, face: str, n_absent: int, results: Sequence[Array]) -> cpu.Prepared | None:
         """The same for later calls of this kind; None where they need checks of their own.
@@ -198,7 +197,7 @@ class Call:
         if self._backend is not cpu or more_graphs or self.signature.not_negative:
             return None
         saved = self.places_of_saved if face == "forward" else ()
-        function = self.name, face, self._dtype
+        function = self.name, face, self._type.dtype
         return cpu.prepare(function, self._arguments, n_absent, results, saved)
 
     def _arrays(
@@ -254,31 +253,48 @@ class Call:
 
     def _check_kind(self, label: str, backend: ModuleType, dtype: str, spec: str) -> None:
         """Check device and dtype: those of the first array, unless the dtype is prescribed."""
-        if self._backend is None:
-            if dtype not in backend.SUFFIXES:
-                raise TypeError(
-                    f"{self.name}: {label} is {dtype}, needs {' or '.join(backend.SUFFIXES)}"
-                )
-            self._first, self._backend, self._dtype = label, backend, dtype
-        elif backend is not self._backend:
+        if self._backend is not None and backend is not self._backend:
             raise TypeError(
-                f"{self.name}: {self._first} is on the {self._backend.DEVICE} "
+                f"{self.name}: {self._type.label} is on the {self._backend.DEVICE} "
                 f"but {label} is on the {backend.DEVICE}"
             )
-        else:
-            check_dtype(self.name, label, dtype, spec, self._first, self._dtype)
+        if self._type.check(label, dtype, spec) and dtype not in backend.SUFFIXES:
+            raise TypeError(
+                f"{self.name}: {label} is {dtype}, needs {' or '.join(backend.SUFFIXES)}"
+            )
+        self._backend = backend
 
 
-def check_dtype(
-    operator: str, label: str, dtype: str, spec: str, first: str, of_first: str
-) -> None:
-    """Check a dtype: that of the first array, unless another is prescribed."""
-    if not shapes.parse(spec).dtype:
-        if dtype != of_first:
-            raise TypeError(f"{operator}: {first} is {of_first} but {label} is {dtype}")
-    elif dtype != shapes.dtype_of(spec, of_first):
-        needed = shapes.dtype_of(spec, of_first)
-        raise TypeError(f"{operator}: {label} is {dtype}, needs {needed}")
+class TypeOfCall:
+    """The dtype of a call: that of the first array for which none is prescribed.
+
+    Until there is one, that of the arithmetic is known, from arrays that are ``real``.
+    """
+
+    def __init__(self, operator: str) -> None:
+        self.operator = operator
+        self.label = ""
+        """Of the array that tells the dtype."""
+        self.dtype = ""
+        self._prescribed = ""
+
+    def check(self, label: str, dtype: str, spec: str) -> bool:
+        """Check the dtype of one more array; whether it tells that of the call."""
+        prescribed = shapes.parse(spec).dtype
+        tells = not self.label or bool(self._prescribed and not prescribed)
+        if self.label:
+            of_call = dtype if tells else self.dtype
+            judged = (self.label, self.dtype, self._prescribed) if tells else (label, dtype, spec)
+            needed = shapes.dtype_of(judged[2], of_call)
+            if judged[1] != needed == of_call:
+                raise TypeError(
+                    f"{self.operator}: {self.label} is {self.dtype} but {label} is {dtype}"
+                )
+            if judged[1] != needed:
+                raise TypeError(f"{self.operator}: {judged[0]} is {judged[1]}, needs {needed}")
+        if tells:
+            self.label, self.dtype, self._prescribed = label, dtype, prescribed
+        return tells
 
 
 def check_together(operator: str, signature: Signature, inputs: Sequence[Any]) -> None:

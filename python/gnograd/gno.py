@@ -32,7 +32,7 @@ DIAGONAL = {
 
 @operator(
     inputs={
-        "coords": "n_edges d",
+        "coords": "real n_edges d",
         "U": "d H",
         "b_u": "H",
         "V": "H F_in F_out",
@@ -78,6 +78,9 @@ def gno_kernel(
     Peak temporary memory, in numbers: ``P F_in F_out (H + 1)`` for the sums of gradients over
     the edges, and ``480 H`` a thread, with H rounded up to a multiple of 16. P is the number of
     pieces that the edges are summed in, at most 64; the sums take at most 64 MiB, or 8 pieces.
+
+    In bfloat16, on GPUs, `coords` are float32, and so are sums. Hidden features and their gradients
+    are rounded before they are multiplied with the last layer, see `gno`.
 
     References
     ----------
@@ -126,7 +129,7 @@ def gno_aggregate(h: Array, kappa: Array, *, graph: GraphLike, reduction: str = 
     Cost: ``2 n_edges F_in F_out`` operations forward, twice that in `vjp`; every `kappa` is read
     once in each, which is what takes the time.
 
-    No temporary memory.
+    No temporary memory. In bfloat16, on GPUs, sums are float32, and rounded once.
 
     Examples
     --------
@@ -146,7 +149,7 @@ def gno_aggregate(h: Array, kappa: Array, *, graph: GraphLike, reduction: str = 
         "hid": "n_edges H",
         "V": "H F_in F_out",
         "b_v": "F_in F_out",
-        "edge_weight": "n_edges or None",
+        "edge_weight": "real n_edges or None",
     },
     outputs={"out": "* n_dst F_out"},
     arguments="graph n_batch H F_in F_out reduction kernel",
@@ -197,7 +200,7 @@ def gno_contract(
     -----
     Cost: that of `gno` without the first layer.
 
-    Temporary memory is that of `gno`.
+    Temporary memory is that of `gno`, and so are types and errors in bfloat16.
 
     Examples
     --------
@@ -214,12 +217,12 @@ def gno_contract(
 @operator(
     inputs={
         "h": "* n_src F_in",
-        "coords": "n_edges d",
+        "coords": "real n_edges d",
         "U": "d H",
         "b_u": "H",
         "V": "H F_in F_out",
         "b_v": "F_in F_out",
-        "edge_weight": "n_edges or None",
+        "edge_weight": "real n_edges or None",
     },
     outputs={"out": "* n_dst F_out"},
     arguments="graph n_batch d H F_in F_out activation reduction kernel",
@@ -301,6 +304,15 @@ def gno(
     at most 1024, the matrices kappa of 48 edges at a time are formed for all functions instead:
     ``P F_in F_out (H + 1)``, and ``480 H + (288 + 2 H) F_in F_out + 144 B F`` a thread, with B
     rounded up to a multiple of 16.
+
+    In bfloat16, on GPUs, `coords` and `edge_weight` are float32, as is all arithmetic. Sums over
+    neighbours, and on the way back products with the last layer, are rounded before they are
+    multiplied on. So with u = 2**-8 and to first order in u, an entry of `out` or of a gradient is
+    off by at most ``2 u`` times the value of the same formula for absolute values: those of `h`,
+    the cotangent, the weights, the hidden features and slopes. It is ``3 u`` where a node has more
+    than 256 edges, ``4 u`` for the diagonal kernel, and ``u`` more for derivatives along tangents.
+    float32 adds some ``2**-24 (n + H F)`` for n edges of a node. Roundings cancel: on random
+    numbers the root mean square of the error is 0.4 to 0.8 u of that of the result.
 
     References
     ----------

@@ -30,7 +30,7 @@ from gnograd.backends import cpu
 from gnograd.call import (
     Array,
     Call,
-    check_dtype,
+    TypeOfCall,
     check_together,
     kind_of,
     known_sizes,
@@ -278,17 +278,14 @@ class Function(Generic[P, R]):
         signature = self.declaration.signature(values)
         sizes = known_sizes(values, signature)
         check_together(self.name, signature, inputs)
-        first = of_first = ""
+        type_ = TypeOfCall(self.name)
         for (name, spec), given in zip(signature.inputs.items(), inputs, strict=True):
             if given is None:
                 if not shapes.parse(spec).optional:
                     raise missing(self.name, name, spec, sizes)
                 continue
             shape, dtype = given
-            if first:
-                check_dtype(self.name, name, dtype, spec, first, of_first)
-            else:
-                first, of_first = name, dtype
+            type_.check(name, dtype, spec)
             shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
         for name, spec in signature.arrays.items():
             if values[name] is not None:
@@ -297,7 +294,7 @@ class Function(Generic[P, R]):
                 raise missing(self.name, name, spec, sizes)
         shapes.close(signature.inputs.values(), sizes)
         return {
-            name: (shapes.shape_of(spec, sizes), shapes.dtype_of(spec, of_first))
+            name: (shapes.shape_of(spec, sizes), shapes.dtype_of(spec, type_.dtype))
             for name, spec in {**signature.outputs, **signature.saved}.items()
             if spec != "None"
         }

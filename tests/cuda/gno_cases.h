@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What the tests of the GNO operators share: the formulas with a kernel matrix an edge in plain
 // loops, and all faces of an operator held to them.
+//
+// In bfloat16 some intermediate results are rounded, each of which is a sum of products. So an
+// entry may be off by the roundings on its way, 2^-8 each, of the formula's value for the absolute
+// values of all numbers; for activations and their derivatives, what dominates them.
 #pragma once
 #include "activations.h"
 
@@ -151,47 +155,77 @@ struct KernelOracle : Oracle<N> {
 // The four faces of an operator, its inputs, and how it takes its sizes.
 #define ENTRY(name, type, face) \
   gnograd_cuda_##name##_##face##_##type, gnograd_cuda_##name##_##face##_workspace_bytes_##type
-#define OPERATOR(Name, name, count, inputs_, sizes_)                                       \
-  template <class T>                                                                       \
-  struct Name {                                                                            \
-    static constexpr const char* label = #name;                                            \
-    static constexpr std::array<int, count> inputs inputs_;                                \
-    static auto sizes(const gnograd_cuda_graph& g, Sizes n, int activation, int reduction, \
-                      int kernel) {                                                        \
-      (void)g, (void)activation, (void)reduction, (void)kernel;                            \
-      return std::make_tuple sizes_;                                                       \
-    }                                                                                      \
-    template <class S>                                                                     \
-    static void run(const char* face, S s, std::vector<T*> a) {                            \
-      constexpr bool is_float = std::is_same_v<T, float>;                                  \
-      const auto go = [&](auto single, auto single_bytes, auto twice, auto twice_bytes,    \
-                          auto size) {                                                     \
-        std::array<void*, size()> arrays;                                                  \
-        std::copy(a.begin(), a.end(), arrays.begin());                                     \
-        std::apply(                                                                        \
-            [&](auto... x) {                                                               \
-              if constexpr (is_float) run_entry(single, single_bytes, s, x...);            \
-              else run_entry(twice, twice_bytes, s, x...);                                 \
-            },                                                                             \
-            arrays);                                                                       \
-      };                                                                                   \
-      using std::integral_constant;                                                        \
-      const std::string f = face;                                                          \
-      if (f == "forward")                                                                  \
-        go(ENTRY(name, f32, forward), ENTRY(name, f64, forward),                           \
-           integral_constant<size_t, count + 1>());                                        \
-      if (f == "vjp")                                                                      \
-        go(ENTRY(name, f32, vjp), ENTRY(name, f64, vjp),                                   \
-           integral_constant<size_t, 2 * count + 1>());                                    \
-      if (f == "jvp")                                                                      \
-        go(ENTRY(name, f32, jvp), ENTRY(name, f64, jvp),                                   \
-           integral_constant<size_t, 2 * count + 1>());                                    \
-      if (f == "hvp")                                                                      \
-        go(ENTRY(name, f32, hvp), ENTRY(name, f64, hvp),                                   \
-           integral_constant<size_t, 3 * count + 1>());                                    \
-    }                                                                                      \
+#define OPERATOR(Name, name, count, inputs_, sizes_)                                               \
+  template <class T>                                                                               \
+  struct Name {                                                                                    \
+    static constexpr const char* label = #name;                                                    \
+    static constexpr std::array<int, count> inputs inputs_;                                        \
+    static auto sizes(const gnograd_cuda_graph& g, Sizes n, int activation, int reduction,         \
+                      int kernel) {                                                                \
+      (void)g, (void)activation, (void)reduction, (void)kernel;                                    \
+      return std::make_tuple sizes_;                                                               \
+    }                                                                                              \
+    template <class S>                                                                             \
+    static void run(const char* face, S s, std::vector<void*> a) {                                 \
+      const auto go = [&](auto single, auto single_bytes, auto twice, auto twice_bytes, auto half, \
+                          auto half_bytes, auto size) {                                            \
+        std::array<void*, size()> arrays;                                                          \
+        std::copy(a.begin(), a.end(), arrays.begin());                                             \
+        std::apply(                                                                                \
+            [&](auto... x) {                                                                       \
+              if constexpr (sizeof(T) == 4) run_entry(single, single_bytes, s, x...);              \
+              else if constexpr (sizeof(T) == 8) run_entry(twice, twice_bytes, s, x...);           \
+              else run_entry(half, half_bytes, s, x...);                                           \
+            },                                                                                     \
+            arrays);                                                                               \
+      };                                                                                           \
+      using std::integral_constant;                                                                \
+      const std::string f = face;                                                                  \
+      if (f == "forward")                                                                          \
+        go(ENTRY(name, f32, forward), ENTRY(name, f64, forward), ENTRY(name, bf16, forward),       \
+           integral_constant<size_t, count + 1>());                                                \
+      if (f == "vjp")                                                                              \
+        go(ENTRY(name, f32, vjp), ENTRY(name, f64, vjp), ENTRY(name, bf16, vjp),                   \
+           integral_constant<size_t, 2 * count + 1>());                                            \
+      if (f == "jvp")                                                                              \
+        go(ENTRY(name, f32, jvp), ENTRY(name, f64, jvp), ENTRY(name, bf16, jvp),                   \
+           integral_constant<size_t, 2 * count + 1>());                                            \
+      if (f == "hvp")                                                                              \
+        go(ENTRY(name, f32, hvp), ENTRY(name, f64, hvp), ENTRY(name, bf16, hvp),                   \
+           integral_constant<size_t, 3 * count + 1>());                                            \
+    }                                                                                              \
   };
-#define LIST(...) {__VA_ARGS__}
+#define LIST(...) \
+  { __VA_ARGS__ }
+
+// Arrays of the arithmetic's type, whatever the others have.
+inline bool is_wide(int a) { return a == coords || a == weight; }
+template <class T>
+using Wide = std::conditional_t<sizeof(T) == 2, float, T>;
+
+// An input or a gradient on the device.
+template <class T>
+class Stored {
+  bool wide;
+  Device<T> as_declared;
+  Device<Wide<T>> as_wide;
+
+  static std::vector<Wide<T>> widened(const std::vector<T>& x) {
+    std::vector<Wide<T>> out;
+    for (const T v : x) out.push_back(Wide<T>(to_double(v)));
+    return out;
+  }
+
+ public:
+  Stored(int a, size_t n) : wide(is_wide(a)), as_declared(wide ? 0 : n), as_wide(wide ? n : 0) {}
+  Stored(int a, const std::vector<T>& x)
+      : wide(is_wide(a)),
+        as_declared(wide ? std::vector<T>() : x),
+        as_wide(wide ? widened(x) : std::vector<Wide<T>>()) {}
+
+  void* get() { return wide ? static_cast<void*>(as_wide.get()) : as_declared.get(); }
+  std::vector<Wide<T>> host() { return wide ? as_wide.host() : widened(as_declared.host()); }
+};
 
 // A destination and a source with most of the edges: their rows are cut into more pieces than are
 // joined at once.
@@ -254,27 +288,27 @@ struct Case {
            std::to_string(n.f_in) + "x" + std::to_string(n.f_out);
   }
 
-  std::vector<Device<T>> upload(const Arrays<T>& arrays) const {
-    std::vector<Device<T>> out;
-    for (const int a : Operator<T>::inputs) out.emplace_back(arrays[a]);
+  std::vector<Stored<T>> upload(const Arrays<T>& arrays) const {
+    std::vector<Stored<T>> out;
+    for (const int a : Operator<T>::inputs) out.emplace_back(a, arrays[a]);
     return out;
   }
-  std::vector<Device<T>> room() const {
-    std::vector<Device<T>> out;
-    for (const int a : Operator<T>::inputs) out.emplace_back(in[a].size());
+  std::vector<Stored<T>> room() const {
+    std::vector<Stored<T>> out;
+    for (const int a : Operator<T>::inputs) out.emplace_back(a, in[a].size());
     return out;
   }
   // Run a face with these groups of arrays between the sizes and the end.
-  std::vector<T*> pointers(std::vector<Device<T>>& arrays, int only = -1) const {
-    std::vector<T*> out;
+  std::vector<void*> pointers(std::vector<Stored<T>>& arrays, int only = -1) const {
+    std::vector<void*> out;
     for (size_t a = 0; a < arrays.size(); ++a)
       out.push_back(absent(Operator<T>::inputs[a]) || (only >= 0 && only != int(a))
                         ? nullptr
                         : arrays[a].get());
     return out;
   }
-  static std::vector<T*> join(std::initializer_list<std::vector<T*>> parts) {
-    std::vector<T*> out;
+  static std::vector<void*> join(std::initializer_list<std::vector<void*>> parts) {
+    std::vector<void*> out;
     for (const auto& p : parts) out.insert(out.end(), p.begin(), p.end());
     return out;
   }
@@ -290,6 +324,54 @@ struct Case {
     return out;
   }
 
+  // Roundings on the way to an entry: of a panel, which hubs have in pieces that are joined, and of
+  // the entry; a tangent is rounded between its two products. Of the diagonal form at most:
+  // gradients of kernels, those to hidden features before and behind the slope, and the entry.
+  double roundings(bool tangents) const { return (o.kernel == full ? 3 : 4) + tangents; }
+
+  void judge(const std::string& what, const auto& got, const std::vector<double>& want,
+             const std::vector<double>& plain, const std::vector<double>& dominating,
+             bool tangents) const {
+    if constexpr (sizeof(T) > 2) {
+      compare(what, got, want, plain);
+    } else {
+      const double base = allowed_error<float>(want, plain);
+      double worst = 0;  // of what is allowed
+      for (size_t i = 0; i < want.size(); ++i) {
+        const double error = std::fabs(to_double(got[i]) - want[i]);
+        const double allowed = base + roundings(tangents) * 0x1p-8 * dominating[i];
+        worst = error <= allowed ? std::max(worst, error / allowed) : INFINITY;
+      }
+      check(got.size() == want.size() && worst <= 1, what + " in bfloat16");
+      largest_share = std::max(largest_share, worst);
+    }
+  }
+  static inline double largest_share = 0;
+
+  // What the formula has for these cannot be exceeded by its values.
+  template <class N>
+  Arrays<N> absolute(const Arrays<T>* t = nullptr) const {
+    Arrays<N> out = values<N>(t);
+    for (auto& x : out)
+      for (N& v : x) v = magnitude(v);
+    return out;
+  }
+  template <class N>
+  static N magnitude(N x) {
+    if constexpr (std::is_floating_point_v<N>) return std::fabs(x);
+    else return {std::fabs(x.real()), std::fabs(x.imag())};
+  }
+  template <class N>
+  Truth<N> bound() const {
+    return {graph, n, dominating, o.reduction, o.kernel};
+  }
+  template <class N>
+  std::vector<N> absolute_cotangent() const {
+    auto out = numbers<N>(g);
+    for (N& v : out) v = magnitude(v);
+    return out;
+  }
+
   // All faces; thoroughly: also each gradient alone and along one tangent.
   void test(bool thoroughly = false) {
     using C64 = std::complex<double>;
@@ -300,61 +382,67 @@ struct Case {
     Device<T> cotangent(g), out(size()), dout(size());
 
     Operator<T>::run("forward", sizes, join({pointers(x), {out.get()}}));
-    compare(name("forward"), out.host(), oracle<double>().forward(values<double>()),
-            doubles(oracle<float>().forward(values<float>())));
+    judge(name("forward"), out.host(), oracle<double>().forward(values<double>()),
+          doubles(oracle<float>().forward(values<float>())),
+          bound<double>().forward(absolute<double>()), false);
 
     const auto want = oracle<double>().vjp(numbers<double>(g), values<double>());
     const auto plain = oracle<float>().vjp(numbers<float>(g), values<float>());
-    const auto judge = [&](const char* face, std::vector<Device<T>>& grad, auto& truth, auto& rough,
-                           int only) {
+    const auto most = bound<double>().vjp(absolute_cotangent<double>(), absolute<double>());
+    const auto judge_all = [&](const char* face, std::vector<Stored<T>>& grad, auto& truth,
+                               auto& rough, auto& bounds, int only) {
+      const bool tangents = std::string(face) != "vjp";
       for (size_t b = 0; b < grad.size(); ++b) {
         const int a = Operator<T>::inputs[b];
         if (only >= 0 && only != int(b)) continue;
-        compare(name(face) + " " + input_names[a], grad[b].host(), doubles(truth[a]),
-                doubles(rough[a]));
+        judge(name(face) + " " + input_names[a], grad[b].host(), doubles(truth[a]),
+              doubles(rough[a]), doubles(bounds[a]), tangents);
       }
     };
     for (int only = -1; only < (thoroughly ? int(x.size()) : 0); ++only) {
       auto grad = room();
       Operator<T>::run("vjp", sizes, join({{cotangent.get()}, pointers(x), pointers(grad, only)}));
-      judge("vjp", grad, want, plain, only);
+      judge_all("vjp", grad, want, plain, most, only);
     }
 
     // jvp, which also proves the oracle's vjp: <g, jvp(t)> = <vjp(g), t>
     Operator<T>::run("jvp", sizes, join({pointers(x), pointers(dx), {dout.get()}}));
     const auto tangent = doubles(oracle<C64>().forward(values<C64>(&tangents)));
-    compare(name("jvp"), dout.host(), tangent,
-            doubles(oracle<C32>().forward(values<C32>(&tangents))));
+    judge(name("jvp"), dout.host(), tangent, doubles(oracle<C32>().forward(values<C32>(&tangents))),
+          doubles(bound<C64>().forward(absolute<C64>(&tangents))), true);
     check_adjoint(name("oracle"), g, tangent, want, tangents);
 
     const auto second = oracle<C64>().vjp(numbers<C64>(g), values<C64>(&tangents));
     const auto second32 = oracle<C32>().vjp(numbers<C32>(g), values<C32>(&tangents));
+    const auto most_second = bound<C64>().vjp(absolute_cotangent<C64>(), absolute<C64>(&tangents));
     for (int only = -1; only < (thoroughly ? int(x.size()) : 0); ++only) {
       auto grad = room();
       Operator<T>::run("hvp", sizes,
                        join({{cotangent.get()}, pointers(x), pointers(dx), pointers(grad, only)}));
-      judge("hvp", grad, second, second32, only);
+      judge_all("hvp", grad, second, second32, most_second, only);
     }
 
     // tangents of one input alone
     for (int only = 0; thoroughly && only < int(x.size()); ++only) {
       Arrays<T> one;
-      for (int a = 0; a < n_inputs; ++a) one[a].resize(in[a].size(), T(0));
+      for (int a = 0; a < n_inputs; ++a) one[a].resize(in[a].size(), T(0.f));
       one[Operator<T>::inputs[only]] = tangents[Operator<T>::inputs[only]];
       Operator<T>::run("jvp", sizes, join({pointers(x), pointers(dx, only), {dout.get()}}));
-      compare(name("jvp along one") + " " + input_names[Operator<T>::inputs[only]], dout.host(),
-              doubles(oracle<C64>().forward(values<C64>(&one))),
-              doubles(oracle<C32>().forward(values<C32>(&one))));
+      judge(name("jvp along one") + " " + input_names[Operator<T>::inputs[only]], dout.host(),
+            doubles(oracle<C64>().forward(values<C64>(&one))),
+            doubles(oracle<C32>().forward(values<C32>(&one))),
+            doubles(bound<C64>().forward(absolute<C64>(&one))), true);
       auto grad = room();
       Operator<T>::run("hvp", sizes,
                        join({{cotangent.get()}, pointers(x), pointers(dx, only), pointers(grad)}));
       const auto truth = oracle<C64>().vjp(numbers<C64>(g), values<C64>(&one));
       const auto rough = oracle<C32>().vjp(numbers<C32>(g), values<C32>(&one));
-      judge("hvp along one", grad, truth, rough, -1);
+      const auto bounds = bound<C64>().vjp(absolute_cotangent<C64>(), absolute<C64>(&one));
+      judge_all("hvp along one", grad, truth, rough, bounds, -1);
     }
   }
 
-  std::vector<T> bits() {
+  std::vector<Wide<T>> bits() {
     DeviceGraph d = to_device(graph);
     const auto sizes = Operator<T>::sizes(d.view, n, o.activation, o.reduction, o.kernel);
     auto x = upload(in), dx = upload(tangents), grad = room(), dgrad = room();
@@ -362,7 +450,7 @@ struct Case {
     Operator<T>::run("vjp", sizes, join({{cotangent.get()}, pointers(x), pointers(grad)}));
     Operator<T>::run("hvp", sizes,
                      join({{cotangent.get()}, pointers(x), pointers(dx), pointers(dgrad)}));
-    std::vector<T> all;
+    std::vector<Wide<T>> all;
     for (auto* arrays : {&grad, &dgrad})
       for (auto& a : *arrays) {
         const auto host = a.host();

@@ -54,9 +54,17 @@ void test_refusal() {
         "more coordinates than shared memory holds are refused");
 }
 
+template <class T>
 void test_determinism(const HostGraph& graph, int kernel) {
-  GnoCase<float> c(graph, {2, 5, 4, 4}, {gelu, mean, kernel});
+  GnoCase<T> c(graph, {2, 5, 4, 4}, {gelu, mean, kernel});
   check_same_bits(c);
+}
+
+// The bound on errors in bfloat16 is one that errors come near.
+void test_bound() {
+  const double share =
+      std::max(GnoCase<__nv_bfloat16>::largest_share, ContractCase<__nv_bfloat16>::largest_share);
+  check(share > 0.25, "errors in bfloat16 are near their bound");
 }
 
 int main() {
@@ -71,8 +79,12 @@ int main() {
                                       with_room(without_edges(3, 5), 4)};
   test_type<float>(graphs);
   test_type<double>(graphs);
-  test_determinism(graphs[0], full);
-  test_determinism(hub(), diagonal);
+  test_type<__nv_bfloat16>(graphs);
+  test_bound();
+  test_determinism<float>(graphs[0], full);
+  test_determinism<float>(hub(), diagonal);
+  test_determinism<__nv_bfloat16>(graphs[0], full);
+  test_determinism<__nv_bfloat16>(hub(), diagonal);
   test_refusal();
   return report();
 }

@@ -22,6 +22,7 @@ int main() {
   require_device();
   test_type<float>();
   test_type<double>();
+  test_type<__nv_bfloat16>();
   const HostGraph graph = hub();
   AggregateCase<float> c(graph, {0, 1, 40, 16}, {identity, mean, full, false});
   check_same_bits(c);

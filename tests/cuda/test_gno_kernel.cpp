@@ -59,6 +59,7 @@ int main() {
   require_device();
   test_type<float>();
   test_type<double>();
+  test_type<__nv_bfloat16>();
   test_precision();
   return report();
 }

@@ -118,12 +118,12 @@ def _with_halo(graph: DistributedGraph, task: Task, operands: list[Any]) -> list
 
 
 def _check_type(op: Function[Any, Any], inputs: Sequence[Any]) -> None:
-    """Check that there are kernels for the first input's type, which the others must have too."""
+    """Check that there are kernels for types like those of the inputs."""
     known = list(cpu.SUFFIXES)
     if jax.default_backend() != "cpu":
         known += ["float16", "bfloat16"]
     there = [(n, x.dtype) for n, x in zip(op.inputs, inputs, strict=True) if x is not None]
-    for name, dtype in there[:1]:
+    for name, dtype in there:
         if str(dtype) not in known:
             raise TypeError(f"{op.name}: {name} is {dtype}, needs {' or '.join(known)}")
 

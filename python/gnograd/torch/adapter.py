@@ -84,7 +84,9 @@ def torch_operator(
         Differentiable twice in reverse mode, once in forward mode; works under
         `torch.compile(fullgraph=True)`, `torch.vmap` (a loop over the batch) and `torch.autocast`:
         there inputs of half precision make all inputs those of the region where there are kernels
-        for them, else float32; float64 stays.
+        for them, else float32; float64 stays. Beside others in half precision, what an operator
+        takes in the type of its arithmetic (positions, quadrature weights) is float32; if it is in
+        half precision too, it is made so.
     """
     apply, directly = _ways(op)
 
@@ -103,7 +105,7 @@ def torch_operator(
             arguments["graph"] = graph.sizes
         operands, static = op.arrange(inputs, arguments)
         check_tensors(op, operands)
-        operands = autocast(op, operands, static)
+        operands = widened(op, autocast(op, operands, static), static)
         if "graph" in static:
             graph = graph if of_tensors else static["graph"]
             static["graph"] = [] if graph is None else _tensors(op, operands, graph)
@@ -550,6 +552,20 @@ def autocast(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]
         for x, dtype in zip(inputs, types, strict=True)
     ]
     return [*cast, *operands[len(inputs) :]]
+
+
+def widened(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
+    """Operands in float32 where kernels want that beside others of half precision."""
+    if not any(x is not None and x.dtype in _HALF for x in operands):
+        return operands
+    specs = op.signature(**static, **dict.fromkeys(op.arrays)).inputs.values()
+    given = [(x, shapes.parse(spec).dtype) for x, spec in zip(operands, specs, strict=False)]
+    half = next((x.dtype for x, prescribed in given if x is not None and not prescribed), None)
+    found = [
+        x.float() if x is not None and prescribed == "real" and x.dtype is half else x
+        for x, prescribed in given
+    ]
+    return [*found, *operands[len(found) :]]
 
 
 def _has_kernel(operator: str, device: str, dtype: torch.dtype) -> bool:
