@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -701,11 +702,11 @@ def _compressed(n: int, rng: np.random.Generator) -> Call:
     return gg.compressed_attention, inputs, static
 
 
-def _select(n: int, rng: np.random.Generator) -> Call:
+def _select(n: int, rng: np.random.Generator, dtype: str = "bfloat16") -> Call:
     heads, kv_heads = _group(n)
     inputs = (
-        normal(rng, n, heads, 128, dtype="bfloat16"),
-        normal(rng, TOKENS // 16 - 1, kv_heads, 128, dtype="bfloat16"),
+        normal(rng, n, heads, 128, dtype=dtype),
+        normal(rng, TOKENS // 16 - 1, kv_heads, 128, dtype=dtype),
         np.full((n, heads), 8, np.float32),
     )
     static = {
@@ -734,19 +735,24 @@ add(
     useful={"forward": 512 * _pairs, "vjp": 1280 * _pairs},
     type="bf16",
 )
-add(
-    "select_blocks",
-    _select,
-    _WORDS + ", 16 blocks of 64 by the compressed keys, causal, bfloat16",
-    full=TOKENS,
-    small=64,
-    work=lambda n: float(n * _group(n)[1]),
-    # 16 rows of queries, and all compressed keys
-    arrays=lambda n: float((16 * n + TOKENS // 16) * _group(n)[1]),
-    useful={"forward": 256 * _pairs},
-    type="bf16",
-    faces=("forward",),
-)
+for _name, _dtype, _type in (
+    ("select_blocks", "bfloat16", "bf16"),
+    ("select_blocks_f32", "float32", "tf32"),
+):
+    add(
+        _name,
+        partial(_select, dtype=_dtype),
+        f"{_WORDS}, 16 blocks of 64 by the compressed keys, causal, {_dtype}",
+        full=TOKENS,
+        small=64,
+        work=lambda n: float(n * _group(n)[1]),
+        # 16 rows of queries, and all compressed keys
+        arrays=lambda n: float((16 * n + TOKENS // 16) * _group(n)[1]),
+        useful={"forward": 256 * _pairs},
+        type=_type,
+        faces=("forward",),
+        usual=_type == "bf16",
+    )
 
 
 def _window(n: int, rng: np.random.Generator) -> Call:

@@ -222,10 +222,8 @@ struct SelectBlocks {
     if (!valid(pattern)) return GNOGRAD_CUDA_VALUE;
     const Stretches stretches = make_stretches(n_keys, n_sequences, cu_k, length, step);
     const Compressed to(stretches, n_compressed, call.workspace);
-    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    to.find(stretches, call.stream);
-    pattern.keys = to.tokens;
     using Select = NsaSelectBlocks<T>;
+    pattern.keys = to.tokens;
     Select select{pattern,
                   stretches,
                   {size, n_slots, q_offset, first_blocks, local_blocks, exclude_own != 0},
@@ -233,6 +231,7 @@ struct SelectBlocks {
                   real<T>(scale * 1.4426950408889634),
                   in.q,
                   in.k,
+                  {},
                   in.lse,
                   out.block_index,
                   pattern.n_units(),
@@ -240,6 +239,15 @@ struct SelectBlocks {
     constexpr int64_t narrow = INT32_MAX / 1024;
     select.narrow = std::max({length, step, size, unit * pattern.group}) < narrow;
     if (select.narrow) select.by_stride = Divisor(step), select.by_size = Divisor(size);
+    const int64_t n_rows = n_compressed * n_heads;
+    if constexpr (Select::parts == 2)
+      select.split_k = {call.workspace.template take<__half>(n_rows * 2 * select.depth()),
+                        call.workspace.template take<SplitEnd>(n_rows)};
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    to.find(stretches, call.stream);
+    if constexpr (Select::parts == 2)
+      launch_threads(n_rows * split_lanes, call.stream, nsa_split_rows, n_rows, int(d_k),
+                     select.depth(), select.wide, in.k, select.split_k);
     select.choose_tiles();
     if (pattern.rows() && n_slots)
       launch(nsa_select_blocks<T>, grid_of(ceil_div(select.n_units, select.units()) * n_heads),

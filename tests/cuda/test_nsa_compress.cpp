@@ -160,8 +160,10 @@ struct Selection {
   bool causal = false;
   int64_t q_offset = 0, query_block = 1, first_blocks = 0, local_blocks = 0;
   bool exclude_own = false;
-  enum Numbers { random, equal, infinite } numbers = random;
+  enum Numbers { random, equal, infinite, features, rows } numbers = random;
   size_t shift = 0;  // numbers that q and k begin after an aligned address
+  int q_power = 0, k_power = 0;  // of two, times which q and k are; the scale makes up for them
+  int64_t period = 0;            // after which compressed tokens are the same
 };
 
 int64_t floor_ratio(int64_t a, int64_t b) { return int64_t(std::floor(double(a) / double(b))); }
@@ -180,7 +182,26 @@ void test_select(const std::string& name, const Selection& s) {
     for (size_t i = 0; i < q.size(); i += s.d_k) q[i] = T(float(std::abs(to_double(q[i])) + 0.125));
     for (size_t i = 0; i < k.size(); i += 3 * s.d_k) k[i] = T(-INFINITY);
   }
-  const double scale = 0.7;
+  if (s.numbers == Selection::features)  // huge ones meet tiny ones
+    for (int64_t i = 0; i < std::ssize(q); ++i) {
+      const int power = 20 * int(i % s.d_k % 3 - 1);
+      q[i] = T(float(std::ldexp(to_double(q[i]), power)));
+      for (size_t j = i; j < k.size() && i < s.d_k; j += s.d_k)
+        k[j] = T(float(std::ldexp(to_double(k[j]), -power)));
+    }
+  if (s.numbers == Selection::rows) {  // tiny ones, and huge ones where q is zero
+    for (size_t i = 0; i < q.size(); ++i)
+      q[i] = T(float(i % s.d_k ? std::ldexp(to_double(q[i]), i / s.d_k % 3 ? 0 : -30) : 0));
+    for (size_t i = 0; i < k.size(); ++i)
+      if (const size_t row = i / s.d_k; row % 4 == 0 || (row % 5 == 0 && i % s.d_k == 0))
+        k[i] = T(float(std::ldexp(to_double(k[i]), row % 4 == 0 ? -100 : 100)));
+  }
+  for (T& x : q) x = T(float(std::ldexp(to_double(x), s.q_power)));
+  for (T& x : k) x = T(float(std::ldexp(to_double(x), s.k_power)));
+  if (s.period)
+    for (size_t i = s.period * s.heads * s.d_k; i < k.size(); ++i)
+      k[i] = k[i - s.period * s.heads * s.d_k];
+  const double scale = std::ldexp(0.7, -s.q_power - s.k_power);
 
   const auto sees = [&](int64_t t, int64_t c) {
     return !s.causal || c * s.stride + s.block - 1 <= t + s.q_offset;
@@ -250,6 +271,30 @@ void test_select(const std::string& name, const Selection& s) {
   check(chosen.host() == want, std::string(Type<T>::name) + " select_blocks, " + name);
 }
 
+// Numbers that no float16 is, which float32 must select by as well as others.
+template <class T>
+void test_powers() {
+  const std::pair<int, int> powers[] = {{20, 20},  {20, -20},  {-20, -20},  {100, -100},
+                                        {20, 100}, {-100, 20}, {-20, -100}, {-60, -60}};
+  Selection s{{9, 3}, {400, 90}, 16, 1, 40, 4, 2, 16, 12};
+  for (const auto& [q_power, k_power] : powers) {
+    s.q_power = q_power, s.k_power = k_power;
+    test_select<T>("q times 2^" + std::to_string(q_power) + ", k 2^" + std::to_string(k_power), s);
+  }
+  s.q_power = s.k_power = 0;
+  for (const bool causal : {false, true}) {
+    s.causal = causal, s.q_offset = causal ? 170 : 0;
+    const std::string name = causal ? ", causal" : "";
+    s.numbers = Selection::features;
+    test_select<T>("huge and tiny features" + name, s);
+    s.numbers = Selection::rows;
+    test_select<T>("huge and tiny rows" + name, s);
+  }
+  s = {{9}, {600}, 16, 1, 24, 2, 2, 8, 20};
+  s.numbers = Selection::features, s.period = 12;
+  test_select<T>("huge and tiny features, scores that repeat", s);
+}
+
 template <class T>
 void test_type() {
   test_compress<T>({{23, 3, 0, 8, 16}, 4, 2, 2, 5});
@@ -282,6 +327,10 @@ void test_type() {
   test_select<T>("infinite keys", s);
   s.numbers = Selection::equal;
   test_select<T>("equal scores", s);
+  s = {{9}, {600}, 16, 1, 24, 2, 2, 8, 20};
+  s.period = 12;
+  test_select<T>("scores that repeat", s);
+  if (sizeof(T) > 2) test_powers<T>();
   s = {{19}, {1300}, 16, 1, 32, 4, 2, 2, 40};
   test_select<T>("several windows", s);
   s.causal = true, s.q_offset = 900, s.shift = 1;
