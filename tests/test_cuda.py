@@ -563,6 +563,19 @@ def test_chosen_neighbors(case, choose, rng):
         assert_array_equal(actual.indices.get(), e.indices)
 
 
+@pytest.mark.parametrize("most", [None, 64, 100])
+def test_rows_longer_than_a_search_keeps(most, rng):
+    sources, destinations = rng.random((300, 2)), rng.random((40, 2))
+    limits = {} if most is None else {"max_neighbors": most, "choose": "random", "seed": 5}
+    expected = gg.neighbors(sources, 0.5, destinations, period=1.0, **limits)
+    degrees = np.diff(expected.offsets)
+    assert degrees.max() == most if most else degrees.min() > 64
+    points = cuda.to_device(sources), 0.5, cuda.to_device(destinations)
+    found = gg.neighbors(*points, period=1.0, **limits)
+    assert_array_equal(found.offsets.get(), expected.offsets)
+    assert_array_equal(found.indices.get(), expected.indices)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -135,17 +135,6 @@ __global__ void __launch_bounds__(block_threads)
   if (lane_number() == 0) counts[i] = row.n;
 }
 
-// Warp: a row that was found whole, sorted in registers up to 128 numbers. Reads and writes 4 bytes
-// a neighbour; bound by the comparisons.
-static __global__ void __launch_bounds__(block_threads)
-    neighbors_write_rows(int64_t n_dst, int64_t room, const int32_t* __restrict__ found,
-                         const int64_t* __restrict__ offsets, int32_t* __restrict__ indices) {
-  const int64_t i = warp_number();
-  if (i >= n_dst) return;
-  const int64_t n = offsets[i + 1] - offsets[i];
-  if (n <= room) sort_row(found + i * room, indices + offsets[i], n);
-}
-
 // Warp: a row that there was no room for, found again.
 template <int D, class R>
 __global__ void __launch_bounds__(block_threads)
@@ -154,10 +143,7 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t i = warp_number();
   if (i >= s.n_dst) return;
   const int64_t n = offsets[i + 1] - offsets[i];
-  if (n <= room) return;
-  int32_t* row = indices + offsets[i];
-  find_row<D>(s, destinations, i, row, n);
-  sort_row(row, row, n);
+  if (n > room) find_row<D>(s, destinations, i, indices + offsets[i], n);
 }
 
 // Warp: the same, of rows with at most max_neighbors.
@@ -172,7 +158,18 @@ __global__ void __launch_bounds__(block_threads)
   if (n <= room) return;
   FirstOnes row(keys + i * s.max_neighbors, indices + offsets[i], n);
   choose_row<D>(s, destinations, i, seed, row);
-  sort_row(row.numbers, row.numbers, n);
+}
+
+// Warp: a row, sorted in registers up to 128 numbers, from where it was found; long ones are in
+// their place. Reads and writes 4 bytes a neighbour; bound by the comparisons.
+static __global__ void __launch_bounds__(block_threads)
+    neighbors_write_rows(int64_t n_dst, int64_t room, const int32_t* found, const int64_t* offsets,
+                         int32_t* indices) {
+  const int64_t i = warp_number();
+  if (i >= n_dst) return;
+  const int64_t n = offsets[i + 1] - offsets[i];
+  int32_t* row = indices + offsets[i];
+  sort_row(n <= room ? found + i * room : row, row, n);
 }
 
 // Where the bits of a row begin that starts at this edge, so that no two rows share 32 of them.
@@ -274,7 +271,6 @@ int fill_all(const NeighborSearch& s, int64_t seed, const R* destinations, int64
   if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
   const cudaStream_t stream = call.stream;
   const int64_t threads = s.n_dst * warp_lanes;
-  launch_threads(threads, stream, neighbors_write_rows, s.n_dst, room, found, offsets, indices);
   with_axes(s.d, [&](auto d) {
     if (chosen)
       launch_threads(threads, stream, neighbors_choose_long_rows<d(), R>, s, destinations, seed,
@@ -283,6 +279,7 @@ int fill_all(const NeighborSearch& s, int64_t seed, const R* destinations, int64
       launch_threads(threads, stream, neighbors_find_long_rows<d(), R>, s, destinations, room,
                      offsets, indices);
   });
+  launch_threads(threads, stream, neighbors_write_rows, s.n_dst, room, found, offsets, indices);
   return cudaGetLastError();
 }
 
