@@ -35,7 +35,7 @@ LEVELS = ["x86-64-v3", "x86-64-v4"]
 # gaps are packed by a function instead of by code at every call.
 SMALL = "-Dfortran_args=-fno-asynchronous-unwind-tables -fno-inline-arg-packing"
 # without the names of local procedures, which Meson's --strip keeps
-STRIPPED = "-Dc_link_args=-Wl,--strip-all"
+STRIPPED = [f"-D{language}_link_args=-Wl,--strip-all" for language in ("c", "fortran")]
 # libraries that a wheel finds elsewhere
 OUTSIDE = ["libscipy_openblas.so", "libgomp.so.1"]
 
@@ -64,7 +64,7 @@ def build(python: str, version: str, jobs: int, *options: str) -> Path:
     tools = pythons.environment(python, folder / "tools", REQUIREMENTS)
     made = folder / "made"
     shutil.rmtree(made, ignore_errors=True)
-    chosen = ("-Dcuda=disabled", "-Dsimt=disabled", STRIPPED, *options)
+    chosen = ["-Dcuda=disabled", "-Dsimt=disabled", *STRIPPED, *options]
     settings = [f"-Csetup-args={o}" for o in chosen]
     env = variables()
     env["PATH"] = f"{tools.parent}{os.pathsep}{env['PATH']}"
