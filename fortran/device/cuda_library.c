@@ -10,7 +10,8 @@
 #include <string.h>
 
 /* GNOGRAD_CUDA_LIBRARY names it, or, left empty, none; else it is beside this library, or above the
- * folder glibc-hwcaps that glibc took this one from, or where the system finds libraries. Null where there is none: the message, ended by a null byte, says why. */
+ * folder glibc-hwcaps that glibc took this one from, or where the system finds libraries. Null where
+ * there is none: the message, ended by a null byte, says why. */
 void *gnograd_open_cuda_library(int64_t length, char *message) {
   static const char name[] = "libgnograd_cuda.so";
   const char *named = getenv("GNOGRAD_CUDA_LIBRARY");
