@@ -148,7 +148,8 @@ def test_cmake_says_what_is_missing(tmp_path):
     assert "gnograd has no fortran: the project has no Fortran: project(... LANGUAGES For" in told
     assert "gnograd has no gpu: components are static, fortran, cuda, mpi\n" in told
     assert "has no cuda" not in told
-    has_cuda = (PACKAGE / "lib/libgnograd_cuda.so").exists()
+    plugin = list(PACKAGE.parent.glob(f"gnograd_cu1?-{gnograd.__version__}.dist-info"))
+    has_cuda = bool(plugin) or (PACKAGE / "lib/libgnograd_cuda.so").exists()
     assert f"\nfound 0, cuda {str(has_cuda).upper()}, 0.2 0\n" in told
 
 
@@ -176,16 +177,27 @@ target_link_libraries(version PRIVATE gnograd::cuda)
 
 
 @pytest.mark.skipif("GNOGRAD_CUDA_LIBRARY" not in os.environ, reason="no kernels for a GPU")
-def test_cmake_project_with_cuda(tmp_path):
-    """An installation with a CUDA library: that of the tests, which needs no GPU."""
+@pytest.mark.parametrize("home", ["gnograd/lib", "gnograd_cu13"])
+def test_cmake_project_with_cuda(home, tmp_path):
+    """A CUDA library in the package or in its own wheel: that of the tests, which needs no GPU."""
     where = tmp_path / "gnograd"
     shutil.copytree(PACKAGE / "lib", where / "lib")
     shutil.copytree(PACKAGE / "include", where / "include")
-    library = os.environ["GNOGRAD_CUDA_LIBRARY"]
-    shutil.copy(library, where / "lib/libgnograd_cuda.so")
-    shutil.copy(library, where / "lib")  # the name that the loader asks for
+    library = Path(os.environ["GNOGRAD_CUDA_LIBRARY"])
+    (tmp_path / home).mkdir(exist_ok=True)
+    shutil.copy(library, tmp_path / home / "libgnograd_cuda.so")
+    shutil.copy(library, tmp_path / home)  # the name that the loader asks for
     shutil.copy(ROOT / "cuda/gnograd_cuda.h", where / "include")
     (tmp_path / "version.c").write_text(
         "#include <gnograd_cuda.h>\nint main(void) { return gnograd_cuda_abi_version() < 1; }"
     )
+    if home == "gnograd_cu13":
+        # another version's is none
+        metadata = tmp_path / "gnograd_cu13-99.0.dist-info"
+        metadata.mkdir()
+        refused = configure(CUDA, where, tmp_path)
+        assert refused.returncode != 0
+        advice = f"pip install gnograd-cu13=={gnograd.__version__}"
+        assert advice in " ".join(refused.stderr.split())
+        metadata.rename(tmp_path / f"gnograd_cu13-{gnograd.__version__}.dist-info")
     run(built(CUDA, where, tmp_path) / "version", folder=tmp_path)

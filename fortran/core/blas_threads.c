@@ -73,7 +73,6 @@ static int is_ours(void)
 }
 #endif
 
-__attribute__((visibility("hidden")))
 void gnograd_blas_one_thread(void)
 {
 #ifndef NO_OPENBLAS
@@ -90,7 +89,6 @@ void gnograd_blas_one_thread(void)
 #endif
 }
 
-__attribute__((visibility("hidden")))
 void gnograd_blas_as_before(void)
 {
 #ifndef NO_OPENBLAS

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* GNOGRAD_CUDA_LIBRARY names it, or, left empty, none; else it is beside this library, or where the
- * system finds libraries. Null where there is none: the message, ended by a null byte, says why. */
+/* GNOGRAD_CUDA_LIBRARY names it, or, left empty, none; else it is beside this library, or above the
+ * folder glibc-hwcaps that glibc took this one from, or where the system finds libraries. Null where
+ * there is none: the message, ended by a null byte, says why. */
 void *gnograd_open_cuda_library(int64_t length, char *message) {
   static const char name[] = "libgnograd_cuda.so";
   const char *named = getenv("GNOGRAD_CUDA_LIBRARY");
@@ -26,8 +27,10 @@ void *gnograd_open_cuda_library(int64_t length, char *message) {
   } else {
     Dl_info here;
     const char *slash = NULL;
-    if (dladdr((void *)(uintptr_t)gnograd_open_cuda_library, &here) && here.dli_fname)
-      slash = strrchr(here.dli_fname, '/');
+    if (dladdr((void *)(uintptr_t)gnograd_open_cuda_library, &here) && here.dli_fname) {
+      slash = strstr(here.dli_fname, "/glibc-hwcaps/x86-64-v");
+      if (!slash) slash = strrchr(here.dli_fname, '/');
+    }
     if (slash && (size_t)(slash - here.dli_fname) + sizeof name + 1 < sizeof path) {
       memcpy(path, here.dli_fname, (size_t)(slash - here.dli_fname) + 1);
       memcpy(path + (slash - here.dli_fname) + 1, name, sizeof name);

@@ -34,6 +34,8 @@ LEVELS = ["x86-64-v3", "x86-64-v4"]
 # Smaller, a third in places: nothing unwinds through Fortran, and arrays that may have
 # gaps are packed by a function instead of by code at every call.
 SMALL = "-Dfortran_args=-fno-asynchronous-unwind-tables -fno-inline-arg-packing"
+# without the names of local procedures, which Meson's --strip keeps
+STRIPPED = [f"-D{language}_link_args=-Wl,--strip-all" for language in ("c", "fortran")]
 # libraries that a wheel finds elsewhere
 OUTSIDE = ["libscipy_openblas.so", "libgomp.so.1"]
 
@@ -62,13 +64,14 @@ def build(python: str, version: str, jobs: int, *options: str) -> Path:
     tools = pythons.environment(python, folder / "tools", REQUIREMENTS)
     made = folder / "made"
     shutil.rmtree(made, ignore_errors=True)
-    settings = [f"-Csetup-args={o}" for o in ("-Dcuda=disabled", "-Dsimt=disabled", *options)]
+    chosen = ["-Dcuda=disabled", "-Dsimt=disabled", *STRIPPED, *options]
+    settings = [f"-Csetup-args={o}" for o in chosen]
     env = variables()
     env["PATH"] = f"{tools.parent}{os.pathsep}{env['PATH']}"
     pip = [tools, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps"]
     pythons.run(
-        *pip, "-w", made, f"-Cbuild-dir={folder / 'meson'}", "-Cinstall-args=--strip",
-        f"-Ccompile-args=-j{jobs}", *settings, ROOT, env=env,
+        *pip, "-w", made, f"-Cbuild-dir={folder / 'meson'}", f"-Ccompile-args=-j{jobs}",
+        *settings, ROOT, env=env,
     )  # fmt: skip
     (wheel,) = made.glob("*.whl")
     return wheel
