@@ -14,6 +14,7 @@ Contestants take turns; times are medians, of the wall clock, and of the process
 programs run. Memory is the peak of a step beside what was there, in a process of its own.
 
 usage: python benchmarks/agno.py [--threads N ...] [--repeats N] [--edges N] [--batch N ...]
+                                 [--clock processor] [--json FILE]
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Any
 
 import torch
 from contest import compare, peak_memory, times
+from results import Results, add_clock, add_option
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -34,6 +36,7 @@ import gnograd as gg
 import gnograd.torch as gt
 
 CHANNELS, NEIGHBOURS, HIDDEN = 32, 16, [64, 64, 64]
+PEER = "PyTorch, scatter"
 
 Step = Callable[[bool], list[Tensor]]
 
@@ -81,9 +84,7 @@ def steps(attention: str, n_edges: int, batch: int) -> dict[str, Step]:
         return [out, *torch.autograd.grad(out, [f, *leaves], cotangent)]
 
     return {
-        "scatter": lambda training: step(
-            lambda: with_scatter(layer, y, x, f, index, splits), training
-        ),
+        PEER: lambda training: step(lambda: with_scatter(layer, y, x, f, index, splits), training),
         "gnograd": lambda training: step(lambda: layer(y, graph, x, f), training),
     }
 
@@ -103,30 +104,43 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--edges", type=int, default=262_144)
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
+    add_clock(parser)
+    add_option(parser)
     arguments = parser.parse_args(argv)
+    results, by_processor = Results(arguments.json), arguments.clock == "processor"
     for threads in arguments.threads:
         torch.set_num_threads(threads)
         gg.set_num_threads(threads)
         for batch in arguments.batch:
             for attention in ("cosine", "dot_product"):
                 print(f"{threads} threads, {batch} functions, {attention}")
+                case = f"{attention}, {batch} function{'s' * (batch > 1)}"
                 contestants = steps(attention, arguments.edges, batch)
                 compare({name: partial(step, True) for name, step in contestants.items()}, 1e-4)
                 for training in (False, True):
                     faces = {name: partial(step, training) for name, step in contestants.items()}
                     taken = times(faces, arguments.repeats)
                     (theirs, their_cpu), (ours, our_cpu) = taken.values()
+                    face = "training" if training else "value"
                     print(
-                        f"  {'training' if training else 'value':8}  scatter {theirs:6.3f} s, "
+                        f"  {face:8}  scatter {theirs:6.3f} s, "
                         f"gnograd {ours:6.3f} s: {theirs / ours:.2f} times; "
                         f"of the processor {their_cpu / our_cpu:.2f} times",
                         flush=True,
                     )
+                    for name, (wall, processor) in taken.items():
+                        mine, other = (our_cpu, processor) if by_processor else (ours, wall)
+                        results.add(
+                            case, face, name, threads=threads, seconds=other, ratio=other / mine
+                        )
                 memory = []
                 for name in contestants:
                     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
                         call = pool.submit(peak, name, attention, arguments.edges, batch, threads)
                         memory.append(call.result())
+                    results.add(
+                        case, "memory of training", name, threads=threads, memory=memory[-1]
+                    )
                 print(
                     f"  peak memory of training: scatter {memory[0] / 2**20:.0f} MiB, "
                     f"gnograd {memory[1] / 2**20:.0f} MiB: {memory[0] / memory[1]:.1f} times",

@@ -9,13 +9,14 @@ training    output, and the gradients to all inputs
 
     python benchmarks/batch.py [--batch 16] [--hidden 64] [--features 8] [--nodes 4096]
                                [--degree 16] [--threads 1] [--repeats 9]
+                               [--clock processor] [--json FILE]
 """
 
 import argparse
 import statistics
-import time
 
 import numpy as np
+from results import CLOCKS, Results, add_clock, add_option
 
 import gnograd as gg
 
@@ -56,7 +57,10 @@ def main() -> None:
         ("threads", 1), ("repeats", 9),
     ):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=default)
+    add_clock(parser)
+    add_option(parser)
     sizes = parser.parse_args()
+    clock, results = CLOCKS[sizes.clock], Results(sizes.json)
     gg.set_num_threads(sizes.threads)
     rng = np.random.default_rng(0)
     n_edges = sizes.nodes * sizes.degree
@@ -77,14 +81,21 @@ def main() -> None:
                 times: tuple[list[float], list[float]] = ([], [])
                 for _ in range(sizes.repeats):
                     for found, *x in zip(times, (h[0], h), (cotangent[0], cotangent), strict=True):
-                        start = time.perf_counter()
+                        start = clock()
                         run(*x, others, static)
-                        found.append(time.perf_counter() - start)
+                        found.append(clock() - start)
                 one, batch = map(statistics.median, times)
                 print(
                     f"{kernel:10}{activation:12}{run.__name__:10}{one * 1e3:>7.1f} ms"
-                    f"{batch * 1e3:>7.1f} ms{batch / one:>8.1f}"
+                    f"{batch * 1e3:>7.1f} ms{batch / one:>8.1f}",
+                    flush=True,
                 )
+                calls = sizes.batch * one
+                for name, seconds in (("gnograd", batch), (f"{sizes.batch} calls", calls)):
+                    results.add(
+                        f"{kernel}, {activation}", run.__name__, name, threads=sizes.threads,
+                        seconds=seconds, ratio=seconds / batch,
+                    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ torch   the same through `gnograd.torch`, forward alone and with backward, besid
 A time is the median of runs of many calls each; contestants take turns, so that what disturbs one
 disturbs all.
 
-    python benchmarks/calls.py [--parts numpy torch] [--runs 15]
+    python benchmarks/calls.py [--parts numpy torch] [--runs 15] [--clock processor] [--json FILE]
 
 PyTorch is optional. Layers are timed by torch_layers.py.
 """
@@ -24,13 +24,18 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from results import CLOCKS, Results, add_clock, add_option
 
 import gnograd as gg
 from gnograd import _core
 from gnograd.backends import cpu
 
 
-def microseconds(calls: dict[str, Callable[[], object]], runs: int) -> dict[str, float]:
+def microseconds(
+    calls: dict[str, Callable[[], object]],
+    runs: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
     """Median time of each call; the runs of all are interleaved."""
     counts = {}
     for name, call in calls.items():
@@ -41,10 +46,10 @@ def microseconds(calls: dict[str, Callable[[], object]], runs: int) -> dict[str,
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(runs):
         for name, call in calls.items():
-            start = time.perf_counter()
+            start = clock()
             for _ in range(counts[name]):
                 call()
-            times[name].append((time.perf_counter() - start) / counts[name])
+            times[name].append((clock() - start) / counts[name])
     return {name: 1e6 * statistics.median(taken) for name, taken in times.items()}
 
 
@@ -106,7 +111,7 @@ def kernel_of(call: Callable[[], object]) -> Callable[[], None]:
     return kernels
 
 
-def numpy_calls(runs: int) -> None:
+def numpy_calls(runs: int, clock: Callable[[], float], results: Results) -> None:
     print(f"\n{'NumPy':20} {'call':>9} {'kernel':>9} {'beyond':>9}")
     for name, (inputs, static) in small_calls().items():
         operator = getattr(gg, name)
@@ -114,11 +119,12 @@ def numpy_calls(runs: int) -> None:
         def call(operator=operator, inputs=inputs, static=static):
             return operator(*inputs, **static)
 
-        taken = microseconds({"call": call, "kernel": kernel_of(call)}, runs)
+        taken = microseconds({"call": call, "kernel": kernel_of(call)}, runs, clock)
+        keep(results, name, "NumPy", taken)
         print_row(name, taken)
 
 
-def torch_calls(runs: int) -> None:
+def torch_calls(runs: int, clock: Callable[[], float], results: Results) -> None:
     import torch
 
     import gnograd.torch as gt
@@ -139,10 +145,11 @@ def torch_calls(runs: int) -> None:
             return torch.autograd.grad(operator(*leaves, **static), leaves, cotangent)
 
         for face, call in (("forward", forward), ("with backward", training)):
-            taken = microseconds({"call": call, "kernel": kernel_of(call)}, runs)
+            taken = microseconds({"call": call, "kernel": kernel_of(call)}, runs, clock)
+            keep(results, name, f"PyTorch, {face}", taken)
             print_row(f"{name}{' +' if face != 'forward' else ''}", taken)
     print("(+: forward and backward)")
-    taken = microseconds(nothing(), runs)
+    taken = microseconds(nothing(), runs, clock)
     print(
         f"an autograd function that computes nothing: {taken['forward']:.1f} us, "
         f"{taken['backward']:.1f} us with backward"
@@ -170,6 +177,13 @@ def nothing() -> dict[str, Callable[[], object]]:
         "forward": lambda: Nothing.apply(*leaves),
         "backward": lambda: torch.autograd.grad(Nothing.apply(*leaves), leaves, cotangent),
     }
+
+
+def keep(results: Results, name: str, face: str, taken: dict[str, float]) -> None:
+    results.add(
+        name, face, "gnograd", threads=1, seconds=1e-6 * taken["call"],
+        share=taken["kernel"] / taken["call"],
+    )  # fmt: skip
 
 
 def print_row(name: str, taken: dict[str, float]) -> None:
@@ -215,7 +229,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--runs", type=int, default=15)
+    add_clock(parser)
+    add_option(parser)
     options = parser.parse_args()
+    results = Results(options.json, "the kernel alone")
     gg.set_num_threads(1)
     for part in options.parts:
         run, needs = PARTS[part]
@@ -223,7 +240,7 @@ def main() -> None:
         if missing:
             print(f"\n{part}: left out, {' and '.join(missing)} cannot be imported")
         else:
-            run(options.runs)
+            run(options.runs, CLOCKS[options.clock], results)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ programs run. Rates are of the multiplications that gnograd does, as a share of 
 the peak of a step beside what was there, in a process of its own.
 
 usage: python benchmarks/neuraloperator.py [--threads N ...] [--repeats N] [--edges N]
+                                           [--clock processor] [--json FILE]
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from contest import compare, peak_memory, sgemm_rate, times
+from results import Results, add_clock, add_option
 
 import gnograd as gg
 import gnograd.torch as gt
@@ -50,7 +53,6 @@ def blocks(n_edges: int) -> dict[str, Callable[[bool], list[torch.Tensor]]]:
     import neuralop.layers.integral_transform as transform
     from neuralop.layers.gno_block import GNOBlock
 
-    transform.segment_csr = segment_sum
     torch.manual_seed(0)
     n = n_edges // NEIGHBOURS
     y, x = torch.rand(n, 3), torch.rand(n, 3)
@@ -66,7 +68,8 @@ def blocks(n_edges: int) -> dict[str, Callable[[bool], list[torch.Tensor]]]:
     graph = gg.Graph(found["neighbors_row_splits"].numpy(), found["neighbors_index"].numpy(), n)
 
     def step(block: Any, training: bool, **given: Any) -> list[torch.Tensor]:
-        with torch.set_grad_enabled(training):
+        fast_sum = patch.object(transform, "segment_csr", segment_sum)
+        with torch.set_grad_enabled(training), fast_sum:
             out = block(y, x, f, **given)
         if not training:
             return [out]
@@ -125,7 +128,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--edges", type=int, default=262_144)
+    add_clock(parser)
+    add_option(parser)
     arguments = parser.parse_args(argv)
+    results, by_processor = Results(arguments.json), arguments.clock == "processor"
+    case = f"GNOBlock, {arguments.edges:,} edges"
     layers = [128 * 256, 256 * 128, 128 * CHANNELS]
     work = {"value": 2 * arguments.edges * sum(layers)}
     work["training"] = 4 * work["value"]  # forth, again, and back twice
@@ -145,10 +152,14 @@ def main(argv: Sequence[str] | None = None) -> None:
                 f"{theirs / ours:.2f} times; of the processor {their_cpu / our_cpu:.2f} times; "
                 f"{work[face] / ours / rate:.0%} of sgemm"
             )
+            for name, (wall, processor) in taken.items():
+                mine, other = (our_cpu, processor) if by_processor else (ours, wall)
+                results.add(case, face, name, threads=threads, seconds=other, ratio=other / mine)
         memory = {}
         for name in steps:
             with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
                 memory[name] = pool.submit(peak, name, arguments.edges, threads).result()
+            results.add(case, "memory of training", name, threads=threads, memory=memory[name])
         print("peak memory of training:", {n: f"{m / 2**20:.0f} MiB" for n, m in memory.items()})
     try:
         gino = models()
@@ -160,6 +171,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"{before / after:.2f} times; "
             f"of the processor {before_cpu / after_cpu:.2f} times"
         )
+        threads = arguments.threads[-1]
+        for name, (wall, processor) in zip(
+            ("neuraloperator", "gnograd"), taken.values(), strict=True
+        ):
+            mine, other = (after_cpu, processor) if by_processor else (after, wall)
+            results.add(
+                "GINO, search included", "training", name, threads=threads, seconds=other,
+                ratio=other / mine,
+            )  # fmt: skip
     except ImportError as error:
         print("GINO:", error)
 

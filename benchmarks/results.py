@@ -8,6 +8,7 @@ seconds   of a call
 ratio     to gnograd's time in the same run
 share     of the rate that `share_of` names
 memory    bytes at the peak of a call beside its inputs
+ulp       largest error that was seen, in units in the last place of the result
 error     of a trained model on test samples, `finer` on more points than it was trained on
 steps     of its training, `seconds` each; `parameters` is how many it has
 
@@ -23,6 +24,8 @@ import os
 import platform
 import re
 import sys
+import time
+from collections.abc import Callable
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,7 +33,12 @@ from typing import Any
 
 import gnograd as gg
 
-__all__ = ["Results", "add_option"]
+__all__ = ["CLOCKS", "Results", "add_clock", "add_option"]
+
+CLOCKS: dict[str, Callable[[], float]] = {
+    "wall": time.perf_counter,
+    "processor": time.process_time,
+}
 
 PACKAGES = (
     "gnograd",
@@ -40,12 +48,21 @@ PACKAGES = (
     "torch_geometric",
     "torch_scatter",
     "neuraloperator",
+    "jax",
 )
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
     """Let a program's user ask for the file."""
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what is measured to FILE")
+
+
+def add_clock(parser: argparse.ArgumentParser) -> None:
+    """Let a program's user choose one of `CLOCKS`."""
+    parser.add_argument(
+        "--clock", choices=CLOCKS, default="wall",
+        help="whose time: of the processor, with one thread, where other programs run",
+    )  # fmt: skip
 
 
 class Results:

@@ -8,16 +8,17 @@ memory. Products are given as a fraction of the rate of sgemm, measured in the s
 does the same in the same process if it is there, and values and gradients are compared first.
 
     python benchmarks/tape.py [--threads 1 2] [--runs 9] [--no-peers]
+                              [--clock processor] [--json FILE]
 """
 
 import argparse
 import importlib.util
 import statistics
-import time
 from collections.abc import Callable
 
 import numpy as np
 from gno import sgemm
+from results import CLOCKS, Results, add_clock, add_option
 
 import gnograd as gg
 from gnograd import autodiff as ad
@@ -60,14 +61,48 @@ def operations() -> dict[str, tuple[int, Callable, Callable]]:
     }
 
 
-def median(call: Callable[[], object], runs: int) -> float:
-    """Seconds of a call; one comes before those that are timed."""
-    times = []
+Clock = Callable[[], float]
+
+
+def medians(calls: dict[str, Callable], runs: int, clock: Clock) -> dict[str, float]:
+    """Seconds of calls, which take turns; one of each comes before those that are timed."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(runs + 1):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
+        for name, call in calls.items():
+            start = clock()
+            call()
+            times[name].append(clock() - start)
+    return {name: statistics.median(taken[1:]) for name, taken in times.items()}
+
+
+def timed(
+    found: dict[str, dict[str, Callable]], runs: int, clock: Clock
+) -> dict[str, dict[str, float]]:
+    """By contestant and face."""
+    seconds: dict[str, dict[str, float]] = {who: {} for who in found}
+    for face in ("forward", "training"):
+        taken = medians({who: calls[face] for who, calls in found.items()}, runs, clock)
+        for who in found:
+            seconds[who][face] = taken[who]
+    return seconds
+
+
+def keep(
+    results: Results,
+    case: str,
+    threads: int,
+    seconds: dict[str, dict[str, float]],
+    least: float | None = None,
+) -> None:
+    """Records, of products with `least`, what sgemm takes for one of them."""
+    for who, taken in seconds.items():
+        for face, time_of_one in taken.items():
+            products_of = 1 if face == "forward" else 3
+            results.add(
+                case, face, who, threads=threads, seconds=time_of_one,
+                ratio=time_of_one / seconds["gnograd"][face],
+                share=least and products_of * least / time_of_one,
+            )  # fmt: skip
 
 
 def faces(operation, operands: list[np.ndarray], cotangent: np.ndarray) -> dict[str, Callable]:
@@ -131,7 +166,7 @@ def contestants(ours, theirs, operands, peers: bool) -> dict[str, dict[str, Call
     return found
 
 
-def elementwise(threads: int, runs: int, peers: bool) -> None:
+def elementwise(threads: int, runs: int, peers: bool, clock: Clock, results: Results) -> None:
     rng = np.random.default_rng(1)
     arrays = [rng.random((ROWS, WIDTH), dtype=np.float32) + np.float32(0.5) for _ in range(2)]
     print(
@@ -141,10 +176,8 @@ def elementwise(threads: int, runs: int, peers: bool) -> None:
     add: dict[str, float] = {}
     for name, (n, ours, theirs) in operations().items():
         found = contestants(ours, theirs, arrays[:n], peers)
-        seconds = {
-            who: {face: median(calls[face], runs) for face in ("forward", "training")}
-            for who, calls in found.items()
-        }
+        seconds = timed(found, runs, clock)
+        keep(results, name, threads, seconds)
         mine = seconds["gnograd"]
         add = add or mine
         cells = " ".join(
@@ -162,8 +195,8 @@ def beside(seconds: dict[str, dict[str, float]]) -> str:
     )
 
 
-def products(threads: int, runs: int, peers: bool) -> None:
-    rate = 2 * 1024**3 / median(sgemm(threads), runs)
+def products(threads: int, runs: int, peers: bool, clock: Clock, results: Results) -> None:
+    rate = 2 * 1024**3 / medians({"sgemm": sgemm(threads)}, runs, clock)["sgemm"]
     print(
         f"\n{'matmul, float32':20} {'forward':>9} {'training':>9}  "
         f"of sgemm, {rate / 1e9:.0f} GFLOP/s"
@@ -173,10 +206,8 @@ def products(threads: int, runs: int, peers: bool) -> None:
         a, b = (rng.random(shape, dtype=np.float32) for shape in ((m, k), (k, n)))
         least = 2 * m * k * n / rate
         found = contestants(lambda t, x, y: x @ y, lambda t, x, y: x @ y, [a, b], peers)
-        seconds = {
-            who: {face: median(calls[face], runs) for face in ("forward", "training")}
-            for who, calls in found.items()
-        }
+        seconds = timed(found, runs, clock)
+        keep(results, f"matmul, {label}", threads, seconds, least)
         mine = seconds["gnograd"]
         print(
             f"{label:20} {100 * least / mine['forward']:7.0f} % "
@@ -190,7 +221,10 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--no-peers", dest="peers", action="store_false")
+    add_clock(parser)
+    add_option(parser)
     options = parser.parse_args()
+    clock, results = CLOCKS[options.clock], Results(options.json, "sgemm")
     peers = options.peers and importlib.util.find_spec("torch") is not None
     for threads in options.threads:
         gg.set_num_threads(threads)
@@ -198,8 +232,8 @@ def main() -> None:
             import torch
 
             torch.set_num_threads(threads)
-        elementwise(threads, options.runs, peers)
-        products(threads, options.runs, peers)
+        elementwise(threads, options.runs, peers, clock, results)
+        products(threads, options.runs, peers, clock, results)
 
 
 if __name__ == "__main__":

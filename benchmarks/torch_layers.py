@@ -10,6 +10,7 @@ compile  the same through torch.compile(dynamic=True): the first step on a graph
          the same table, and how many programs were compiled for it and 10 graphs of other sizes
 
     python benchmarks/torch_layers.py [--parts eager compile] [--runs 9] [--threads 1]
+                                      [--clock processor] [--json FILE]
 
 Needs PyTorch and torch_geometric; compiling needs a C++ compiler.
 """
@@ -21,6 +22,7 @@ from collections.abc import Callable
 import torch
 import torch._dynamo.testing
 import torch_geometric.nn as pyg
+from results import CLOCKS, Results, add_clock, add_option
 
 import gnograd as gg
 import gnograd.torch as gt
@@ -78,14 +80,26 @@ def steps(
     return found
 
 
-def table(title: str, runs: int, of_layers: Callable[[str, dict], tuple[dict, str]]) -> None:
+def table(
+    title: str,
+    options: argparse.Namespace,
+    results: Results,
+    of_layers: Callable[[str, dict], tuple[dict, str]],
+) -> None:
     print(f"\n{title:16} {'nodes':>7} {'edges':>8} {'gnograd':>12} {'PyG':>12} {'ratio':>7}")
     for name in LAYERS:
         contestants = layers(name)
         parameters = {who: list(layer.parameters()) for who, layer in contestants.items()}
         modules, note = of_layers(name, contestants)
         for nodes, edges in SIZES:
-            taken = microseconds(steps(name, modules, parameters, nodes, edges), runs)
+            taken = microseconds(
+                steps(name, modules, parameters, nodes, edges), options.runs, CLOCKS[options.clock]
+            )
+            for who, time_of_one in taken.items():
+                results.add(
+                    f"{name}, {edges:,} edges", title, who, threads=options.threads,
+                    seconds=1e-6 * time_of_one, ratio=time_of_one / taken["gnograd"],
+                )  # fmt: skip
             print(
                 f"{name:16} {nodes:7} {edges:8} {taken['gnograd']:9.0f} us {taken['PyG']:9.0f} us "
                 f"{taken['PyG'] / taken['gnograd']:6.2f}x",
@@ -95,11 +109,11 @@ def table(title: str, runs: int, of_layers: Callable[[str, dict], tuple[dict, st
             print(note, flush=True)
 
 
-def eager(runs: int) -> None:
-    table("eager", runs, lambda name, contestants: (contestants, ""))
+def eager(options: argparse.Namespace, results: Results) -> None:
+    table("eager", options, results, lambda name, contestants: (contestants, ""))
 
 
-def compiled(runs: int) -> None:
+def compiled(options: argparse.Namespace, results: Results) -> None:
     def compile_all(name: str, contestants: dict) -> tuple[dict, str]:
         torch._dynamo.reset()
         modules, notes = {}, []
@@ -116,10 +130,13 @@ def compiled(runs: int) -> None:
             notes.append(f"{who} {first:.1f} s at first, {counter.frame_count} programs")
         return modules, f"{'':16} {'; '.join(notes)}"
 
-    table("compile", runs, compile_all)
+    table("compile", options, results, compile_all)
 
 
-PARTS: dict[str, Callable[[int], None]] = {"eager": eager, "compile": compiled}
+PARTS: dict[str, Callable[[argparse.Namespace, Results], None]] = {
+    "eager": eager,
+    "compile": compiled,
+}
 
 
 def main() -> None:
@@ -127,11 +144,14 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--threads", type=int, default=1)
+    add_clock(parser)
+    add_option(parser)
     options = parser.parse_args()
+    results = Results(options.json)
     torch.set_num_threads(options.threads)
     gg.set_num_threads(options.threads)
     for part in options.parts:
-        PARTS[part](options.runs)
+        PARTS[part](options, results)
 
 
 if __name__ == "__main__":

@@ -28,9 +28,9 @@ def models():
     return gino, fnogno
 
 
-def gino(module):
+def gino(module, channels=2):
     return module.GINO(
-        in_channels=2, out_channels=3, gno_coord_dim=2, in_gno_radius=0.4, out_gno_radius=0.4,
+        in_channels=channels, out_channels=3, gno_coord_dim=2, in_gno_radius=0.4, out_gno_radius=0.4,
         fno_in_channels=2, fno_n_modes=(4, 4), fno_hidden_channels=8, fno_n_layers=1,
         gno_embed_channels=4, in_gno_channel_mlp_hidden_layers=[8, 12],
         out_gno_channel_mlp_hidden_layers=[8, 12], gno_use_open3d=False,
@@ -38,12 +38,16 @@ def gino(module):
     )  # fmt: skip
 
 
-def test_gino(models):
-    """Values, gradients and gradients of gradients of the same checkpoint."""
+@pytest.mark.parametrize("channels", [1, 2])
+def test_gino(models, channels):
+    """Values, gradients and gradients of gradients of the same checkpoint.
+
+    A function of one channel goes with both channels of the kernel.
+    """
     torch.manual_seed(0)
-    theirs = gino(models[0])
+    theirs = gino(models[0], channels)
     with gt.patch_neuraloperator():
-        ours = gino(models[0])
+        ours = gino(models[0], channels)
     assert isinstance(ours.gno_in, gt.GNOBlock)
     assert isinstance(ours.gno_out, gt.GNOBlock)
     assert not isinstance(gino(models[0]).gno_in, gt.GNOBlock)
@@ -53,7 +57,7 @@ def test_gino(models):
         "input_geom": torch.rand(1, 30, 2),
         "latent_queries": torch.stack(torch.meshgrid(axis, axis, indexing="ij"), -1)[None],
         "output_queries": torch.rand(1, 20, 2),
-        "x": torch.rand(1, 30, 2),
+        "x": torch.rand(1, 30, channels),
     }
     results = []
     for model in (theirs, ours):

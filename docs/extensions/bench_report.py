@@ -49,20 +49,23 @@ def table(result: dict[str, Any]) -> str:
     peers = peers_of(rows)
     one_number = len({key[2] for key in rows}) == 1
     remembered = [p for p in (OURS, *peers) if any("memory" in r.get(p, {}) for r in rows.values())]
+    erring = [p for p in (OURS, *peers) if any("ulp" in r.get(p, {}) for r in rows.values())]
     shares = any("share" in records.get(OURS, {}) for records in rows.values())
     timed = any("seconds" in records.get(OURS, {}) for records in rows.values())
     head = ["case", "", *([] if one_number else ["threads"]), *([OURS] if timed else [])]
     head += [f"of {result['share_of']}"] if shares else []
-    head += [*peers, *(f"memory: {name}" for name in remembered)]
+    head += [*peers, *(f"error: {name}" for name in erring)]
+    head += [f"memory: {name}" for name in remembered]
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     before = None
     for (case, face, threads), records in rows.items():
         ours = records.get(OURS, {})
         cells = ["" if case == before else case, face]
         cells += [] if one_number else [str(threads)]
-        cells += [span(ours.get("seconds"), milliseconds)] if timed else []
+        cells += [span(ours.get("seconds"), duration)] if timed else []
         cells += [span(ours.get("share"), "{:.0%}".format)] if shares else []
         cells += [span(records.get(p, {}).get("ratio"), "{:.1f}x".format) for p in peers]
+        cells += [span(records.get(p, {}).get("ulp"), "{:.1f} ulp".format) for p in erring]
         cells += [span(records.get(p, {}).get("memory"), mebibytes) for p in remembered]
         lines.append("| " + " | ".join(cells) + " |")
         before = case
@@ -77,7 +80,9 @@ def span(numbers: Sequence[float] | None, shown: Any) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def milliseconds(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    if seconds < 1e-4:
+        return f"{1e6 * seconds:.3g} us"
     return f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 

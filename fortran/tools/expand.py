@@ -5,6 +5,7 @@ usage: expand.py           to fortran/fpm_src, which fpm.toml names
        expand.py FOLDER    to a package of its own, for a branch that fpm takes as a dependency
 """
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -68,7 +69,8 @@ def write_package(target: Path) -> None:
     rest = rest.partition("\n")[2].replace('"fortran/fpm_src"', '"src"')
     (target / "fpm.toml").write_text((head + rest).replace('"examples/fortran"', '"example"'))
     (target / "example").mkdir(exist_ok=True)
-    shutil.copy(root / "examples/fortran/train_gno.f90", target / "example")
+    for name in re.findall(r'^main = "(.+)"', manifest, re.MULTILINE):
+        shutil.copy(root / "examples/fortran" / name, target / "example")
     for name in ("LICENSE", "README.md", "CHANGELOG.md", "VERSION"):
         if (root / name).exists():
             shutil.copy(root / name, target)

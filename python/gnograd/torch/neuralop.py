@@ -345,7 +345,7 @@ class IntegralTransform(nn.Module):
             channels = y.shape[1] + x.shape[1]
             channels += 0 if kernel_input is None else kernel_input.shape[1]
             _check_width(channels, network.linears[0].in_features)
-            _check_factor(factor, network.linears[-1].out_features, self.transform_type)
+            factor = _of_width(factor, network.linears[-1].out_features, self.transform_type)
             if not network.is_narrow:
                 from_sources = y if kernel_input is None else torch.cat([y, kernel_input], dim=1)
                 return _of_batch(
@@ -365,7 +365,7 @@ class IntegralTransform(nn.Module):
                 activation=network.activation, **common,
             )  # fmt: skip
         kernel = self._kernel_on_edges(graph, index, degree, y, x, kernel_input)
-        _check_factor(factor, kernel.shape[1], self.transform_type)
+        factor = _of_width(factor, kernel.shape[1], self.transform_type)
         identity = torch.eye(kernel.shape[1], dtype=kernel.dtype, device=kernel.device)
         none = kernel.new_zeros(kernel.shape[1])
         return functional.gno_contract(factor, kernel, identity, none, weight, **common)
@@ -627,12 +627,16 @@ def _check_width(channels: int, needed: int) -> None:
         )
 
 
-def _check_factor(factor: Tensor | None, width: int, transform_type: str) -> None:
-    if factor is not None and factor.shape[-1] != width:
+def _of_width(factor: Tensor | None, width: int, transform_type: str) -> Tensor | None:
+    """A function of one channel goes with every channel of the kernel, as in neuraloperator."""
+    if factor is None or factor.shape[-1] == width:
+        return factor
+    if factor.shape[-1] != 1:
         raise ValueError(
             f"IntegralTransform: f_y has not as many channels as the kernel network gives, which "
             f"transform_type={transform_type!r} needs"
         )
+    return factor.expand(*factor.shape[:-1], width)
 
 
 def _of_batch(factor: Tensor | None, apply: Callable[[Tensor | None], Tensor]) -> Tensor:
