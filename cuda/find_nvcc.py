@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Find nvcc, or only the CUDA headers, for Meson.
 
-    find_nvcc.py nvcc 80 90   "<nvcc>;<library folder>;<flag>;<flag>..." of the first that compiles a
-                              kernel for these architectures, or for those of `all`
+    find_nvcc.py nvcc 80 90   "<nvcc>;<library folder>;<flag>;<flag>..." of the first that compiles
+                              a kernel for these architectures, or for those of `all`
     find_nvcc.py headers      "<folder>;<folder>..." to be included
 
 Searched, in this order: $NVCC, PATH, $CUDA_HOME, $CUDA_PATH, /usr/local/cuda, and the wheels

@@ -30,9 +30,9 @@ def models():
 
 def gino(module, channels=2):
     return module.GINO(
-        in_channels=channels, out_channels=3, gno_coord_dim=2, in_gno_radius=0.4, out_gno_radius=0.4,
-        fno_in_channels=2, fno_n_modes=(4, 4), fno_hidden_channels=8, fno_n_layers=1,
-        gno_embed_channels=4, in_gno_channel_mlp_hidden_layers=[8, 12],
+        in_channels=channels, out_channels=3, gno_coord_dim=2, in_gno_radius=0.4,
+        out_gno_radius=0.4, fno_in_channels=2, fno_n_modes=(4, 4), fno_hidden_channels=8,
+        fno_n_layers=1, gno_embed_channels=4, in_gno_channel_mlp_hidden_layers=[8, 12],
         out_gno_channel_mlp_hidden_layers=[8, 12], gno_use_open3d=False,
         gno_use_torch_scatter=False,
     )  # fmt: skip
