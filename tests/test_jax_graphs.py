@@ -59,6 +59,11 @@ def of_edges(name, n_edges):
     return {key: np.resize(static[key], n_edges) for key in arrays if "n_edges" in arrays[key]}
 
 
+def is_on_edges(spec):
+    """Whether an array has a row an edge."""
+    return spec.removeprefix("real ").startswith("n_edges")
+
+
 def outputs_of(result):
     return result if isinstance(result, tuple) else (result,)
 
@@ -137,8 +142,8 @@ def test_room_for_more_edges(name):
     """Rows of edge arrays that belong to no edge change nothing, whatever is in them."""
     inputs, function, _ = bind(name)
     op = getattr(gg, name)
-    on_edges = [spec.startswith("n_edges") for spec in op.declaration.inputs.values()]
-    results_on_edges = [s.startswith("n_edges") for s in op.declaration.outputs.values()]
+    on_edges = [is_on_edges(spec) for spec in op.declaration.inputs.values()]
+    results_on_edges = [is_on_edges(spec) for spec in op.declaration.outputs.values()]
 
     def longer(arrays, are_on_edges, fill):
         rows = (ROOM - N,)
@@ -575,7 +580,7 @@ def test_export_for_any_sizes(name):
     program = export.deserialize(exported(gradients, graph, every, arrays))
     graph = gj.Graph.of(random_graph(3, 9))
     inputs = tuple(
-        np.concatenate([x, x[:1]]) if spec.startswith("n_edges") else x
+        np.concatenate([x, x[:1]]) if is_on_edges(spec) else x
         for x, spec in zip(inputs, specs, strict=False)
     )
     arguments = graph, inputs, of_edges(name, 9)

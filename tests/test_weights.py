@@ -56,6 +56,15 @@ def test_parameters_of_a_tape(tmp_path):
     assert_array_equal(found["bias"], [3.0])
 
 
+def test_the_same_file_again(tmp_path):
+    text = {f"key {k} \u00e9\n": "\x01" for k in range(20)}
+    for name in ("a", "b"):
+        gg.save_weights(tmp_path / name, {"x": np.arange(3.0), "y": np.eye(2)}, metadata=text)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert gg.load_weights_metadata(tmp_path / "a") == text
+    assert_array_equal(gg.load_weights(tmp_path / "a")["x"], np.arange(3.0))
+
+
 def test_what_does_not_fit_changes_nothing(tmp_path):
     path = tmp_path / "tape.safetensors"
     tape = ad.Tape()

@@ -10,6 +10,7 @@ Formats and limits: https://github.com/huggingface/safetensors
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
@@ -206,7 +207,17 @@ def _written(save: Any, arrays: dict[str, Any], metadata: dict[str, str]) -> byt
         data: bytes = save(arrays, metadata or None)
     except (SafetensorError, KeyError) as error:
         raise ValueError(f"save_weights: {error}") from error
-    return data
+    return _in_order(data) if len(metadata) > 1 else data
+
+
+def _in_order(data: bytes) -> bytes:
+    """The same file with its lines of text by their keys, which come in any order."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data[end:]
 
 
 def _without_shared(state: Mapping[str, Any]) -> dict[str, Any]:
