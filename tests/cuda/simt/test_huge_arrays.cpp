@@ -109,8 +109,10 @@ void last_warps() {
   std::iota(kappa.begin(), kappa.end(), 1.f);
   Device<float> g(std::vector<float>{2}), of_edge(kappa);
   float* grad = reserve<float>(n_src * f_in);
+  const size_t bytes =
+      gnograd_cuda_gno_aggregate_vjp_workspace_bytes_f32(&graph, f_in, 1, 0);
   MUST(gnograd_cuda_gno_aggregate_vjp_f32(&graph, f_in, 1, 0, g.get(), nullptr, of_edge.get(), grad,
-                                          nullptr, nullptr, 0, nullptr));
+                                          nullptr, reserve<char>(bytes + 1), bytes, nullptr));
   bool good = grad[(n_src - 1) * f_in - 1] == 0;
   for (int64_t f = 0; f < f_in; ++f)
     good = good && grad[(n_src - 1) * f_in + f] == 2 * kappa[f];
