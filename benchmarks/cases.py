@@ -673,6 +673,7 @@ def selected(
 
 
 selected("nsa", 16, 4, 128, 128, "bfloat16", True, TOKENS, 1024)
+selected("nsa_f32", 16, 4, 128, 128, "float32", True, TOKENS, 512, usual=False)
 selected("nsa_192", 16, 4, 192, 128, "bfloat16", True, TOKENS, 1024, usual=False)
 selected("nsa_mha", 1, 16, 64, 64, "bfloat16", False, TOKENS, 2048)
 selected("nsa_mha_f32", 1, 16, 64, 64, "float32", False, TOKENS, 2048, usual=False)

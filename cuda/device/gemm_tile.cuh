@@ -130,26 +130,6 @@ class GemmAccumulator {
   }
 };
 
-// A number as the sum of two that tensor cores take; or the first alone.
-template <bool rounded>
-struct SplitFloat {
-  unsigned large, small = 0;
-  __device__ explicit SplitFloat(float x) {
-    if constexpr (rounded) {
-      large = to_tf32(x);
-    } else {
-      // as to_tf32 but for some NaN, whose rest is NaN too
-      memcpy(&large, &x, sizeof x);
-      large = (large + 0x1000) & ~0x1fffu;
-      float rest;
-      memcpy(&rest, &large, sizeof rest);
-      rest = x - rest;
-      memcpy(&small, &rest, sizeof rest);
-      small &= ~0x1fffu;
-    }
-  }
-};
-
 // Sums of a warp of tensor cores: 32 x 32, or 32 x 8, which are 2 by up to 4 of their 16 x 8.
 template <int columns>
 class FragmentSums {

@@ -38,6 +38,17 @@ __device__ inline void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// x, made here, between the products before and behind: the compiler does not know what it is. So
+// it takes registers from here on, not from before a loop, and what x is made of until here.
+__device__ inline unsigned made_here(unsigned x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+__device__ inline float made_here(float x) {
+  asm volatile("" : "+f"(x));
+  return x;
+}
+
 // Four 8x8 matrices of 16-bit numbers from shared memory, dealt out as operands of mma_m16n8k16 are:
 // lane l names row l % 8 of matrix l / 8, 16 bytes that are aligned to 16, and gets of each matrix
 // the numbers 2 (l % 4) and 2 (l % 4) + 1 of row l / 4; of column l / 4 where they are transposed.
@@ -57,3 +68,27 @@ __device__ inline void load_matrices_transposed(unsigned (&d)[4], const void* ro
 }
 
 #endif
+
+namespace gnograd {
+
+// A number as the sum of two that tensor cores take; or the first alone.
+template <bool rounded>
+struct SplitFloat {
+  unsigned large, small = 0;
+  __device__ explicit SplitFloat(float x) {
+    if constexpr (rounded) {
+      large = to_tf32(x);
+    } else {
+      // as to_tf32 but for some NaN, whose rest is NaN too
+      memcpy(&large, &x, sizeof x);
+      large = (large + 0x1000) & ~0x1fffu;
+      float rest;
+      memcpy(&rest, &large, sizeof rest);
+      rest = x - rest;
+      memcpy(&small, &rest, sizeof rest);
+      small &= ~0x1fffu;
+    }
+  }
+};
+
+}  // namespace gnograd

@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: MIT
-// Sparse attention forward with operands in 16 bits and sums in registers: what NsaForward does,
-// for real numbers.
+// Sparse attention forward with sums in registers: what NsaForward does, for real numbers of 16
+// bits and float32.
 #pragma once
 #include "nsa_fragments.cuh"
 
 namespace gnograd {
 
 // Warp: 16 rows that see the same blocks, their q, sums of values, maxima and sums of weights in
-// registers. Block: four warps side by side, which go over the blocks that any of them sees in
-// tiles of `keys` keys; a tile that several see is loaded once. Two tiles are in shared memory, one
-// being copied while the other is used. A warp reads 2 (Dk + Dv) bytes a key from shared memory,
-// the block as many from L2 for every tile, and a row does 2 (Dk + Dv) operations a key. Bound by
-// shared memory where neighbouring queries see the same blocks, by L2 where they do not. Rows whose
-// values have a NaN or an infinity are left to NsaForward, as 0 * NaN is NaN also where a mask has
-// made the 0.
+// registers; wide q of float32 in shared memory, as registers do not suffice. Block: four warps
+// side by side, which go over the blocks that any of them sees in tiles of `keys` keys; a tile that
+// several see is loaded once. Two tiles are in shared memory, one being copied while the other is
+// used. A warp reads Dk + Dv numbers a key from shared memory, the block as many from L2 for every
+// tile, and a row does 2 (Dk + Dv) operations a key, in float32 three times as many. Bound by
+// shared memory where neighbouring queries see the same blocks, by L2 where they do not; in float32
+// by tensor cores and by splitting. Rows whose values have a NaN or an infinity are left to
+// NsaForward, as 0 * NaN is NaN also where a mask has made the 0; so are those of float32 whose
+// sums of weights do, as an infinite logit is NaN where it is made of split numbers.
 template <class T, int d_k, int d_v>
 struct NsaFragmentForward {
-  static constexpr int keys = d_k + d_v > 320 ? 16 : 64;
+  static constexpr int keys = (sizeof(T) == 4 ? d_k + d_v > 192 : d_k + d_v > 320) ? 16
+                              : sizeof(T) == 4                                     ? 32
+                                                                                   : 64;
+  static constexpr bool keeps_q = sizeof(T) == 2 || d_k + d_v <= 128;  // in registers
   static constexpr int blocks_at_once = d_k + d_v <= 64 ? 3 : 2;
   static constexpr int warps = block_threads / warp_lanes, parts_n = keys / 8;
-  using K = HalfMatrix<T, d_k>;
-  using V = HalfMatrix<T, d_v>;
+  using K = OperandMatrix<T, d_k>;
+  using V = OperandMatrix<T, d_v>;
 
   NsaForward<T, float> attend;
   int* redo;   // rows where a sum is not finite [rows], or null
   int pieces;  // of a unit and head, of 16 rows
 
-  NsaFragmentForward(const NsaForward<T, float>& attend, int* redo)
-      : attend(attend), redo(attend.values_wanted() ? redo : nullptr) {
+  NsaFragmentForward(const NsaForward<T, float>& attend, int* redo) : attend(attend), redo(redo) {
     Pattern& p = this->attend.problem.pattern;
     const int64_t rows = warps * fragment_rows;
     if (p.selected) {
@@ -42,24 +46,26 @@ struct NsaFragmentForward {
     return ceil_div(p.n_units() * pieces, warps) * p.heads;
   }
   __host__ __device__ int n_entries() const { return warps * int(attend.problem.pattern.n_slots); }
+  static constexpr int q_size = keeps_q ? 0 : K::size(warps * fragment_rows);
   size_t shared_memory() const {
-    return shared_bytes<T>(2 * (K::size(keys) + V::size(keys))) +
+    return shared_bytes<T>(2 * (K::size(keys) + V::size(keys)) + q_size) +
            2 * shared_bytes<KeyRange>(n_entries()) + shared_bytes<int>(1);
   }
 
   // What a warp has in registers.
   struct State {
     FragmentRow rows[2];
-    unsigned q[d_k / 16][4];
+    Fragment<T> q[keeps_q ? d_k / 16 : 1];
+    K q_rows;  // where q is not kept
     float sum[d_v / 8][4];
-    float top[2], total[2];  // in powers of 2; the total of this lane's keys
+    float top[2], total[2];  // the total of this lane's keys
   };
 
   __device__ void operator()() const {
     const auto& p = attend.problem;
     const Pattern& pattern = p.pattern;
     SharedMemory shared;
-    T* const stages = shared.take<T>(2 * (K::size(keys) + V::size(keys)));
+    T* const stages = shared.take<T>(2 * (K::size(keys) + V::size(keys)) + q_size);
     KeyRange* const named = shared.take<KeyRange>(n_entries());
     KeyRange* const visits = shared.take<KeyRange>(n_entries());
     int* const n_named = shared.take<int>(1);
@@ -84,7 +90,9 @@ struct NsaFragmentForward {
     State x;
     const unsigned within = number % unsigned(pieces) * fragment_rows + unsigned(lane) / 4;
     for (int r = 0; r < 2; ++r) x.rows[r] = row_of_unit(pattern, unit, head, within + 8 * r);
-    load_rows_as_left(x.q, p.q.v, p.d_k, x.rows, lane);
+    x.q_rows.x = stages + 2 * (K::size(keys) + V::size(keys)) + K::size(warp * fragment_rows);
+    if constexpr (keeps_q) load_rows_as_left(x.q, p.q.v, p.d_k, x.rows, lane);
+    else copy_queries(x, lane);
     const int parts = (pattern.block + keys - 1) / keys;
     const int apart_k = pattern.heads * p.d_k, apart_v = pattern.heads * p.d_v;
     const auto visit = [&](int i) {
@@ -141,6 +149,19 @@ struct NsaFragmentForward {
     finish(x, lane);
   }
 
+  // Starts to copy the rows of a warp.
+  __device__ void copy_queries(const State& x, int lane) const {
+    const auto& p = attend.problem;
+    const int column = lane * K::together;
+#pragma unroll
+    for (int row = 0; row < fragment_rows; ++row) {
+      const int64_t at = __shfl_sync(~0u, x.rows[row / 8].at, row % 8 * 4);
+      if (column < d_k)
+        copy_async(x.q_rows.at(row, column), p.q.v + at * p.d_k + column,
+                   at >= 0 && column < p.d_k);
+    }
+  }
+
   // The blocks that the slots of every warp name, -1 where there is none, and all of them once, in
   // the order of warps and slots.
   __device__ void list_blocks(const TokenPiece& unit, int head, KeyRange* named, KeyRange* visits,
@@ -179,9 +200,15 @@ struct NsaFragmentForward {
   __device__ void take_keys(State& x, const K& k, const V& v, int first, int n, int slot, int head,
                             int lane) const {
     const auto& p = attend.problem;
-    const float scale = p.scale * log2_e;
+    const float scale = p.scale * logit_unit<T>;
     float y[parts_n][4] = {};
-    add_inner_products(y, x.q, k, lane);
+    add_inner_products(
+        y,
+        [&](auto& a, int l) {
+          if constexpr (keeps_q) memcpy(&a, x.q[l], sizeof a);
+          else x.q_rows.left(a, 0, l * 16, lane);
+        },
+        k, lane);
     const bool all =
         __all_sync(~0u, n == keys && x.rows[0].sees_all(first, n) && x.rows[1].sees_all(first, n));
     const float gate[2] = {gate_of(p, x.rows[0], head, slot), gate_of(p, x.rows[1], head, slot)};
@@ -203,7 +230,7 @@ struct NsaFragmentForward {
     for (int r = 0; r < 2; ++r) {
       top[r] = max_of_row(top[r]);
       zero[r] = top[r] == -INFINITY ? 0.f : top[r];
-      factor[r] = x.top[r] > -INFINITY ? exp2f(x.top[r] - top[r]) : 1.f;
+      factor[r] = x.top[r] > -INFINITY ? power<T>(x.top[r] - top[r]) : 1.f;
       x.top[r] = top[r];
       x.total[r] *= factor[r];
     }
@@ -211,7 +238,7 @@ struct NsaFragmentForward {
     for (int j = 0; j < parts_n; ++j)
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        y[j][c] = exp2f(y[j][c] - zero[c / 2]);
+        y[j][c] = power<T>(y[j][c] - zero[c / 2]);
         x.total[c / 2] += y[j][c];
       }
     if (!attend.values_wanted()) return;
@@ -224,7 +251,7 @@ struct NsaFragmentForward {
     add_product(x.sum, y, v, lane);
   }
 
-  // As NsaForward::finish. Lanes have of a row eight bytes in a row, and their totals apart.
+  // As NsaForward::finish. Lanes have of a row two numbers side by side, and their totals apart.
   __device__ void finish(const State& x, int lane) const {
     const auto& p = attend.problem;
 #pragma unroll
@@ -232,7 +259,7 @@ struct NsaFragmentForward {
       const float total = sum_of_row(x.total[r]);
       const int64_t at = x.rows[r].at;
       const bool any = total != 0, there = at >= 0;
-      float delta = 0, wrong = 0;
+      float delta = 0, wrong = sizeof(T) == 4 && !is_finite(total);
       if (attend.values_wanted() && there) {
         const float factor = any ? 1 / total : 0.f;
 #pragma unroll
@@ -243,10 +270,10 @@ struct NsaFragmentForward {
           const float y[2] = {any ? x.sum[j][2 * r] * factor : 0.f,
                               any ? x.sum[j][2 * r + 1] * factor : 0.f};
           const int64_t to = at * p.d_v + column;
-          if (attend.out) *reinterpret_cast<unsigned*>(attend.out + to) = pack<T>(y[0], y[1]);
+          if (attend.out) store_pair(attend.out + to, y[0], y[1]);
           if (attend.saved.delta) {
             float g[2];
-            unpack<T>(g, __ldg(reinterpret_cast<const unsigned*>(attend.cotangent + to)));
+            unpack<T>(g, __ldg(reinterpret_cast<const PairBits<T>*>(attend.cotangent + to)));
             delta += g[0] * y[0] + g[1] * y[1];
           }
         }
@@ -254,7 +281,7 @@ struct NsaFragmentForward {
       if (attend.saved.delta) delta = sum_of_row(delta);
       wrong = max_of_row(wrong);
       if (!there) continue;
-      const float top = x.top[r] * ln_2;
+      const float top = x.top[r] * of_logit<T>;
       if (attend.softmax.max)
         for (int c = lane % 4; c < softmax_copies; c += 4) {
           attend.softmax.max[at * softmax_copies + c] = any ? top : -INFINITY;
@@ -274,8 +301,10 @@ struct NsaFragmentForward {
 template <class T>
 void forward_on_fragments(const NsaForward<T, float>& attend, int* redo, cudaStream_t stream) {
   with_features(attend.problem.d_k, attend.problem.d_v, [&](auto d_k, auto d_v) {
-    const NsaFragmentForward<T, d_k.value, d_v.value> operation(attend, redo);
-    launch_fragments(operation, operation.n_blocks(), stream);
+    if constexpr (forward_fits<T>(d_k.value, d_v.value)) {
+      const NsaFragmentForward<T, d_k.value, d_v.value> operation(attend, redo);
+      launch_fragments(operation, operation.n_blocks(), stream);
+    }
   });
 }
 

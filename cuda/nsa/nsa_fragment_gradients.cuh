@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Gradients of sparse attention without gates, with operands in 16 bits and sums in registers.
+// Gradients of sparse attention without gates, with sums in registers, of 16 bits and float32.
 //
 // One pass gives all three, with the keys first: a block of threads keeps the keys and values of a
 // block, and the rows that see it pass by. What a visit gives to grad q is a record of Dk numbers,
-// rounded to 16 bits as results are; a second kernel adds the records of a row in the order of its
+// rounded to the type of the results; a second kernel adds the records of a row in the order of its
 // slots. Where positions decide, the blocks that a row sees are its slots, from the first of them
 // on. Records of all visits would be n_slots times the memory of q (17 GB at 65536 tokens, 64
 // heads of 128 and 16 slots). So queries are handled in slices whose records take no more than
@@ -15,10 +15,10 @@
 namespace gnograd {
 
 // Little on the host, so that small problems have several slices.
-constexpr int64_t record_bytes = slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16
-                                                         : int64_t(slice_bytes) / 4;
+constexpr int64_t record_bytes =
+    slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16 : int64_t(slice_bytes) / 4;
 
-// Keys and rows of a tile.
+// Keys of a tile, and rows at most.
 constexpr int gradient_keys = 64, gradient_rows = 32;
 
 // Queries whose records are in memory at a time, and the records.
@@ -31,25 +31,31 @@ struct QuerySlice {
 
 // Sums of keys and visitors, of one chunk. Block: a part of a chunk of a block's visitors, 64 keys
 // with their values in shared memory, a quarter of them a warp. It goes over the rows of the slice
-// in tiles of 32, q and g of the next being copied meanwhile. Warp: S^T and dP^T of its keys and
-// all rows, from which grad k and grad v come in registers, and a quarter of what the tile gives to
-// grad q, for which dS goes through shared memory. 4 Dk + 2 (Dk + Dv) + 4 Dv operations a row and
-// key; reads 2 (Dk + Dv) bytes a visit of a row from L2 and writes 2 Dk. Bound by shared memory.
+// in tiles of 32, q and g of the next being copied meanwhile. Wide rows of float32 leave room for
+// one such tile, the widest for 16 rows; then other blocks work while one waits. Warp:
+// S^T and dP^T of its keys and all rows, from which grad k and grad v come in registers, and a
+// quarter of what the tile gives to grad q, for which dS goes through shared memory. 4 Dk + 2 (Dk +
+// Dv) + 4 Dv operations a row and key, in float32 three times as many; reads Dk + Dv numbers a
+// visit of a row from L2 and writes Dk. Bound by shared memory, in float32 by tensor cores and by
+// splitting.
 template <class T, int d_k, int d_v>
 struct NsaFragmentGradient {
-  static constexpr int keys = gradient_keys, n_rows = gradient_rows;
-  static constexpr int blocks_at_once = d_k + d_v <= 128 ? 3 : 2;
-  static constexpr int described = 3;                // tiles of rows: used, copied, being described
-  static constexpr bool keeps_v = d_k + d_v <= 256;  // as operands in registers
-  using K = HalfMatrix<T, d_k>;
-  using V = HalfMatrix<T, d_v>;
-  using W = HalfMatrix<T, n_rows>;
+  static constexpr int keys = gradient_keys;
+  static constexpr int n_rows = sizeof(T) == 4 && d_k + d_v > 192 ? 16 : gradient_rows;
+  static constexpr int stages_n = sizeof(T) == 4 && d_k + d_v > 128 ? 1 : 2;
+  static constexpr int blocks_at_once = d_k + d_v <= (sizeof(T) == 2 ? 128 : 64) ? 3 : 2;
+  static constexpr int described = 3;  // tiles of rows: used, copied, being described
+  static constexpr bool keeps_v =
+      d_k + d_v <= (sizeof(T) == 2 ? 256 : 64);  // as operands in registers
+  using K = OperandMatrix<T, d_k>;
+  using V = OperandMatrix<T, d_v>;
+  using W = OperandMatrix<T, n_rows>;
 
   // What a tile knows of its rows.
   struct Rows {
     int at[n_rows];                    // among all rows; -1: there is none, or it sees nothing
     int64_t record[n_rows];            // where its numbers go, -1: nowhere
-    float lse[n_rows], delta[n_rows];  // lse in powers of 2
+    float lse[n_rows], delta[n_rows];  // lse as logits are
     KeyRange seen[n_rows];
     int all, finite;  // whether all see all keys; whether all numbers of all rows are finite
   };
@@ -73,20 +79,21 @@ struct NsaFragmentGradient {
   __host__ __device__ int parts() const { return (problem.pattern.block + keys - 1) / keys; }
   static constexpr int stage = K::size(n_rows) + V::size(n_rows);
   size_t shared_memory() const {
-    return shared_bytes<T>(K::size(keys) + V::size(keys) + 2 * stage + W::size(keys)) +
+    return shared_bytes<T>(K::size(keys) + V::size(keys) + stages_n * stage + W::size(keys)) +
            shared_bytes<Rows>(described) + shared_bytes<Chunk>(1);
   }
 
   __device__ void operator()() const {
     const auto& p = problem;
     SharedMemory shared;
-    T* const tiles = shared.take<T>(K::size(keys) + V::size(keys) + 2 * stage + W::size(keys));
+    T* const tiles =
+        shared.take<T>(K::size(keys) + V::size(keys) + stages_n * stage + W::size(keys));
     Rows* const rows = shared.take<Rows>(described);
     Chunk* const chunk = shared.take<Chunk>(1);
     const K k{tiles};
     const V v{tiles + K::size(keys)};
     T* const stages = tiles + K::size(keys) + V::size(keys);
-    const W w{stages + 2 * stage};
+    const W w{stages + stages_n * stage};
     const int warp = int(threadIdx.x) / warp_lanes, lane = int(threadIdx.x) % warp_lanes;
     if (!start(chunk, k, v)) return;
     const auto describe_tile = [&](unsigned tile) {
@@ -94,7 +101,7 @@ struct NsaFragmentGradient {
         describe(rows[tile % described], *chunk, tile * n_rows + unsigned(lane), lane);
     };
     const auto copy_tile = [&](unsigned tile) {
-      T* const at = stages + tile % 2 * stage;
+      T* const at = stages + tile % stages_n * stage;
       copy_rows(K{at}, p.q.v, p.d_k, rows[tile % described]);
       copy_rows(V{at + K::size(n_rows)}, cotangent, p.d_v, rows[tile % described]);
       commit_copies();
@@ -105,52 +112,41 @@ struct NsaFragmentGradient {
     __syncthreads();
     const bool finite = all_finite(k);
     if (threadIdx.x == 0) chunk->k_finite = finite;
-    copy_tile(0);
+    if constexpr (stages_n == 2) copy_tile(0);
 
     float grad_k[d_k / 8][4] = {}, grad_v[d_v / 8][4] = {};
-    unsigned kept[keeps_v ? d_v / 16 : 1][4];
+    Fragment<T> kept[keeps_v ? d_v / 16 : 1];
     if constexpr (keeps_v) {
 #pragma unroll
       for (int l = 0; l < d_v / 16; ++l) v.left(kept[l], warp * 16, l * 16, lane);
     }
-    const float scale = p.scale * log2_e;
+    const float scale = p.scale * logit_unit<T>;
     const unsigned n_tiles = (chunk->n + n_rows - 1) / n_rows;
 #pragma unroll 1
     for (unsigned tile = 0; tile < n_tiles; ++tile) {
+      if constexpr (stages_n == 1) {
+        __syncthreads();
+        copy_tile(tile);
+      }
       await_copies();
       __syncthreads();
       const Rows& of = rows[tile % described];
-      if (tile + 1 < n_tiles) copy_tile(tile + 1);
+      if (stages_n == 2 && tile + 1 < n_tiles) copy_tile(tile + 1);
       if (tile + 2 < n_tiles) describe_tile(tile + 2);
-      const K q{stages + tile % 2 * stage};
-      const V g{stages + tile % 2 * stage + K::size(n_rows)};
+      const K q{stages + tile % stages_n * stage};
+      const V g{stages + tile % stages_n * stage + K::size(n_rows)};
 
       float x[n_rows / 8][4] = {}, y[n_rows / 8][4] = {};
-#pragma unroll
-      for (int l = 0; l < d_k / 16; ++l) {
-        unsigned a[4];
-        k.left(a, warp * 16, l * 16, lane);
-#pragma unroll
-        for (int j = 0; j < n_rows / 8; j += 2) {
-          unsigned b[4];
-          q.right_transposed(b, l * 16, j * 8, lane);
-          multiply_pair<T>(x[j], x[j + 1], a, b);
-        }
-      }
-#pragma unroll
-      for (int l = 0; l < d_v / 16; ++l) {
-        unsigned a[4];
-        if constexpr (!keeps_v) v.left(a, warp * 16, l * 16, lane);
-#pragma unroll
-        for (int j = 0; j < n_rows / 8; j += 2) {
-          unsigned b[4];
-          g.right_transposed(b, l * 16, j * 8, lane);
-          if constexpr (keeps_v) multiply_pair<T>(y[j], y[j + 1], kept[l], b);
-          else multiply_pair<T>(y[j], y[j + 1], a, b);
-        }
-      }
+      const auto load_k = [&](auto& a, int l) { k.left(a, warp * 16, l * 16, lane); };
+      const auto load_v = [&](auto& a, int l) {
+        if constexpr (keeps_v) memcpy(&a, kept[l], sizeof a);
+        else v.left(a, warp * 16, l * 16, lane);
+      };
+      add_inner_products(x, load_k, q, lane);
+      add_inner_products(y, load_v, g, lane);
       // x becomes P^T, y dS^T
       const int key = warp * 16 + lane / 4;
+      if constexpr (sizeof(T) == 4) multiply_again(x, k, q, key, lane);
       const bool all = of.all;
       const auto sees = [&](int row, int i) {
         const int at = chunk->keys.first + i;
@@ -166,7 +162,7 @@ struct NsaFragmentGradient {
           for (int r = 0; r < 2; ++r) {
             float& weight = x[j][2 * r + c];
             float& ds = y[j][2 * r + c];
-            weight = exp2f(scale * weight - lse);
+            weight = power<T>(scale * weight - lse);
             ds = weight * (ds - delta);
             if (!all && !sees(row, key + 8 * r)) weight = ds = 0;
           }
@@ -242,12 +238,33 @@ struct NsaFragmentGradient {
 #pragma unroll 4
     for (int i = int(threadIdx.x); i < keys * d_k / 2; i += block_threads) {
       float x[2];
-      unsigned bits;
+      PairBits<T> bits;
       memcpy(&bits, k.at(i / (d_k / 2), i % (d_k / 2) * 2), sizeof bits);
       unpack<T>(x, bits);
       finite = finite && is_finite(x[0]) && is_finite(x[1]);
     }
     return __syncthreads_and(finite);
+  }
+
+  // Inner products that are not finite, of numbers as they are: split, -infinity would be NaN.
+  __device__ static void multiply_again(float (&x)[n_rows / 8][4], const K& k, const K& q, int key,
+                                        int lane) {
+    float zero = 0;
+#pragma unroll
+    for (int j = 0; j < n_rows / 8; ++j)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) zero += 0 * x[j][c];
+    if (zero == 0) return;
+#pragma unroll
+    for (int j = 0; j < n_rows / 8; ++j)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        if (is_finite(x[j][c])) continue;
+        x[j][c] = 0;
+#pragma unroll 1
+        for (int l = 0; l < d_k; ++l)
+          x[j][c] += *k.at(key + c / 2 * 8, l) * *q.at(j * 8 + lane % 4 * 2 + c % 2, l);
+      }
   }
 
   // Rows of a warp, to be read by it.
@@ -257,8 +274,7 @@ struct NsaFragmentGradient {
     for (int j = 0; j < n_rows / 8; ++j)
 #pragma unroll
       for (int r = 0; r < 2; ++r)
-        *reinterpret_cast<unsigned*>(w.at(key + 8 * r, j * 8 + lane % 4 * 2)) =
-            pack<T>(x[j][2 * r], x[j][2 * r + 1]);
+        store_pair(w.at(key + 8 * r, j * 8 + lane % 4 * 2), x[j][2 * r], x[j][2 * r + 1]);
     __syncwarp();
   }
   // Two sums, added to those of the slices before.
@@ -292,7 +308,7 @@ struct NsaFragmentGradient {
     chunk.n = end - first;
   }
 
-  // Row i of a chunk, by the lanes of a warp.
+  // Row i of a chunk, by the lanes of a warp; those behind the tile have none.
   __device__ void describe(Rows& rows, const Chunk& chunk, unsigned i, int lane) const {
     const Pattern& p = problem.pattern;
     const unsigned part = blockIdx.x % unsigned(parts());
@@ -302,7 +318,7 @@ struct NsaFragmentGradient {
     int64_t record = -1;
     float lse = INFINITY, delta = 0;
     bool finite = true;
-    if (i < chunk.n) {
+    if (i < chunk.n && lane < n_rows) {
       const int64_t entry = chunk.first + i / per_entry;
       unsigned slot;
       if (p.selected) {
@@ -325,24 +341,27 @@ struct NsaFragmentGradient {
       lse = __ldg(known.lse + row.at);
       delta = __ldg(known.delta + row.at);
       finite = is_finite(lse) && is_finite(delta);
-      lse = lse == -INFINITY ? INFINITY : lse * log2_e;
+      lse = lse == -INFINITY ? INFINITY : lse * logit_unit<T>;
     }
-    rows.at[lane] = row.at;
-    rows.record[lane] = record;
-    rows.lse[lane] = lse;
-    rows.delta[lane] = delta;
-    rows.seen[lane] = row.keys;
-    const int all = __all_sync(~0u, row.at >= 0 && row.sees_all(chunk.keys.first, keys) &&
-                                        chunk.keys.end - chunk.keys.first == keys);
+    if (lane < n_rows) {
+      rows.at[lane] = row.at;
+      rows.record[lane] = record;
+      rows.lse[lane] = lse;
+      rows.delta[lane] = delta;
+      rows.seen[lane] = row.keys;
+    }
+    const bool sees_all = row.at >= 0 && row.sees_all(chunk.keys.first, keys) &&
+                          chunk.keys.end - chunk.keys.first == keys;
+    const int all = __all_sync(~0u, sees_all || lane >= n_rows);
     finite = __all_sync(~0u, finite);
     if (lane == 0) rows.all = all, rows.finite = finite;
   }
 
   template <int d>
-  __device__ void copy_rows(const HalfMatrix<T, d>& to, const T* __restrict__ from, int size,
+  __device__ void copy_rows(const OperandMatrix<T, d>& to, const T* __restrict__ from, int size,
                             const Rows& rows) const {
-    const int column = int(threadIdx.x) % to.steps * 8;
-    if (d / 8 < to.steps && column >= d) return;
+    const int column = int(threadIdx.x) % to.steps * to.together;
+    if (d / to.together < to.steps && column >= d) return;
 #pragma unroll
     for (int row = int(threadIdx.x) / to.steps; row < n_rows; row += to.rows_at_once) {
       const int64_t at = rows.at[row];
@@ -350,22 +369,25 @@ struct NsaFragmentGradient {
     }
   }
 
-  // scale dS K: a warp has 16 rows and half of the features.
+  // scale dS K: a warp has 16 rows and its part of the features.
   __device__ void write_records(const K& k, const W& w, const Rows& rows, bool careful,
                                 const KeyRange& of_tile, int warp, int lane) const {
-    constexpr int half = d_k / 2;
-    const int m = warp % 2 * 16, from = warp / 2 * half;
-    float sum[half / 8][4] = {};
+    constexpr int tiles = n_rows / 16, columns = d_k * tiles * warp_lanes / block_threads;
+    static_assert(columns % 16 == 0);
+    const int m = warp % tiles * 16, from = warp / tiles * columns;
+    float sum[columns / 8][4] = {};
     if (!careful) {
 #pragma unroll
       for (int l = 0; l < keys / 16; ++l) {
-        unsigned a[4];
+        Fragment<T> a;
+        in_order<T>();
         w.left_transposed(a, m, l * 16, lane);
+        const LeftFactor<T> left(a);
 #pragma unroll
-        for (int j = 0; j < half / 8; j += 2) {
-          unsigned b[4];
+        for (int j = 0; j < columns / 8; j += 2) {
+          Fragment<T> b;
           k.right(b, l * 16, from + j * 8, lane);
-          multiply_pair<T>(sum[j], sum[j + 1], a, b);
+          multiply_pair<T>(sum[j], sum[j + 1], left, b);
         }
       }
     } else {
@@ -384,26 +406,27 @@ struct NsaFragmentGradient {
       const int64_t record = rows.record[m + lane / 4 + 8 * r];
       if (record < 0) continue;
 #pragma unroll
-      for (int j = 0; j < half / 8; ++j) {
+      for (int j = 0; j < columns / 8; ++j) {
         const int column = from + j * 8 + lane % 4 * 2;
         if (column < problem.d_k)
-          *reinterpret_cast<unsigned*>(slice.records + record + column) =
-              pack<T>(problem.scale * sum[j][2 * r], problem.scale * sum[j][2 * r + 1]);
+          store_pair(slice.records + record + column, problem.scale * sum[j][2 * r],
+                     problem.scale * sum[j][2 * r + 1]);
       }
     }
   }
 };
 
-// grad q of a slice from its records. Thread: eight features of a row. Reads 2 Dk bytes a visit,
-// writes 2 Dk; bound by memory. Room for eight blocks, as ptxas would spill to have more.
+// grad q of a slice from its records. Thread: 16 bytes of the features of a row. Reads Dk numbers a
+// visit, writes Dk; bound by memory. Room for eight blocks, as ptxas would spill to have more.
 template <class T>
 __global__ void __launch_bounds__(block_threads, 8)
     nsa_add_records(Pattern p, int d_k, int parts, QuerySlice<T> slice,
                     const uint4* __restrict__ marks, T* __restrict__ grad_q) {
-  const unsigned steps = unsigned(d_k) / 8;
+  constexpr int each = width<T>;
+  const unsigned steps = unsigned(d_k / each);
   const unsigned number = blockIdx.x * unsigned(block_threads) + threadIdx.x;
   const unsigned row = number / steps, heads = unsigned(p.query_heads());
-  const int column = int(number % steps) * 8;
+  const int column = int(number % steps) * each;
   const int64_t query = slice.first + row / heads;
   if (query >= slice.end) return;
   const int64_t s = p.queries.of_token(query);
@@ -412,15 +435,15 @@ __global__ void __launch_bounds__(block_threads, 8)
   const int head = int(row % heads / unsigned(p.group));
   const T* const from = slice.records + int64_t(row) * slice.n_slots * parts * d_k + column;
   T* const to = grad_q + (slice.first * heads + row) * d_k + column;
-  Vector<float, 8> sum;
-  const auto add = [&](int64_t record) { sum.add(load_vector(from + record * d_k, 8, true)); };
+  Vector<float, each> sum;
+  const auto add = [&](int64_t record) { sum.add(load_vector(from + record * d_k, each, true)); };
   if (!p.selected) {
     const unsigned block = unsigned(p.block);
     const int first = int(unsigned(seen.first) / block);
     const int n = seen.first < seen.end ? int(unsigned(seen.end - 1) / block) - first + 1 : 0;
 #pragma unroll 4
     for (int slot = 0; slot < n; ++slot) add(slot);
-    store_vector(to, sum, 8, true);
+    store_vector(to, sum, each, true);
     return;
   }
   const int64_t unit = unsigned(query) / unsigned(p.unit);
@@ -439,11 +462,8 @@ __global__ void __launch_bounds__(block_threads, 8)
         for (int part = 0; part * gradient_keys < n; ++part) add(slot * parts + part);
       }
     }
-  store_vector(to, sum, 8, true);
+  store_vector(to, sum, each, true);
 }
-
-// Whether registers and shared memory suffice for the features.
-inline bool gradient_fits(int d_k, int d_v) { return d_k <= 192 && d_v <= 128; }
 
 // What the gradient to q needs of the workspace, whether it is wanted or not.
 template <class T>
@@ -482,14 +502,14 @@ void gradients_on_fragments(const NsaKeyGradient<T, float>& keys, const NsaFragm
     const QuerySlice<T> slice{first, std::min(first + each, tokens), space.n_slots,
                               grad_q ? space.records : nullptr};
     with_features(p.d_k, p.d_v, [&](auto d_k, auto d_v) {
-      if constexpr (d_k.value + d_v.value <= 320) {
+      if constexpr (gradient_fits<T>(d_k.value, d_v.value)) {
         using Gradient = NsaFragmentGradient<T, d_k.value, d_v.value>;
         launch_fragments(Gradient{p, keys.lists, keys.cotangent, keys.known, keys.sums, slice},
                          keys.lists.n_chunks * space.parts, stream);
       }
     });
     if (grad_q)
-      launch_threads((slice.end - first) * pattern.query_heads() * (p.d_k / 8), stream,
+      launch_threads((slice.end - first) * pattern.query_heads() * (p.d_k / width<T>), stream,
                      nsa_add_records<T>, pattern, p.d_k, space.parts, slice, space.marks, grad_q);
   }
 }

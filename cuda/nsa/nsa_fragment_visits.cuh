@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sparse attention forward with the keys first (nsa_visits.cuh), with operands in 16 bits and sums
-// in registers, for selections that few rows share. Records are rounded to 16 bits, as results are.
+// Sparse attention forward with the keys first (nsa_visits.cuh), with sums in registers, for
+// selections that few rows share. Records are rounded to the type of the arrays, as results are.
 #pragma once
 #include "nsa_fragments.cuh"
 #include "nsa_visits.cuh"
@@ -25,20 +25,20 @@ static __global__ void __launch_bounds__(block_threads)
   if (lane == 0) marks[i] = uint4{all[0], all[1], all[2], all[3]};
 }
 
-// What a visit leaves, but for its values: their weights are exp2(x - top), of sum `total`.
+// What a visit leaves, but for its values: their weights are power(x - top), of sum `total`.
 struct VisitSum {
   float top, total;
 };
 
 // Block: a part of a chunk of a block's visitors, 64 keys and values in shared memory. Warp: 16 of
 // its rows at a time, from q to the record of their visit, all in registers; nothing is shared but
-// the keys. Reads 2 Dk bytes a visit from L2, writes 2 Dv + 8; 2 (Dk + Dv) operations a row and
-// key. Bound by L2 or by issue.
+// the keys. Reads Dk numbers a visit from L2, writes Dv and 8 bytes; 2 (Dk + Dv) operations a row
+// and key. Bound by L2 or by issue.
 template <class T, int d_k, int d_v>
 struct NsaFragmentVisits {
-  static constexpr int keys = 64, blocks_at_once = d_k + d_v <= 128 ? 3 : 2;
-  using K = HalfMatrix<T, d_k>;
-  using V = HalfMatrix<T, d_v>;
+  static constexpr int keys = 64, blocks_at_once = sizeof(T) == 2 && d_k + d_v <= 128 ? 3 : 2;
+  using K = OperandMatrix<T, d_k>;
+  using V = OperandMatrix<T, d_v>;
 
   NsaProblem<T, float> problem;
   VisitorLists lists;
@@ -67,7 +67,7 @@ struct NsaFragmentVisits {
     await_copies();
     __syncthreads();
 
-    const float scale = p.scale * log2_e;
+    const float scale = p.scale * logit_unit<T>;
     const unsigned n_rows = unsigned(chunk.n * lists.rows_per_entry);
 #pragma unroll 1
     for (unsigned from = warp * fragment_rows; from < n_rows;
@@ -88,10 +88,10 @@ struct NsaFragmentVisits {
         gate[r] = gate_of(p, rows[r], head, int(slot));
         record[r] = (int64_t(rows[r].at) * n_slots + slot) * parts() + part;
       }
-      unsigned q[d_k / 16][4];
+      Fragment<T> q[d_k / 16];
       load_rows_as_left(q, p.q.v, p.d_k, rows, lane);
       float x[keys / 8][4] = {}, top[2] = {-INFINITY, -INFINITY}, total[2] = {}, zero[2];
-      add_inner_products(x, q, k, lane);
+      add_inner_products(x, [&](auto& a, int l) { memcpy(&a, q[l], sizeof a); }, k, lane);
       const bool all =
           __all_sync(~0u, n == keys && rows[0].sees_all(first, n) && rows[1].sees_all(first, n));
 #pragma unroll
@@ -115,7 +115,7 @@ struct NsaFragmentVisits {
       for (int j = 0; j < keys / 8; ++j)
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
-          x[j][c] = exp2f(x[j][c] - zero[c / 2]);
+          x[j][c] = power<T>(x[j][c] - zero[c / 2]);
           total[c / 2] += x[j][c];
         }
       float sum[d_v / 8][4] = {};
@@ -130,17 +130,17 @@ struct NsaFragmentVisits {
         for (int j = 0; j < d_v / 8; ++j) {
           const int column = j * 8 + lane % 4 * 2;
           if (column < p.d_v)
-            *reinterpret_cast<unsigned*>(values + record[r] * p.d_v + column) =
-                pack<T>(factor * sum[j][2 * r], factor * sum[j][2 * r + 1]);
+            store_pair(values + record[r] * p.d_v + column, factor * sum[j][2 * r],
+                       factor * sum[j][2 * r + 1]);
         }
       }
     }
   }
 };
 
-// What NsaForward gives, from the records of its visits. Thread: eight features of a row, and
-// whether they are finite, redo [rows, Dv / 8]. Reads 2 Dv + 8 bytes a visit, writes 2 Dv; bound by
-// memory.
+// What NsaForward gives, from the records of its visits. Thread: 16 bytes of the features of a row,
+// and whether they are finite, redo [rows, Dv / width]. Reads Dv numbers and 8 bytes a visit,
+// writes Dv; bound by memory.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     nsa_join_fragment_visits(NsaForward<T, float> attend, int parts,
@@ -148,9 +148,10 @@ __global__ void __launch_bounds__(block_threads)
                              const T* __restrict__ values, int* __restrict__ redo) {
   const auto& p = attend.problem;
   const Pattern& pattern = p.pattern;
-  const unsigned steps = unsigned(p.d_v) / 8, heads = unsigned(pattern.query_heads());
+  constexpr int each = width<T>;
+  const unsigned steps = unsigned(p.d_v / each), heads = unsigned(pattern.query_heads());
   const unsigned number = blockIdx.x * unsigned(block_threads) + threadIdx.x, row = number / steps;
-  const int column = int(number % steps) * 8;
+  const int column = int(number % steps) * each;
   const int64_t query = row / heads;
   if (query >= pattern.queries.n_tokens) return;
   const int64_t s = pattern.queries.of_token(query);
@@ -178,24 +179,24 @@ __global__ void __launch_bounds__(block_threads)
   };
   float top = -INFINITY, total = 0;
   for_visits([&](int64_t i) { top = max(top, sums[i].top); });
-  Vector<float, 8> sum;
+  Vector<float, each> sum;
   for_visits([&](int64_t i) {
     const VisitSum of = sums[i];
     if (of.total == 0) return;
-    const float weight = of.top == -INFINITY ? of.total : exp2f(of.top - top) * of.total;
+    const float weight = of.top == -INFINITY ? of.total : power<T>(of.top - top) * of.total;
     total += weight;
-    sum.add(weight, load_vector(values + i * p.d_v + column, 8, true));
+    sum.add(weight, load_vector(values + i * p.d_v + column, each, true));
   });
   const bool any = total != 0;
   bool finite = true;
-  for (int c = 0; c < 8; ++c) {
+  for (int c = 0; c < each; ++c) {
     sum[c] = any ? sum[c] / total : 0.f;
     finite = finite && is_finite(sum[c]);
   }
-  store_vector(attend.out + int64_t(row) * p.d_v + column, sum, 8, true);
+  store_vector(attend.out + int64_t(row) * p.d_v + column, sum, each, true);
   redo[number] = !finite;
   if (column > 0) return;
-  top *= ln_2;
+  top *= of_logit<T>;
   if (attend.softmax.max)
     for (int c = 0; c < softmax_copies; ++c) {
       attend.softmax.max[int64_t(row) * softmax_copies + c] = any ? top : -INFINITY;
@@ -207,7 +208,7 @@ __global__ void __launch_bounds__(block_threads)
 template <class T, int d_k, int d_v>
 void launch_visits(const NsaProblem<T, float>& p, const VisitorLists& lists, VisitSum* sums,
                    T* values, int64_t blocks, cudaStream_t stream) {
-  if constexpr (d_k <= 128)
+  if constexpr (visits_fit<T>(d_k, d_v))
     launch_fragments(NsaFragmentVisits<T, d_k, d_v>{p, lists, sums, values}, blocks, stream);
 }
 
@@ -225,8 +226,8 @@ void forward_on_visits(const NsaForward<T, float>& attend, const VisitorLists& l
     launch_visits<T, decltype(d_k)::value, decltype(d_v)::value>(attend.problem, lists, sums,
                                                                  values, blocks, stream);
   });
-  launch_threads(pattern.rows() * (p.d_v / 8), stream, nsa_join_fragment_visits<T>, attend, parts,
-                 marks, sums, values, redo);
+  launch_threads(pattern.rows() * (p.d_v / width<T>), stream, nsa_join_fragment_visits<T>, attend,
+                 parts, marks, sums, values, redo);
 }
 
 }  // namespace gnograd

@@ -84,8 +84,8 @@ template <class T, class S>
 struct NsaForwardPass {
   NsaForward<T, S> attend;
   NsaVisitForward<T, S> visits;
-  // of forms for 16 bits: rows [rows, redo_each] whose values are not finite, and which slots bring
-  // a visit
+  // of forms with sums in registers: rows [rows, redo_each] whose values are not finite, and which
+  // slots bring a visit
   int* redo = nullptr;
   int redo_each = 1;
   uint4* marks = nullptr;
@@ -95,7 +95,7 @@ struct NsaForwardPass {
       : attend(operation), visits{attend.problem, lists, attend.known_lse, {}} {
     const Pattern& p = operation.problem.pattern;
     if (fits_fragments(operation.problem)) {
-      if (keys_first(p)) redo_each = operation.problem.d_v / 8;
+      if (keys_first(p)) redo_each = operation.problem.d_v / width<T>;
       redo = workspace.take<int>(p.rows() * redo_each);
       if (keys_first(p)) marks = workspace.take<uint4>(p.n_units() * p.heads);
     }
@@ -107,7 +107,7 @@ struct NsaForwardPass {
     if (attend.values_wanted()) records.values = values;
   }
   void run(cudaStream_t stream) const {
-    if constexpr (sizeof(T) == 2 && !ScalarTraits<S>::dual)
+    if constexpr (has_fragments<T, S>)
       if (redo && attend.problem.wide && run_on_fragments(stream)) return;
     const auto& p = attend.problem;
     if (!keys_first(p.pattern)) {
@@ -120,28 +120,30 @@ struct NsaForwardPass {
     launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_visits<T, S>, join,
                    visits.records);
   }
-  // Whether it could be done in the forms for 16 bits.
+  // Whether it could be done with sums in registers.
   bool run_on_fragments(cudaStream_t stream) const {
     const auto& p = attend.problem;
     if (!keys_first(p.pattern)) {
-      if (!aligned_to<4>(attend.out)) return false;
-      forward_on_fragments(attend, redo, stream);
+      if (!aligned_to<2 * sizeof(T)>(attend.out)) return false;
+      forward_on_fragments(attend, redoing() ? redo : nullptr, stream);
     } else {
-      // their records fit where those in float32 would
+      // their records fit where those of the general form would
       const auto& records = visits.records;
       if (!attend.out || attend.saved.delta || !aligned_to<16>(attend.out) ||
-          std::max(p.d_k, p.d_v) > 128)
+          !visits_fit<T>(p.d_k, p.d_v))
         return false;
       forward_on_visits(attend, visits.lists, marks, reinterpret_cast<VisitSum*>(records.sums),
                         reinterpret_cast<T*>(records.values), redo, stream);
     }
-    if (!attend.values_wanted()) return true;
+    if (!redoing()) return true;
     NsaForward<T, S> again = attend;
     again.only = redo;
     again.only_each = redo_each;
     launch_operation(again, p.n_tiles(), stream);
     return true;
   }
+  // Whether rows may have to be done again: for values, and in float32 for infinite logits.
+  bool redoing() const { return attend.values_wanted() || sizeof(T) == 4; }
 };
 
 // The kernels of the gradients, with what they work in.
@@ -166,7 +168,7 @@ struct NsaGradientPass {
     fit_tiles(keys, INT64_MAX);
     queries.grad_gate = workspace.take<S>(queries.problem.head_parts() * problem.n_gates());
     keys.sums = workspace.take<S>(keys.lists.n_chunks * p.block * keys.width());
-    if (fits_fragments(problem) && gradient_fits(problem.d_k, problem.d_v))
+    if (fits_fragments(problem) && gradient_fits<T>(problem.d_k, problem.d_v))
       fragments.take(p, problem.d_k, workspace);
     const int d = problem.bias.d;
     if (d) {
@@ -180,7 +182,7 @@ struct NsaGradientPass {
   }
 
   void run(cudaStream_t stream) const {
-    if constexpr (sizeof(T) == 2 && !ScalarTraits<S>::dual)
+    if constexpr (has_fragments<T, S>)
       if (const auto& p = keys.problem; fragments && p.wide && !p.gate && aligned_to<16>(grad.q)) {
         gradients_on_fragments(keys, fragments, grad.q, stream);
         if (grad.k || grad.v) join_keys(stream);

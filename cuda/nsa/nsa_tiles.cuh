@@ -21,8 +21,9 @@
 //     (nsa_pattern.cuh)
 //
 // Where few rows share a selection, out and the gradient to q come with the keys first
-// (nsa_visits.cuh). Of numbers of 16 bits, out and lse, and gradients without gates, have forms of
-// their own, with sums in registers (nsa_fragments.cuh); what these do not take is done here.
+// (nsa_visits.cuh). Of numbers of 16 bits and float32, out and lse, and gradients without gates,
+// have forms of their own, with sums in registers (nsa_fragments.cuh); what these do not take is
+// done here.
 //
 // With dual numbers they are the jvp and the hvp. lse is known then from a pass with real numbers,
 // so that no maximum moves while derivatives are summed. A row that sees no key has out = 0,

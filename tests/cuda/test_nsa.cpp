@@ -533,9 +533,10 @@ Shape tensor_shape() {
   return s;
 }
 
-// What numbers of 16 bits in aligned rows have kernels of their own for: features of every size
-// that they are padded to, blocks smaller and larger than a tile, rows of a selection that are less
-// than a warp's, several warps' and several blocks', ragged ends and sequences side by side.
+// What aligned rows of numbers of 16 bits and float32 have kernels of their own for: features of
+// every size that they are padded to, blocks smaller and larger than a tile, rows of a selection
+// that are less than a warp's, several warps' and several blocks', ragged ends and sequences side
+// by side.
 std::vector<Shape> fragment_shapes() {
   std::vector<Shape> shapes;
   const auto add = [&](Shape s, auto change) {
@@ -562,6 +563,9 @@ std::vector<Shape> fragment_shapes() {
   // many visitors of one block: several chunks
   add({selected, {130}, {64}, 16, 1, 8, 8},
       [](Shape& s) { s.block_size = 64, s.popular = true, s.n_slots = 1; });
+  // logits of 1e3
+  add({selected, {20}, {140}, 16, 1, 64, 64}, [](Shape& s) { s.scale = 60; });
+  add({selected, {20}, {140}, 2, 2, 64, 64}, [](Shape& s) { s.scale = 60; });
   // positions decide
   add(gqa, [](Shape& s) { s.branch = window, s.window = 70, s.causal = true, s.q_offset = 61; });
   add(gqa, [](Shape& s) { s.branch = window, s.n_heads = 16, s.window = 7; });
@@ -649,11 +653,47 @@ void test_not_a_number() {
   s.q_offset = 6;
   s.popular = true;
   test_not_a_number<__nv_bfloat16>(s);
+  test_not_a_number<float>(s);
   s.n_query_heads = 2;
   test_not_a_number<__half>(s);
+  test_not_a_number<float>(s);
   s.branch = window;
   s.window = 20;
   test_not_a_number<__half>(s);
+  test_not_a_number<float>(s);
+}
+
+// A key whose logits are -infinity in float32 has no part in anything.
+void test_infinite_logits(int64_t n_query_heads) {
+  Shape s{selected, {20}, {75}, n_query_heads, 1, 32, 24};
+  s.block_size = 64;
+  Case<float> c(s);
+  for (float& q : c.in[0]) q = 1 + std::fabs(q);
+  for (int64_t d = 0; d < s.d_k; ++d) c.in[1][3 * s.d_k + d] = -3e38f;
+  Arrays<double> in, plain_vjp;
+  Arrays<float> in32;
+  for (int a = 0; a < 4; ++a) in[a] = numbers<double>(c.in[a]), in32[a] = c.in[a];
+  const Oracle<double> truth{s, c.blocks};
+  const Oracle<float> plain{s, c.blocks};
+  const auto want = truth.vjp(numbers<double>(c.g), {}, in);
+  const auto in_float = plain.vjp(c.g, {}, in32);
+  for (int a = 0; a < 4; ++a) plain_vjp[a] = doubles(in_float[a]);
+  auto x = c.upload(c.in), grad = c.room();
+  Device<float> out(s.rows() * s.d_v), lse(s.rows()), g(c.g);
+  Case<float>::Pointers p;
+  c.point(p.x, x);
+  c.point(p.grad, grad);
+  p.out = out.get();
+  p.lse = lse.get();
+  p.g = g.get();
+  c.run<forward>(p);
+  compare(s.name() + " out beside -infinity", out.host(), truth.forward(in).out,
+          doubles(plain.forward(in32).out));
+  c.run<vjp>(p);
+  c.expect("vjp beside -infinity", grad, want, plain_vjp);
+  p.lse = nullptr;
+  c.run<vjp>(p);
+  c.expect("vjp beside -infinity, nothing saved", grad, want, plain_vjp);
 }
 
 template <class T>
@@ -779,10 +819,14 @@ int main() {
   for (size_t i = 0; i < shapes.size(); i += each) {
     if (i % 4 == 0) Case<__half>(shapes[i]).test();
     else Case<__nv_bfloat16>(shapes[i]).test();
+    Case<float>(shapes[i]).test();
   }
   test_not_a_number();
+  test_infinite_logits(16);
+  test_infinite_logits(2);
   test_determinism<float>(large_shapes()[0]);
   test_determinism<__nv_bfloat16>(shapes.back());
+  test_determinism<float>(shapes.back());
   test_faults();
   test_ascend(false);
   test_ascend(true);

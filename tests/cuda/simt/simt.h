@@ -231,6 +231,8 @@ inline unsigned to_tf32(float x) {
   return (bits + (finite ? 0x1000 : 0)) & ~0x1fffu;
 }
 
+inline auto made_here(auto x) { return x; }
+
 // The same of 16x8, 8x8 and 16x8 matrices of what to_tf32 makes (mma.m16n8k8).
 inline void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], SIMT_AT) {
   struct Fragments {
