@@ -95,8 +95,8 @@ def partition_part(side: int, repeats: int, clock: Callable[[], float], results:
             for who, n_rows in rows.items():
                 taken = seconds.get(who)
                 results.add(
-                    f"{name}, {n_parts} parts", "partition", who, threads=1, rows=n_rows,
-                    seconds=taken, ratio=taken and taken / seconds["gnograd"],
+                    name, f"{n_parts} parts", who, threads=1, rows=n_rows, seconds=taken,
+                    ratio=taken and taken / seconds["gnograd"],
                 )  # fmt: skip
             of = {who: n_rows / rows["gnograd"] for who, n_rows in rows.items()}
             columns = (

@@ -50,6 +50,7 @@ PACKAGES = (
     "torch_scatter",
     "neuraloperator",
     "jax",
+    "pymetis",
 )
 
 
