@@ -100,14 +100,17 @@ def undocumented(text: str, names: list[str] | None) -> list[str]:
 REMOTE = re.compile(
     r'<(?:link href|script src)="https?://[^"]*/(?P<file>[\w.-]+)(?:\?[^"]*)?"[^>]*>(?:</script>)?'
 )
-THEME = """<script>
+HEAD = """<script>
   const theme = localStorage.getItem("theme");
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.bsTheme = theme || (dark ? "dark" : "light");
 </script>
-<style>[data-bs-theme=dark] ol.hierarchy { background: none; }</style>
+<style>
+  [data-bs-theme=dark] ol.hierarchy { background: none; }
+  @media (max-width: 768px) { table { display: block; overflow-x: auto; } }
+</style>
 """
-"""Light or dark, as the other pages are."""
+"""Light or dark, as the other pages are, and on a phone tables that scroll by themselves."""
 HOME = '<li class="nav-item"><a class="nav-link" href="{}../index.html">Documentation</a></li>'
 
 
@@ -130,7 +133,7 @@ def make_local(output: Path, bootstrap: Path) -> None:
             return ""
 
         text = REMOTE.sub(local, page.read_text())
-        text = text.replace("</title>\n", f"</title>\n{THEME}", 1)
+        text = text.replace("</title>\n", f"</title>\n{HEAD}", 1)
         text = text.replace("bg-light", "bg-body-tertiary")
         menu = '<ul class="navbar-nav">'
         page.write_text(text.replace(menu, menu + HOME.format(up), 1))
