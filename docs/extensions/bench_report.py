@@ -15,7 +15,7 @@ import matplotlib
 import model_report
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 from pictures import THEMES, Colours, settings
 from sphinx.application import Sphinx
 
@@ -155,6 +155,8 @@ def draw(figure: Any, colours: Colours, result: dict[str, Any]) -> None:
     axes.set_xlim(min(least / 1.1, 1), most * 2.2 if wide else 1 + (most - 1) * 1.25)
     axes.axvline(1, color=colours.faint, linewidth=axes.spines["left"].get_linewidth())
     axes.spines["left"].set_visible(False)
+    if wide:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}x")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("times the time of gnograd")
