@@ -14,13 +14,15 @@
 
     python benchmarks/distributed.py [--parts partition plan volume scaling] [--side 1000]
                                      [--processes 4] [--workers 2] [--repeats 5]
+                                     [--clock processor] [--json FILE]
 
 Meshes of the last three are grids of side x side nodes, shaken, with edges to six neighbours. Every
 row of "plan" to "scaling" is a program of its own, which mpiexec starts: mpi4py and MPI are needed.
 Times are of the slowest process. "processor" counts what its cores were busy for, which does not
 change where processes are more than cores; "cores busy" is the sum of that over all processes,
 with what they spend on waiting for each other. Fractions of speeds are by the least times, as other
-work on a machine only adds to them. pymetis is optional.
+work on a machine only adds to them. pymetis is optional. The clock and the file are for "partition"
+alone.
 """
 
 import argparse
@@ -38,6 +40,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from results import CLOCKS, Results, add_clock, add_option
 
 import gnograd as gg
 
@@ -80,7 +83,7 @@ def metis_of_pymetis(graph: gg.Graph, n_parts: int) -> np.ndarray:
     return np.asarray(pymetis.part_graph(n_parts, adjacency)[1])
 
 
-def partition_part(side: int, repeats: int) -> None:
+def partition_part(side: int, repeats: int, clock: Callable[[], float], results: Results) -> None:
     print(
         "| mesh | parts | rows | of METIS | of volume | slabs | random | most less least nodes | "
         "time | METIS |\n|" + " --- |" * 10
@@ -88,37 +91,48 @@ def partition_part(side: int, repeats: int) -> None:
     for name, make in (("2-D Delaunay", delaunay), ("3-D radius", cube)):
         x, graph = make(side**2)
         for n_parts in (2, 3, 4, 8, 16):
-            print(f"| {name} | {n_parts} | {compared(x, graph, n_parts, repeats)} |", flush=True)
+            rows, seconds, uneven = compared(x, graph, n_parts, repeats, clock)
+            for who, n_rows in rows.items():
+                taken = seconds.get(who)
+                results.add(
+                    name, f"{n_parts} parts", who, threads=1, rows=n_rows, seconds=taken,
+                    ratio=taken and taken / seconds["gnograd"],
+                )  # fmt: skip
+            of = {who: n_rows / rows["gnograd"] for who, n_rows in rows.items()}
+            columns = (
+                name, n_parts, rows["gnograd"], f"{1 / of.get('METIS', np.nan):.3f}",
+                f"{1 / of.get('METIS, volume', np.nan):.3f}", f"{of['slabs']:.1f}x",
+                f"{of['at random']:.1f}x", uneven, f"{seconds['gnograd']:.2f} s",
+                f"{seconds.get('METIS', np.nan):.2f} s",
+            )  # fmt: skip
+            print("| " + " | ".join(map(str, columns)) + " |", flush=True)
 
 
-def compared(x: np.ndarray, graph: gg.Graph, n_parts: int, repeats: int) -> str:
-    """The columns of a row of the table."""
-    ours, seconds = timed(lambda: gg.distributed.partition(x, n_parts), repeats)
-    rows = foreign_rows(graph, ours)
-    ranks = np.argsort(np.argsort(x[:, 0]))
-    slabs = foreign_rows(graph, ranks * n_parts // len(x)) / rows
-    random = np.random.default_rng(1).integers(0, n_parts, len(x))
-    of_metis, of_volume, metis_seconds = np.nan, np.nan, np.nan
+def compared(
+    x: np.ndarray, graph: gg.Graph, n_parts: int, repeats: int, clock: Callable[[], float]
+) -> tuple[dict[str, int], dict[str, float], int]:
+    """Rows and seconds by contestant, and by how many nodes our parts differ."""
+    ours, taken = timed(lambda: gg.distributed.partition(x, n_parts), repeats, clock)
+    owners, seconds = {"gnograd": ours}, {"gnograd": taken}
     if importlib.util.find_spec("pymetis"):
-        owner, metis_seconds = timed(lambda: metis_of_pymetis(graph, n_parts), 1)
-        of_metis = rows / foreign_rows(graph, owner)
-        owner = gg.distributed.partition(None, n_parts, "metis", graph)
-        of_volume = rows / foreign_rows(graph, owner)
-    counts = np.bincount(ours, minlength=n_parts)
-    columns = (
-        f"{rows}", f"{of_metis:.3f}", f"{of_volume:.3f}", f"{slabs:.1f}x",
-        f"{foreign_rows(graph, random) / rows:.1f}x", f"{counts.max() - counts.min()}",
-        f"{seconds:.2f} s", f"{metis_seconds:.2f} s",
-    )  # fmt: skip
-    return " | ".join(columns)
+        owners["METIS"], seconds["METIS"] = timed(
+            lambda: metis_of_pymetis(graph, n_parts), 1, clock
+        )
+        owners["METIS, volume"] = gg.distributed.partition(None, n_parts, "metis", graph)
+    owners["slabs"] = np.argsort(np.argsort(x[:, 0])) * n_parts // len(x)
+    owners["at random"] = np.random.default_rng(1).integers(0, n_parts, len(x))
+    rows = {who: foreign_rows(graph, owner) for who, owner in owners.items()}
+    return rows, seconds, int(np.ptp(np.bincount(ours, minlength=n_parts)))
 
 
-def timed(step: Callable[[], np.ndarray], repeats: int) -> tuple[np.ndarray, float]:
+def timed(
+    step: Callable[[], np.ndarray], repeats: int, clock: Callable[[], float]
+) -> tuple[np.ndarray, float]:
     taken = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         result = step()
-        taken.append(time.perf_counter() - start)
+        taken.append(clock() - start)
     return result, statistics.median(taken)
 
 
@@ -356,6 +370,8 @@ def main() -> None:
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
     for name in ("threads", "height"):
         parser.add_argument(f"--{name}", type=int, help=argparse.SUPPRESS)
+    add_clock(parser)
+    add_option(parser)
     options = parser.parse_args()
     if options.program:
         comm = gg.distributed.communicator()
@@ -363,9 +379,9 @@ def main() -> None:
         if comm.rank == 0:
             print(json.dumps(found))
         return
-    side, repeats = options.side, options.repeats
+    side, repeats, results = options.side, options.repeats, Results(options.json)
     tables = {
-        "partition": lambda: partition_part(side, repeats),
+        "partition": lambda: partition_part(side, repeats, CLOCKS[options.clock], results),
         "plan": lambda: plan_part(options.processes, side, repeats),
         "volume": lambda: volume_part(options.processes, side),
         "scaling": lambda: scaling_part(options.workers, side, repeats),

@@ -5,6 +5,7 @@ Graphs come out equal before anything is timed: peers' edges are put in the orde
 the time of ours, and by how much more a peer takes.
 
     python benchmarks/neighbors.py [--points 100000] [--threads 2] [--repeats 5]
+                                   [--clock processor] [--json FILE]
 
 "scipy" is what a program does without this package: `cKDTree.query` with as many workers, or
 `query_pairs` within the radius and both directions of these pairs, sorted by destination. Rows
@@ -14,11 +15,10 @@ the time of ours, and by how much more a peer takes.
 import argparse
 import importlib.util
 import statistics
-import time
 from collections.abc import Sequence
 
 import numpy as np
-from results import Results, add_option
+from results import CLOCKS, Results, add_clock, add_option
 from scipy.spatial import cKDTree
 
 import gnograd as gg
@@ -54,14 +54,14 @@ def torch_cluster_peers(points, radius, k, threads):
     return {"radius": (within, by_destination), "knn": (nearest, by_destination)}
 
 
-def timed(functions, repeats):
+def timed(functions, repeats, clock):
     """Medians, each contestant in turn."""
     times = {name: [] for name in functions}
     for _ in range(repeats + 1):
         for name, function in functions.items():
-            start = time.perf_counter()
+            start = clock()
             function()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(clock() - start)
     return {name: statistics.median(each[1:]) for name, each in times.items()}
 
 
@@ -80,6 +80,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--points", type=int, default=100_000)
     parser.add_argument("--threads", type=int, nargs="+", default=[2])
     parser.add_argument("--repeats", type=int, default=5)
+    add_clock(parser)
     add_option(parser)
     options = parser.parse_args(argv)
     results = Results(options.json)
@@ -127,13 +128,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     if peers:
         rows["radius"]["torch_cluster"] = peers["radius"][0]
         rows[f"{k} nearest"]["torch_cluster"] = peers["knn"][0]
-    print(f"{n} points in 3-D, {threads} threads\n")
+    print(f"{n} points in 3-D, {threads} threads, time of the {options.clock}\n")
     print("| search | edges | ours | peers |\n| --- | --- | --- | --- |")
     for name, functions in rows.items():
         found = functions["ours"]()
         found = found[-1] if isinstance(found, list) else found
         n_edges = found.n_edges if isinstance(found, gg.Graph) else len(found.indices)
-        times = timed(functions, options.repeats)
+        times = timed(functions, options.repeats, CLOCKS[options.clock])
         for who, taken in times.items():
             contestant = "gnograd" if who == "ours" else who
             ratio = taken / times["ours"]

@@ -15,7 +15,7 @@ import matplotlib
 import model_report
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 from pictures import THEMES, Colours, settings
 from sphinx.application import Sphinx
 
@@ -35,9 +35,21 @@ def rows_of(result: dict[str, Any]) -> Rows:
     return found
 
 
+def names_with(measured: str, rows: Rows) -> list[str]:
+    """Contestants of which something is known."""
+    return list(
+        dict.fromkeys(
+            name
+            for records in rows.values()
+            for name, record in records.items()
+            if measured in record
+        )
+    )
+
+
 def peers_of(rows: Rows) -> list[str]:
-    names = dict.fromkeys(name for records in rows.values() for name in records)
-    return [name for name in names if name != OURS]
+    """Those whose time is compared."""
+    return [name for name in names_with("ratio", rows) if name != OURS]
 
 
 # ---- tables ----
@@ -48,14 +60,16 @@ def table(result: dict[str, Any]) -> str:
     rows = rows_of(result)
     peers = peers_of(rows)
     one_number = len({key[2] for key in rows}) == 1
-    remembered = [p for p in (OURS, *peers) if any("memory" in r.get(p, {}) for r in rows.values())]
-    erring = [p for p in (OURS, *peers) if any("ulp" in r.get(p, {}) for r in rows.values())]
+    others = {
+        (measured, name): shown
+        for measured, shown in MEASURED.items()
+        for name in names_with(measured, rows)
+    }
     shares = any("share" in records.get(OURS, {}) for records in rows.values())
     timed = any("seconds" in records.get(OURS, {}) for records in rows.values())
     head = ["case", "", *([] if one_number else ["threads"]), *([OURS] if timed else [])]
     head += [f"of {result['share_of']}"] if shares else []
-    head += [*peers, *(f"error: {name}" for name in erring)]
-    head += [f"memory: {name}" for name in remembered]
+    head += [*peers, *(f"{HEADS.get(measured, measured)}: {name}" for measured, name in others)]
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     before = None
     for (case, face, threads), records in rows.items():
@@ -65,8 +79,7 @@ def table(result: dict[str, Any]) -> str:
         cells += [span(ours.get("seconds"), duration)] if timed else []
         cells += [span(ours.get("share"), "{:.0%}".format)] if shares else []
         cells += [span(records.get(p, {}).get("ratio"), "{:.1f}x".format) for p in peers]
-        cells += [span(records.get(p, {}).get("ulp"), "{:.1f} ulp".format) for p in erring]
-        cells += [span(records.get(p, {}).get("memory"), mebibytes) for p in remembered]
+        cells += [span(records.get(p, {}).get(m), shown) for (m, p), shown in others.items()]
         lines.append("| " + " | ".join(cells) + " |")
         before = case
     return "\n".join(lines) + "\n\n" + provenance(result)
@@ -90,6 +103,15 @@ def mebibytes(size: float) -> str:
     return f"{size / 2**20:.0f} MiB" if size >= 9.5 * 2**20 else f"{size / 2**20:.1f} MiB"
 
 
+def ulps(error: float) -> str:
+    return f"{error:.1f} ulp" if error < 1000 else f"{error:.0e} ulp"
+
+
+MEASURED = {"ulp": ulps, "memory": mebibytes, "rows": "{:,}".format}
+"""What has a column a contestant besides times, and how it is shown."""
+HEADS = {"ulp": "error"}
+
+
 def provenance(result: dict[str, Any]) -> str:
     made = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
     machine = result["machine"]
@@ -109,10 +131,10 @@ def draw(figure: Any, colours: Colours, result: dict[str, Any]) -> None:
     rows = rows_of(result)
     peers = peers_of(rows)
     palette = [colours.first, colours.second, colours.third, colours.faint]
-    bars = list(bars_of(rows, peers))
-    figure.set_size_inches(8.4, 0.55 + 0.23 * len(bars) + 0.16 * len(rows))
+    bars = list(bars_of(rows))
+    figure.set_size_inches(8.4, 0.8 + 0.23 * len(bars) + 0.16 * len(rows))
     axes = figure.subplots()
-    place, ticks, most = 0.0, [], 1.0
+    place, ticks = 0.0, []
     for (case, face, threads), group in groups(bars):
         first = place
         for peer, ratio in group:
@@ -120,30 +142,37 @@ def draw(figure: Any, colours: Colours, result: dict[str, Any]) -> None:
             middle = float(np.sqrt(low * high))
             axes.barh(place, middle - 1, 0.8, left=1, color=palette[peers.index(peer) % 4])
             text = f" {low:.1f}x" if low == high else f" {low:.1f} to {high:.1f}x"
-            axes.text(middle, place, text, va="center", size=8)
-            most = max(most, high)
+            axes.text(max(middle, 1), place, text, va="center", size=8)
             place += 1
         ticks.append(((first + place - 1) / 2, f"{case}, {face}", threads))
         place += 0.7
     several = len({threads for _, _, threads in ticks}) > 1
     names = [f"{name}, {n} thread{'s' * (n > 1)}" if several else name for _, name, n in ticks]
     axes.set_yticks([at for at, _, _ in ticks], names)
-    wide = most > 10
+    least, most = (chosen(chosen(ratio) for _, _, ratio in bars) for chosen in (min, max))
+    wide = least < 1 or most > 10
     axes.set(xscale="log" if wide else "linear", ylim=(-0.7, place))
-    axes.set_xlim(1, most * 2.2 if wide else 1 + (most - 1) * 1.25)
+    axes.set_xlim(min(least / 1.1, 1), most * 2.2 if wide else 1 + (most - 1) * 1.25)
+    axes.axvline(1, color=colours.faint, linewidth=axes.spines["left"].get_linewidth())
+    axes.spines["left"].set_visible(False)
+    if wide:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}x")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("times the time of gnograd")
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
     handles = [matplotlib.patches.Patch(color=palette[k % 4]) for k in range(len(peers))]
-    axes.legend(handles, peers, frameon=False, loc="lower right", fontsize=8)
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.25 / figure.get_figheight()))
+    figure.legend(
+        handles, peers, frameon=False, loc="upper center", ncols=len(peers), fontsize=8,
+        columnspacing=1.2,
+    )  # fmt: skip
 
 
-def bars_of(rows: Rows, peers: list[str]) -> Iterator[tuple[Any, str, list[float]]]:
+def bars_of(rows: Rows) -> Iterator[tuple[Any, str, list[float]]]:
     for key, records in rows.items():
-        for peer in peers:
+        for peer in peers_of(rows):
             if "ratio" in records.get(peer, {}):
                 yield key, peer, records[peer]["ratio"]
 
@@ -164,13 +193,16 @@ def write(folder: Path) -> list[Path]:
     made = []
     for source in sorted(RESULTS.glob("*.json")):
         result = json.loads(source.read_text())
-        paths = {theme: folder / f"{source.stem}-{theme}.svg" for theme in THEMES}
-        page = folder / f"{source.stem}.md"
-        made += [page, *paths.values()]
         of_models = model_report.is_of_models(result)
+        paths = {theme: folder / f"{source.stem}-{theme}.svg" for theme in THEMES}
+        if not of_models and not list(bars_of(rows_of(result))):
+            paths = {}
+        page = folder / f"{source.stem}.md"
+        files = [page, *paths.values()]
+        made += files
         makers = (source, Path(__file__), Path(model_report.__file__))
         newest = max(path.stat().st_mtime for path in makers)
-        if all(path.exists() and path.stat().st_mtime > newest for path in made[-3:]):
+        if all(path.exists() and path.stat().st_mtime > newest for path in files):
             continue
         for theme, path in paths.items():
             with matplotlib.rc_context(settings(THEMES[theme])):
@@ -178,12 +210,14 @@ def write(folder: Path) -> list[Path]:
                 (model_report.draw if of_models else draw)(figure, THEMES[theme], result)
                 figure.savefig(path, transparent=True, metadata={"Date": None})
         alt = model_report.ALT if of_models else "Times of peers over those of gnograd."
-        pictures = "\n".join(
+        pictures = [
             f"```{{image}} generated/{path.name}\n:class: only-{theme}\n:alt: {alt}\n```"
             for theme, path in paths.items()
-        )
+        ]
         text = model_report.text(result) if of_models else table(result)
-        page.write_text(f"{pictures}\n\n{text}")
+        if pictures:
+            text = "\n".join([":::{div} wide-picture", *pictures, ":::\n", text])
+        page.write_text(text)
     return made
 
 

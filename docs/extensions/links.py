@@ -17,9 +17,11 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.roles import XRefRole
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.nodes import make_refnode
 
+LOG = logging.getLogger(__name__)
 ROOT = Path(__file__).resolve().parents[2]
 ALIASES = {
     "gg": "gnograd", "gt": "gnograd.torch", "gj": "gnograd.jax", "ad": "gnograd.autodiff"
@@ -110,6 +112,18 @@ class Trimmed(SphinxPostTransform):
             block.rawsource = text
 
 
+class SourceLinks(SphinxPostTransform):
+    """Some directives take an address as it is: one of a page's source leads nowhere."""
+
+    default_priority = 7
+    _source = re.compile(r"(?!\w+:)[^#]*\.(md|rst)(#.*)?")
+
+    def run(self, **kwargs: Any) -> None:
+        for link in self.document.findall(nodes.reference):
+            if self._source.fullmatch(link.get("refuri", "")):
+                LOG.warning("a link to %s leads to no page", link["refuri"], location=link)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Add roles and links."""
     app.add_config_value("repository_url", "", "env")
@@ -117,5 +131,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_role("repo", RepositoryRole())
     app.add_post_transform(LinkedCode)
     app.add_post_transform(Trimmed)
+    app.add_post_transform(SourceLinks)
     app.connect("missing-reference", unresolved)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

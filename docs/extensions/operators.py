@@ -32,6 +32,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FORMULAS = tomllib.loads((ROOT / "docs/reference/formulas.toml").read_text())
 TAPE_TO_ANY_ORDER = {"gno_aggregate"}
 """Those that are differentiable on the tape as often as wanted."""
+DTYPES = {"": "of the inputs", "real": "of the inputs; float32 for half precision"}
+"""What a shape says of its dtype, in words."""
 GPU_TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 
 
@@ -184,11 +186,21 @@ def badges(one: Facts) -> str:
 
 
 def shape_text(spec: str) -> tuple[str, str, bool]:
-    """Shape, dtype if it is not that of the inputs, and whether it may be absent."""
+    """Shape, dtype, and whether it may be absent."""
     shape = parse(spec)
-    words = ["..." if d == "*" else d for d in shape.dims]
+    words = ["..."] * shape.leading + list(shape.dims)
     text = f"({', '.join(words)}{',' if len(words) == 1 else ''})"
-    return text, shape.dtype or "", shape.optional
+    return text, DTYPES.get(shape.dtype, shape.dtype), shape.optional
+
+
+def condition_text(name: str, spec: str, is_array: bool) -> str:
+    """What a static argument makes of an array or of a size."""
+    if spec == "None":
+        return f"no ``{name}``"
+    if not is_array:
+        return f"``{name}`` is ``{spec}``"
+    shape, _, optional = shape_text(spec)
+    return f"``{name}`` is ``{shape}``" + ", or left out" * optional
 
 
 def arrays(op: Function[Any, Any]) -> str:
@@ -199,7 +211,7 @@ def arrays(op: Function[Any, Any]) -> str:
         for name, spec in specs.items():
             shape, dtype, optional = shape_text(spec)
             note = "may be left out" if optional else ""
-            rows.append([f"``{name}``", kind, f"``{shape}``", dtype or "of the inputs", note])
+            rows.append([f"``{name}``", kind, f"``{shape}``", dtype, note])
 
     add("input", declared.inputs)
     add("static", declared.arrays)
@@ -210,11 +222,10 @@ def arrays(op: Function[Any, Any]) -> str:
     if not kept and isinstance(op, Operator):
         text += "\nNothing is saved for the way back.\n"
     if declared.when:
+        named = {*declared.inputs, *declared.arrays, *declared.outputs, *declared.saved}
         text += "\n" + "\n".join(
-            f"- with ``{condition}``: " + ", ".join(
-                f"no ``{name}``" if spec == "None" else f"``{name}`` is ``{spec}``"
-                for name, spec in changes.items()
-            )
+            f"- with ``{condition}``: "
+            + "; ".join(condition_text(n, spec, n in named) for n, spec in changes.items())
             for condition, changes in declared.when.items()
         ) + "\n"  # fmt: skip
     return text

@@ -100,10 +100,25 @@ def undocumented(text: str, names: list[str] | None) -> list[str]:
 REMOTE = re.compile(
     r'<(?:link href|script src)="https?://[^"]*/(?P<file>[\w.-]+)(?:\?[^"]*)?"[^>]*>(?:</script>)?'
 )
+HEAD = """<script>
+  const theme = localStorage.getItem("theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.bsTheme = theme || (dark ? "dark" : "light");
+</script>
+<style>
+  [data-bs-theme=dark] ol.hierarchy { background: none; }
+  @media (max-width: 768px) { table { display: block; overflow-x: auto; } }
+</style>
+"""
+"""Light or dark, as the other pages are, and on a phone tables that scroll by themselves."""
+HOME = '<li class="nav-item"><a class="nav-link" href="{}../index.html">Documentation</a></li>'
 
 
 def make_local(output: Path, bootstrap: Path) -> None:
-    """Let pages take Bootstrap from beside them, and do without MathJax: no page has a formula."""
+    """Let pages take Bootstrap from beside them, and do without MathJax: no page has a formula.
+
+    They get a way back to the documentation that they are a part of, and its theme.
+    """
     for file in ("css/bootstrap.min.css", "js/bootstrap.bundle.min.js"):
         shutil.copy(bootstrap / file, output / file)
     for page in output.rglob("*.html"):
@@ -117,7 +132,11 @@ def make_local(output: Path, bootstrap: Path) -> None:
                 return f'<script src="{up}js/{name}"></script>'
             return ""
 
-        page.write_text(REMOTE.sub(local, page.read_text()))
+        text = REMOTE.sub(local, page.read_text())
+        text = text.replace("</title>\n", f"</title>\n{HEAD}", 1)
+        text = text.replace("bg-light", "bg-body-tertiary")
+        menu = '<ul class="navbar-nav">'
+        page.write_text(text.replace(menu, menu + HOME.format(up), 1))
 
 
 def main() -> None:
