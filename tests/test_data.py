@@ -127,6 +127,27 @@ def test_meshes(tmp_path: Path, suffix: str) -> None:
     assert (sample.cells["triangle"] == cells).all()
 
 
+def test_numbers_of_gmsh_are_no_field(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    x = np.random.default_rng(0).random((4, 3))
+    mesh = meshio.Mesh(x, [("tetra", np.array([[0, 1, 2, 3]]))], {"a": x[:, 0], "u": x[:, 1]})
+    meshio.write(tmp_path / "a.msh", mesh, file_format="gmsh")
+    data = read(tmp_path / "a.msh", Roles(outputs=("u",)))
+    assert data.layout.inputs == (Field("a", 1),)
+    assert "gmsh numbers points by" in contents(tmp_path / "a.msh").unused["gmsh:dim_tags"]
+
+
+def test_a_mesh_in_a_plane_may_lie_in_space(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    x = np.c_[np.random.default_rng(0).random((4, 2)), np.zeros(4)]
+    meshio.write(tmp_path / "a.vtu", meshio.Mesh(x, [("quad", np.array([[0, 1, 2, 3]]))], {"y": x}))
+    for dimension, found in ((None, 2), (3, 3), (1, 2)):
+        (sample,) = read(tmp_path / "a.vtu", Roles(dimension=dimension)).samples
+        assert (sample.points == x[:, :found]).all() and sample.points.shape[1] == found
+    np.savez(tmp_path / "a.npz", points=x[:, :2], y=x)
+    assert read(tmp_path / "a.npz", Roles(dimension=3)).layout.dimension == 2
+
+
 def test_times_of_xdmf_and_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # where meshio writes the numbers of an XDMF series
     meshio = pytest.importorskip("meshio")
@@ -138,8 +159,8 @@ def test_times_of_xdmf_and_of_a_folder(tmp_path: Path, monkeypatch: pytest.Monke
         for t, u in enumerate(states):
             writer.write_data(t, point_data={"u": u})
     (tmp_path / "run").mkdir()
-    for t, u in enumerate(states):
-        meshio.write(tmp_path / f"run/{t}.vtu", meshio.Mesh(points, cells, point_data={"u": u}))
+    for t, u in zip((2, 9, 10), states, strict=True):  # by number, not by letters
+        meshio.write(tmp_path / f"run/u_{t}.vtu", meshio.Mesh(points, cells, point_data={"u": u}))
     roles = Roles(states=("u",), inputs=())
     for path in ("run.xdmf", "run"):
         (sample,) = read(tmp_path / path, roles).samples
@@ -206,6 +227,25 @@ def test_fields_of_structs_have_names(tmp_path: Path) -> None:
     assert "cell" in found.unused
 
 
+def test_vectors_of_matlab(tmp_path: Path) -> None:
+    """Rows where others have one axis, and float64 for all numbers."""
+    rng = np.random.default_rng(0)
+    row = {"points": rng.random((1, 9)), "outputs": rng.random((3, 9)), "parameters": [[1.0, 2.0]]}
+    to_matlab_5(tmp_path / "row.mat", row)
+    data = read(tmp_path / "row.mat", Roles(inputs=()))
+    assert len(data) == 3 and data.layout.dimension == 1
+    assert (data.samples[2].points[:, 0] == row["points"][0]).all()
+    assert data.samples[2].parameters.tolist() == [1, 2]
+    several = {
+        "points": rng.random((9, 2)),
+        "outputs": rng.random((9, 1)),
+        "offsets": [[0.0, 4, 9]],
+    }
+    to_matlab_5(tmp_path / "several.mat", several)
+    data = read(tmp_path / "several.mat")
+    assert [len(sample.points) for sample in data.samples] == [4, 5]
+
+
 # ---- what does not fit ----
 
 
@@ -219,7 +259,13 @@ def test_fields_of_structs_have_names(tmp_path: Path) -> None:
         ({"outputs": np.full((S, N), 1e300)}, {}, "array 'outputs' is not finite"),
         ({"outputs": np.full((S, N), 1j)}, {"outputs": ("outputs",)}, "'outputs' cannot be used"),
         ({}, {"outputs": ("u",)}, "array 'u' is missing .the file has: points"),
-        ({}, {"period": (1.0, 1.0, 1.0)}, "array 'period' is .* needs 2 lengths"),
+        ({}, {"period": (1.0, 1.0, 1.0)}, "--period is 1,1,1, needs 2 lengths"),
+        ({"period": -np.ones(2)}, {}, "array 'period' is -1,-1, needs 2 lengths"),
+        ({"points": np.zeros((S, N))}, {}, r"'points' has shape \(3, 12\), needs .* d = 1, 2 or 3"),
+        ({"points": np.full(N, "a")}, {}, r"array 'points' cannot be used \(it is text\)"),
+        ({}, {"inputs": ("outputs",), "outputs": ("outputs",)}, "'outputs' is named twice"),
+        ({}, {"inputs": ("a", "a")}, r"array 'a' is named twice \(inputs\)"),
+        ({"offsets": np.array([0, 1.5, 3])}, {}, "array 'offsets' needs integers"),
         ({"offsets": np.array([0, 5])}, {}, "array 'points' has 3 rows, but the offsets end"),
         ({}, {"states": ("parameters",)}, "array 'parameters' has shape .* needs .n_times, 12"),
     ],

@@ -161,6 +161,7 @@ def test_spoiled_models_are_refused(tmp_path: Path) -> None:
     refused("1000000000 is too large", options=good["options"] | {"width": 10**9})
     refused("has shape .* but the model needs", options=good["options"] | {"width": 60000})
     refused("describes no model", options=good["options"] | {"unknown": 1})
+    refused("describes no model .60000 layers", options=good["options"] | {"layers": 60000})
     path.write_text("{")
     with pytest.raises(ValueError, match="is no JSON"):
         gg.load(tmp_path)

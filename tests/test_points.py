@@ -2,6 +2,7 @@
 """From files to a model in use: inspect, train points, predict, report."""
 
 import html.parser
+import json
 import pickle
 import re
 import shlex
@@ -19,10 +20,11 @@ import gnograd as gg
 from gnograd import models
 from gnograd.cli import point_commands, point_log
 from gnograd.cli.app import app
+from gnograd.cli.checkpoint import HISTORY
 from gnograd.cli.config import PointsConfig, Schedule
 from gnograd.cli.point_checkpoint import CHECKPOINT, PointState
 from gnograd.cli.point_training import rate, relative_errors
-from gnograd.cli.points import _plan
+from gnograd.cli.points import RESULTS, _plan
 from gnograd.data import Roles, contents, read
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -217,6 +219,33 @@ def test_outputs_on_other_points(tmp_path: Path) -> None:
     done("report", tmp_path / "run")
 
 
+def test_sets_have_names_of_their_own(tmp_path: Path, monkeypatch) -> None:
+    """A folder of tests that is called as what is held out is measured beside it."""
+    monkeypatch.chdir(tmp_path)
+    data = write_samples(tmp_path / "a.npz")
+    (tmp_path / "validation").mkdir()
+    write_samples(tmp_path / "validation" / "b.npz", 3)
+    run = ["train", "points", "--data", data, *TRAIN, "--epochs=1", "--out=run"]
+    done(*run, "--test", "validation")
+    sets = json.loads(Path("run/results.json").read_text())["sets"]
+    assert [(s["name"], len(s["samples"])) for s in sets] == [
+        ("validation", 1), (str(tmp_path / "validation"), 3),
+    ]  # fmt: skip
+
+
+def test_pictures_of_meshes_show_all_cells(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    x = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [2, 0, 0]], float)
+    cells = [("quad", np.array([[0, 1, 2, 3]])), ("triangle", np.array([[1, 4, 2]]))]
+    for k in range(3):
+        mesh = meshio.Mesh(x, cells, {"a": x[:, 0], "y": k * x[:, 1]})
+        meshio.write(tmp_path / f"{k}.vtu", mesh)
+    done("train", "points", "--data", tmp_path, *TRAIN, "--epochs=1", "--out", tmp_path / "run")
+    shown = gg.load_weights(tmp_path / "run" / "examples.safetensors")["worst.triangles"]
+    assert sorted(map(tuple, shown)) == [(0, 1, 2), (0, 2, 3), (1, 4, 2)]
+    done("report", tmp_path / "run")
+
+
 def test_early_stop_and_tensorboard(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     rng = np.random.default_rng(0)
@@ -229,7 +258,8 @@ def test_early_stop_and_tensorboard(tmp_path: Path) -> None:
     state = PointState.load(tmp_path / "run")[0]
     assert state.finished and len(state.history) < 60
     again = done("train", "points", "--data", path, *options, "--out", tmp_path / "run")
-    assert "epoch" in again and len(PointState.load(tmp_path / "run")[0].history) < 60
+    assert f"ended after epoch {len(state.history)}; more --epochs" in again
+    assert len(PointState.load(tmp_path / "run")[0].history) < 60
 
 
 # ---- refusals ----
@@ -254,11 +284,19 @@ def test_what_does_not_fit_is_said_in_a_line(tmp_path: Path) -> None:
     assert "--steps is for models of states" in predict("a.npz", "u.npz", "--steps=2")
     assert not (tmp_path / "u.npz").exists()
     line = refused("predict", "--model", tmp_path, "--data", data, "--out", tmp_path / "u.npz")
-    assert "holds no model" in line
+    assert "holds no model, needs the --out of a training that has ended" in line
+    before = data.read_bytes()
+    assert "is among the --data, and would be overwritten" in predict("a.npz", "a.npz")
+    assert data.read_bytes() == before
     assert "is missing; needs the --out of a training" in refused("report", tmp_path)
     assert "has no array called 'outputs'" in refused("inspect", tmp_path / "c.npz")
     (tmp_path / "evil.npz").write_bytes(pickle.dumps([1]))
     assert "is a Python pickle" in refused("inspect", tmp_path / "evil.npz")
+    assert "is missing; needs the --out of a training" in refused("report", data)
+    (run / HISTORY).write_text("epoch,learning_rate,loss,held_out,seconds\n")
+    assert "history.csv: ends after 0 epochs of 1" in refused("report", run)
+    (run / RESULTS).write_text("{")
+    assert "a file is damaged (results.json: " in refused("report", run)
     (run / CHECKPOINT).write_bytes(b"nothing")
     line = refused("train", "points", "--data", data, *TRAIN, "--epochs=1", "--out", run)
     assert "cannot be read (damaged)" in line
@@ -272,11 +310,22 @@ def test_what_does_not_fit_is_said_in_a_line(tmp_path: Path) -> None:
         (["--noise=0.1"], "needs --state"),
         (["--period=a"], "needs numbers"),
         (["--grid=open"], "needs closed or periodic"),
+        (["--radius=-1"], "needs a positive number"),
+        (["--radius=1", "--model=magno"], "magno's follow from its grid"),
     ],
 )
 def test_options_that_make_no_sense(tmp_path: Path, options: list[str], text: str) -> None:
     result = gnograd("train", "points", "--data", tmp_path, *options, "--out", tmp_path / "run")
     assert result.exit_code == 2 and text in result.output
+
+
+def test_what_is_stopped_is_continued_only_where_it_can_be(tmp_path: Path, monkeypatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gnograd.cli.inspect.read", stop)
+    result = gnograd("inspect", write_samples(tmp_path / "a.npz"))
+    assert result.exit_code == 130 and result.output.endswith("Stopped.\n")
 
 
 # ---- parts ----

@@ -22,7 +22,7 @@ console = Console(highlight=False)
 @contextmanager
 def job(threads: int, directories: Iterable[Path], parallel: Parallel) -> Iterator[Processes]:
     """Prepare a job that has some directories to itself; say in one line why it ends early."""
-    first = launched().rank == 0
+    first, directories = launched().rank == 0, list(directories)
     if parallel is Parallel.NONE and not first:
         raise typer.Exit
     try:
@@ -53,7 +53,8 @@ def job(threads: int, directories: Iterable[Path], parallel: Parallel) -> Iterat
             _say("another process has ended, and with it this run; the same command continues it")
         raise typer.Exit(1) from error
     except KeyboardInterrupt as error:
-        console.print("\nStopped; the same command, without --fresh, continues the run.")
+        more = "; the same command, without --fresh, continues the run." if directories else "."
+        console.print(f"\nStopped{more}")
         _end(processes, together=False)
         raise typer.Exit(130) from error
     finally:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Commands for functions on points, and their options."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -220,6 +221,10 @@ def train_points(
     ):  # fmt: skip
         if value not in known:
             raise typer.BadParameter(f"needs one of {', '.join(known)}", param_hint=option)
+    if radius is not None and model == "magno":
+        raise typer.BadParameter("magno's follow from its grid", param_hint="--radius")
+    if radius is not None and not 0 < radius < math.inf:
+        raise typer.BadParameter("needs a positive number", param_hint="--radius")
     if noise and state is None:
         raise typer.BadParameter("is added to states; needs --state", param_hint="--noise")
     roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid)

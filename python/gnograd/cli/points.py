@@ -4,7 +4,7 @@
 import json
 import math
 import resource
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,9 @@ __all__ = ["EXAMPLES", "RESULTS", "Computing", "Sets", "train"]
 
 RESULTS = "results.json"
 EXAMPLES = "examples.safetensors"
+
+HELD_OUT = "validation"
+"""Name of the set that the best model is chosen by."""
 
 
 class Computing(NamedTuple):
@@ -109,8 +112,11 @@ def train(
     if found is not None:
         state = found[0]
         state.check(directory, settings)
-        console.print(f"continuing after epoch {len(state.history)} of {config.epochs}")
     _plan(state, config)
+    if state.finished:
+        console.print(f"ended after epoch {len(state.history)}; more --epochs train it further")
+    elif found is not None:
+        console.print(f"continuing after epoch {len(state.history)} of {config.epochs}")
     bar = partial(_bar, "finding neighbours", console)
     training = PointTraining(
         model,
@@ -127,7 +133,7 @@ def train(
     finally:
         log.close()
     best = training.best_model()
-    evaluation = Evaluation(best, sets, console)
+    evaluation = Evaluation(best, files, sets, console)
     evaluation.write(directory, config, state, seconds)
     evaluation.show()
     for name, what in (("model", "model.json"), ("report", f"gnograd report {directory}")):
@@ -147,7 +153,11 @@ def _sets(
     roles: Roles,
 ) -> Sets:
     data = read(files, roles)
-    of_tests = {str(path): read(path, roles) for path in tests}
+    roles = replace(roles, dimension=data.layout.dimension)
+    of_tests = {}
+    for path in tests:
+        name = str(path) if str(path) != HELD_OUT else str(path.absolute())
+        of_tests[name] = read(path, roles)
     if held_out:
         training, validation = data, read(held_out, roles)
         every = [training, validation]
@@ -211,10 +221,12 @@ def _bar(what: str, console: Console, items: Sequence[Sample]) -> Iterable[Sampl
 class Evaluation:
     """Errors of a model on samples it was not trained on."""
 
-    def __init__(self, model: PointModel, sets: Sets, console: Console) -> None:
+    def __init__(
+        self, model: PointModel, files: Sequence[Path], sets: Sets, console: Console
+    ) -> None:
         self.model, self.console = model, console
-        self.training = sets.training
-        self.parts = {"validation": sets.held_out, **sets.tests}
+        self.training = f"{', '.join(map(str, files))}: {summary(sets.training)}"
+        self.parts = {HELD_OUT: sets.held_out, **sets.tests}
         self.errors: dict[str, Sequence[float]] = {}
         for name, data in self.parts.items():
             bar: Callable[..., Any] = partial(_bar, f"testing: {name}", console)
@@ -268,7 +280,7 @@ class Evaluation:
             machine = f"CPU, {threads} thread" + ("s" if threads > 1 else "")
         return {
             "settings": settings,
-            "training": summary(self.training),
+            "training": self.training,
             "parameters": sum(p.numel() for p in self.model.parameters()),
             "device": machine,
             "memory": memory,
@@ -320,7 +332,18 @@ class Evaluation:
             arrays[f"{what}.points"] = sample.queries
             arrays[f"{what}.truth"] = truth
             arrays[f"{what}.prediction"] = made
-            for cells in ("triangle", "quad"):
-                if cells in sample.cells:
-                    arrays[f"{what}.{cells}"] = sample.cells[cells]
+            triangles = _triangles(sample.cells)
+            if len(triangles):
+                arrays[f"{what}.triangles"] = triangles
         return arrays
+
+
+def _triangles(cells: Mapping[str, Any]) -> Any:
+    """Cells in the plane as triangles of their corners (n, 3), for pictures."""
+    parts = [np.zeros((0, 3), np.int64)]
+    for name, members in cells.items():
+        if name.startswith("triangle"):
+            parts.append(members[:, :3])
+        elif name.startswith("quad"):
+            parts += [members[:, [0, 1, 2]], members[:, [0, 2, 3]]]
+    return np.concatenate(parts)

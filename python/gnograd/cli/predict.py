@@ -14,7 +14,17 @@ from rich.progress import track
 from gnograd.cli.errors import JobError
 from gnograd.cli.point_training import relative_errors
 from gnograd.cli.torch_engine import TorchEngine
-from gnograd.data import WRITERS, DataError, Layout, Prediction, Roles, Sample, read, write
+from gnograd.data import (
+    WRITERS,
+    DataError,
+    Layout,
+    Prediction,
+    Roles,
+    Sample,
+    expand,
+    read,
+    write,
+)
 from gnograd.models import load
 
 __all__ = ["Names", "predict"]
@@ -73,13 +83,17 @@ def predict(
     engine = TorchEngine(device, threads)
     try:
         model = load(directory, engine.device)
-    except FileNotFoundError as error:
-        raise JobError(f"{directory}: holds no model, needs the --out of a training") from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise JobError(
+            f"{directory}: holds no model, needs the --out of a training that has ended"
+        ) from error
     except (ValueError, OSError) as error:
         raise JobError(str(error)) from error
     layout = model.description.layout
     if steps is not None and not layout.in_time:
         raise JobError("--steps is for models of states in time, which this one is not")
+    if out.resolve() in {file.resolve() for given in expand(files) for file in given}:
+        raise DataError(f"{out}: is among the --data, and would be overwritten")
     data = read(files, _roles(layout, names), needs_outputs=False)
     needed, known = layout, data.layout
     if known.period is None:  # a file need not say it again
@@ -118,6 +132,7 @@ def _roles(layout: Layout, names: Names) -> Roles:
         of(layout.outputs) if layout.in_time else None,
         layout.period,
         names.grid,
+        layout.dimension,
     )
 
 

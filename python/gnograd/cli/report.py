@@ -24,19 +24,27 @@ _SHOWN = 10
 """Best, and worst, samples of the table."""
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
-       max-width: 62rem; margin: 2rem auto; padding: 0 1.2rem; }
-h1 { font-size: 1.6rem; margin-bottom: .2rem; }
-h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid #ddd; }
+:root { color-scheme: light dark; --text: #1a1a1a; --page: #fff; --faint: #555; --line: #ddd; }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--page);
+       max-width: 62rem; margin: 2rem auto; padding: 0 1.2rem; overflow-wrap: break-word; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin-bottom: .2rem; }
+h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid var(--line); }
 h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
-p.what { color: #555; margin-top: 0; }
+p.what { color: var(--faint); margin-top: 0; }
 table { border-collapse: collapse; margin: .4rem 0; }
-th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px solid #eee;
+th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px solid var(--line);
          vertical-align: top; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-img { max-width: 100%; height: auto; }
+img { max-width: 100%; height: auto; display: block; }
 .row { display: flex; flex-wrap: wrap; gap: 1rem 2rem; }
-code { font-size: .92em; overflow-wrap: anywhere; }
+/* on a telephone, tables and rows of pictures are moved under the finger, not made tiny */
+.wide { overflow-x: auto; }
+.wide > img { min-width: 38rem; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #ddd; --page: #16181b; --faint: #9a9a9a; --line: #3a3d42; }
+  img { border-radius: 4px; }
+  img.lines { filter: invert(.9) hue-rotate(180deg); }
+}
 """
 
 
@@ -62,11 +70,11 @@ def report(directory: Path, out: Path) -> Path:
     """
     try:
         description, _ = description_of(directory)
-        results = json.loads((directory / RESULTS).read_text(encoding="utf-8"))
-        history = _history(directory / HISTORY)
+        results = _results(directory / RESULTS)
+        history = _history(directory / HISTORY, int(results["epochs"]))
         examples = gg.load_weights(directory / EXAMPLES)
         page = _page(directory, description, results, history, examples)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise JobError(f"{error.filename or directory}: is missing; needs the --out of a training "
                        "that has ended") from error  # fmt: skip
     except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -76,13 +84,24 @@ def report(directory: Path, out: Path) -> Path:
     return out
 
 
-def _history(path: Path) -> list[Epoch]:
+def _results(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from error
+    return found
+
+
+def _history(path: Path, epochs: int) -> list[Epoch]:
     with open(path, newline="", encoding="utf-8") as file:
-        return [
+        rows = [
             Epoch(int(row["epoch"]), *(float(row[n]) for n in ("learning_rate", "loss", "held_out",
                                                                "seconds")))
             for row in csv.DictReader(file)
         ]  # fmt: skip
+    if len(rows) < epochs:
+        raise ValueError(f"{path.name}: ends after {len(rows)} epochs of {epochs}")
+    return rows
 
 
 def _page(
@@ -105,7 +124,7 @@ def _page(
         report_figures.errors_by_resolution(sets),
         "</div></div>",
         "<h2>Course</h2>",
-        report_figures.course(history, int(results["best_epoch"])),
+        _wide(report_figures.course(history, int(results["best_epoch"]))),
         f"<h2>Samples of {escape(sets[-1]['name'])}</h2>",
         *_examples(sets[-1], description, examples),
         _ranking(sets[-1]["samples"]),
@@ -113,7 +132,8 @@ def _page(
         _table(_cost(results)),
         "<h2>Settings</h2>",
         _table({n: str(v) for n, v in results["settings"].items() if v is not None}),
-        "<h3>Network</h3>",
+        "<h3>Network</h3><p>Lengths are in units of half the longest side of the box that holds "
+        "all points.</p>",
         _table({n: str(v) for n, v in description.options.items() if v is not None}),
     ]
     return (
@@ -159,16 +179,14 @@ def _examples(
         which = what if len(numbers) > 1 else "the only one"
         text = f"{which}: {sample['source']}, error {sample['error']:.4g}"
         parts.append(f"<h3>{escape(text)}</h3>")
-        cells = arrays.get(f"{what}.triangle")
-        parts.append(
-            report_figures.example(
-                name,
-                arrays[f"{what}.points"],
-                arrays[f"{what}.truth"][:, 0],
-                arrays[f"{what}.prediction"][:, 0],
-                cells,
-            )
+        picture = report_figures.example(
+            name,
+            arrays[f"{what}.points"],
+            arrays[f"{what}.truth"][:, 0],
+            arrays[f"{what}.prediction"][:, 0],
+            arrays.get(f"{what}.triangles"),
         )
+        parts.append(_wide(picture))
     return parts
 
 
@@ -205,7 +223,12 @@ def _duration(seconds: float) -> str:
 
 def _table(rows: Mapping[str, str]) -> str:
     lines = (f"<tr><td>{escape(n)}</td><td>{escape(v)}</td></tr>" for n, v in rows.items())
-    return "<table>" + "".join(lines) + "</table>"
+    return _wide("<table>" + "".join(lines) + "</table>")
+
+
+def _wide(element: str) -> str:
+    """What may be wider than the page."""
+    return f'<div class="wide">{element}</div>'
 
 
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -218,4 +241,5 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         )
         return "<tr>" + "".join(made) + "</tr>"
 
-    return "<table>" + line(head, "th") + "".join(line(r, "td") for r in rows) + "</table>"
+    lines = line(head, "th") + "".join(line(r, "td") for r in rows)
+    return _wide(f"<table>{lines}</table>")

@@ -4,6 +4,7 @@
 import base64
 import io
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def course(history: Sequence[Epoch], best_epoch: int) -> str:
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.3, which="major")
-    return _svg(figure)
+    return _svg(figure, "training loss, held-out error and learning rate by epoch")
 
 
 def errors_by_sample(sets: Sequence[Mapping[str, Any]]) -> str:
@@ -62,7 +63,7 @@ def errors_by_sample(sets: Sequence[Mapping[str, Any]]) -> str:
     axes.set_ylabel("relative L2 error")
     axes.set_xlim(0, 100)
     _finish(axes, sets)
-    return _svg(figure)
+    return _svg(figure, "errors of all samples, sorted")
 
 
 def errors_by_resolution(sets: Sequence[Mapping[str, Any]]) -> str:
@@ -77,7 +78,7 @@ def errors_by_resolution(sets: Sequence[Mapping[str, Any]]) -> str:
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.set_ylabel("relative L2 error")
     _finish(axes, sets)
-    return _svg(figure)
+    return _svg(figure, "errors of all samples by their numbers of points")
 
 
 def _finish(axes: Axes, sets: Sequence[Mapping[str, Any]]) -> None:
@@ -116,7 +117,9 @@ def example(
         order = np.argsort(points[:, depth])
         x, y, truth, prediction = x[order], y[order], truth[order], prediction[order]
         cells = None
-    figure = Figure(figsize=(10, 3.2), layout=ConstrainedLayoutEngine(wspace=0.05))
+    height = 2.4 * np.ptp(y) / (np.ptp(x) or 1.0)  # panels as high as what they show
+    size = 10, float(np.clip(height, 1.0, 5.0)) + 0.8
+    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(wspace=0.05))
     panels = figure.subplots(1, 3, sharex=True, sharey=True)
     error = prediction - truth
     low, high = min(truth.min(), prediction.min()), max(truth.max(), prediction.max())
@@ -134,7 +137,7 @@ def example(
         formatter.set_powerlimits((-2, 3))
         figure.colorbar(image, ax=axes, fraction=0.046, pad=0.04, format=formatter)
     panels[0].set_ylabel("xyz"[shown[1]])
-    return _png(figure)
+    return _png(figure, f"{name}: data, prediction, difference")
 
 
 def _draw(
@@ -159,19 +162,21 @@ def _curves(name: str, x: Array, truth: Array, prediction: Array) -> str:
     for axes in (left, right):
         axes.set_xlabel("x")
         axes.grid(alpha=0.3)
-    return _svg(figure)
+    return _svg(figure, f"{name}: data, prediction, difference")
 
 
-def _svg(figure: Figure) -> str:
-    """The figure as an element of a page; the same bytes every time."""
+def _svg(figure: Figure, what: str) -> str:
+    """Lines as an element of a page; the same bytes every time."""
     text = io.StringIO()
     with rc_context({"svg.hashsalt": "gnograd", "svg.fonttype": "none"}):
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     data = base64.b64encode(text.getvalue().encode()).decode()
-    return f'<img alt="" src="data:image/svg+xml;base64,{data}">'
+    return f'<img class="lines" alt="{escape(what)}" src="data:image/svg+xml;base64,{data}">'
 
 
-def _png(figure: Figure) -> str:
-    data = io.BytesIO()
-    figure.savefig(data, format="png", dpi=110)
-    return f'<img alt="" src="data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}">'
+def _png(figure: Figure, what: str) -> str:
+    """Colours as an element of a page."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=110)
+    data = base64.b64encode(stream.getvalue()).decode()
+    return f'<img alt="{escape(what)}" src="data:image/png;base64,{data}">'

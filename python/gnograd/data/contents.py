@@ -32,6 +32,8 @@ class Contents:
     """What else there is, and why it cannot be used."""
     cells: Mapping[str, Array] = field(default_factory=dict)
     """Of a mesh: points of the cells (n_cells, points of a cell) by meshio's names of types."""
+    flat: int = 0
+    """Of a mesh: coordinates of its points that are left out, as they are zero everywhere."""
 
 
 def numeric(array: Any) -> str | None:

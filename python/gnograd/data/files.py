@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -64,7 +65,8 @@ def expand(paths: Iterable[str | os.PathLike[str]]) -> list[list[Path]]:
     Parameters
     ----------
     paths : iterable of path-like
-        Files, folders, which mean the files of known formats in them, and patterns as ``*.vtu``.
+        Files, folders, which mean the files of known formats in them, and patterns as ``*.vtu``;
+        those of a folder or pattern are in the order of their names, numbers by their values.
 
     Raises
     ------
@@ -74,18 +76,24 @@ def expand(paths: Iterable[str | os.PathLike[str]]) -> list[list[Path]]:
     found = []
     for given in map(Path, paths):
         if given.is_dir() and given.suffix.lower() != ".zarr":
-            files = sorted(f for f in given.iterdir() if _is_data(f))
+            files = sorted(filter(_is_data, given.iterdir()), key=_place)
             if not files:
                 raise DataError(f"{given}: holds no files that end in {', '.join(SUFFIXES)}")
             found.append(files)
         elif given.exists():
             found.append([given])
         else:
-            files = [Path(name) for name in sorted(glob.glob(str(given)))]
+            files = sorted(map(Path, glob.glob(str(given))), key=_place)
             if not files:
                 raise DataError(f"{given}: No such file or directory")
             found.append(files)
     return found
+
+
+def _place(file: Path) -> tuple[list[str | int], str]:
+    """What files are sorted by: step_2 comes before step_10."""
+    parts = re.split(r"([0-9]+)", str(file))
+    return [int(part) if k % 2 else part for k, part in enumerate(parts)], str(file)
 
 
 def _is_data(file: Path) -> bool:

@@ -26,6 +26,10 @@ OFFSETS, OUTPUT_OFFSETS, PERIOD, TIME = "offsets", "output_offsets", "period", "
 
 GRIDS = ("closed", "periodic")
 
+_POINTS_SHAPE = (
+    "needs (n_points, d) or (n_samples, n_points, d), with d = 1, 2 or 3 coordinates of a point"
+)
+
 
 @dataclass(frozen=True)
 class Roles:
@@ -43,6 +47,9 @@ class Roles:
     grid : {"closed", "periodic"}
         There are no points: fields are (n_samples, n_1, .., n_d), on the regular grid of
         the unit box with the points ``i / (n - 1)`` or, periodic, ``i / n``.
+    dimension : int
+        Of the space that a mesh lies in, which its points do not tell where all of them are
+        in a plane or on a line.
     """
 
     points: str | None = None
@@ -53,6 +60,7 @@ class Roles:
     states: tuple[str, ...] | None = None
     period: tuple[float, ...] | None = None
     grid: str | None = None
+    dimension: int | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,8 @@ def assign(contents: Contents, roles: Roles, needs_outputs: bool = True) -> Assi
     others = tuple(n for n in (OFFSETS, OUTPUT_OFFSETS, PERIOD, TIME) if n in there)
     parameters = _all(contents, roles.parameters)
     if parameters is None:
-        parameters = tuple(n for n in PARAMETERS if n in there)[:1]
+        named = {*(roles.inputs or ()), *(roles.outputs or ()), *states}
+        parameters = tuple(n for n in PARAMETERS if n in there and n not in named)[:1]
     outputs = () if states else _outputs(contents, roles, needs_outputs)
     inputs = _all(contents, roles.inputs)
     if inputs is None:
@@ -118,7 +127,19 @@ def assign(contents: Contents, roles: Roles, needs_outputs: bool = True) -> Assi
         inputs = tuple(name for name in there if name not in taken)
         if roles.grid is None:
             inputs = tuple(n for n in inputs if _may_be_field(contents, n, str(points)))
+    _check_once(contents, inputs=inputs, outputs=outputs, parameters=parameters, states=states)
     return Assignment(points, inputs, outputs, output_points, parameters, states, others)
+
+
+def _check_once(contents: Contents, **names: tuple[str, ...]) -> None:
+    """Refuse an array that is named twice: a model would learn what it is told."""
+    seen: dict[str, str] = {}
+    for role, of_role in names.items():
+        for name in of_role:
+            if name in seen:
+                both = role if seen[name] == role else f"{seen[name]} and {role}"
+                raise DataError(f"{contents.path}: array '{name}' is named twice ({both})")
+            seen[name] = role
 
 
 def _outputs(contents: Contents, roles: Roles, needed: bool) -> tuple[str, ...]:
@@ -127,7 +148,8 @@ def _outputs(contents: Contents, roles: Roles, needed: bool) -> tuple[str, ...]:
         return ()
     outputs = _all(contents, given)
     if outputs is None:
-        outputs = tuple(n for n in OUTPUTS if n in there and n not in (roles.inputs or ()))[:1]
+        taken = (*(roles.inputs or ()), *(roles.parameters or ()))
+        outputs = tuple(n for n in OUTPUTS if n in there and n not in taken)[:1]
     if needed and not outputs:
         raise DataError(
             f"{contents.path}: has no array called {_either(OUTPUTS)}; say which are the "
@@ -231,6 +253,9 @@ class _Reading:
 
     def _points(self, name: str, offsets: Array | None) -> list[Array]:
         array = self._array(name).astype(np.float64)
+        missing = (self.roles.dimension or 0) - array.shape[-1]
+        if array.ndim == 2 and 0 < missing <= self.contents.flat:
+            array = np.pad(array, ((0, 0), (0, missing)))
         if offsets is not None:
             array = array[:, None] if array.ndim == 1 else array
             self._check_length(name, array, offsets)
@@ -239,13 +264,11 @@ class _Reading:
             self._count(name, len(array))
             parts = list(array)
         else:
+            if array.ndim == 2 and _is_row(array.shape):
+                array = array[0]
             parts = [array[:, None] if array.ndim == 1 else array]
         if not parts or parts[0].ndim != 2 or not 1 <= parts[0].shape[1] <= 3:
-            raise self._error(
-                name,
-                f"has shape {array.shape}, needs (n_points, d) or (n_samples, n_points, d), with "
-                "d = 1, 2 or 3 coordinates of a point",
-            )
+            raise self._error(name, f"has shape {array.shape}, {_POINTS_SHAPE}")
         if min(map(len, parts)) == 0:
             raise self._error(name, "has samples without points")
         return [np.ascontiguousarray(part) for part in parts]
@@ -311,6 +334,8 @@ class _Reading:
 
     def _parameters(self, name: str) -> list[Array]:
         array = self._array(name)
+        if array.ndim == 2 and len(array) == 1 and self.n_samples is not None:
+            array = array[0]  # a row, as MATLAB has what holds for all
         if array.ndim == 2:
             self._count(name, len(array))
             return list(array)
@@ -324,10 +349,11 @@ class _Reading:
         """First point of every sample, and the number of points, where they differ in it."""
         if name not in self.contents.arrays:
             return None
-        offsets = np.asarray(self.contents.arrays[name]).reshape(-1)
-        if offsets.dtype.kind not in "iu" or len(offsets) < 2 or offsets[0] != 0:
+        given = np.asarray(self.contents.arrays[name]).reshape(-1)
+        with np.errstate(invalid="ignore"):
+            offsets = given.astype(np.int64)  # MATLAB has them as float64
+        if len(offsets) < 2 or offsets[0] != 0 or (offsets != given).any():
             raise self._error(name, "needs integers that begin with 0, one more than samples")
-        offsets = offsets.astype(np.int64)
         if (np.diff(offsets) <= 0).any():
             raise self._error(name, "does not ascend")
         self._count(name, len(offsets) - 1)
@@ -343,10 +369,11 @@ class _Reading:
             return None
         given = given * dimension if len(given) == 1 else given
         if len(given) != dimension or min(given) < 0 or not np.isfinite(given).all():
-            raise self._error(
-                PERIOD,
-                f"is {given}, needs {dimension} lengths, 0 along an axis that is not periodic",
-            )
+            lengths = ",".join(f"{length:g}" for length in given)
+            text = f"{lengths}, needs {dimension} lengths, 0 along an axis that is not periodic"
+            if self.roles.period is None:
+                raise self._error(PERIOD, f"is {text}")
+            raise DataError(f"{self.contents.path}: --period is {text}")
         return given if any(given) else None
 
     # ---- checks ----
@@ -431,12 +458,17 @@ def _one(
     for name in usual:
         if name in contents.arrays and _may_be_points(contents.arrays[name]):
             return name
-    if what is not None:
-        raise DataError(
-            f"{contents.path}: has no array called {_either(usual)}; say which are the {what} with "
-            f"{option} ({_listed(contents)})"
-        )
-    return None
+    if what is None:
+        return None
+    why = f"has no array called {_either(usual)}"
+    for name in reversed(usual):
+        if name in contents.arrays:
+            why = f"array '{name}' has shape {contents.arrays[name].shape}, {_POINTS_SHAPE}"
+        elif name in contents.unused:
+            why = f"array '{name}' cannot be used ({contents.unused[name]})"
+    raise DataError(
+        f"{contents.path}: {why}; say which are the {what} with {option} ({_listed(contents)})"
+    )
 
 
 def _all(contents: Contents, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -455,11 +487,19 @@ def _check_there(contents: Contents, name: str) -> None:
 
 
 def _may_be_points(array: Array) -> bool:
-    return array.ndim == 1 or (array.ndim in (2, 3) and 1 <= array.shape[-1] <= 3)
+    if array.ndim == 1 or _is_row(array.shape):
+        return True
+    return array.ndim in (2, 3) and 1 <= array.shape[-1] <= 3
+
+
+def _is_row(shape: tuple[int, ...]) -> bool:
+    """Whether points on a line lie in a row, as MATLAB has vectors."""
+    return len(shape) == 2 and shape[0] == 1 and shape[1] > 3
 
 
 def _may_be_field(contents: Contents, name: str, points: str) -> bool:
-    n = contents.arrays[points].shape[-2 if contents.arrays[points].ndim > 1 else 0]
+    place = contents.arrays[points].shape
+    n = place[-1] if len(place) == 1 or _is_row(place) else place[-2]
     shape = contents.arrays[name].shape
     return n in shape and len(shape) <= 3
 

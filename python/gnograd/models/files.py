@@ -83,6 +83,9 @@ def load(directory: str | os.PathLike[str], device: torch.device | str = "cpu") 
     directory = Path(directory)
     description = _description(directory / DESCRIPTION, _parsed(directory / DESCRIPTION))
     arrays = load_weights(directory / WEIGHTS)
+    n_layers = description.options.get("layers", 1)
+    if not isinstance(n_layers, int) or n_layers > len(arrays):
+        raise ValueError(f"{directory / DESCRIPTION}: describes no model ({n_layers} layers)")
     try:
         # first without memory: what the description asks for may be anything
         with torch.device("meta"):

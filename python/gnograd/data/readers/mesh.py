@@ -42,12 +42,18 @@ def contents(path: Path) -> Contents:
                 points, fields, on_cells = mesh.points, mesh.point_data, list(mesh.cell_data)
                 cells = mesh.cells
     except (Exception, SystemExit) as error:
-        raise DataError(f"{path}: cannot be read as a mesh ({reason(error)})") from error
-    arrays = {POINTS: _in_fewest_dimensions(np.asarray(points, np.float64))}
+        ended = isinstance(error, SystemExit)  # with a number, which is no reason
+        text = "damaged, or not of this format" if ended else reason(error)
+        raise DataError(f"{path}: cannot be read as a mesh ({text})") from error
+    points = np.asarray(points, np.float64)
+    arrays = {POINTS: _in_fewest_dimensions(points)}
+    flat = points.shape[1] - arrays[POINTS].shape[1]
     unused = {name: "it is on cells; bring it to the points" for name in on_cells}
     for name, field in fields.items():
         if name == POINTS:
             unused[f"{name} (a field)"] = "its name is that of the mesh's points"
+        elif name.startswith("gmsh:"):
+            unused[name] = "it is what gmsh numbers points by, no field"
         elif why := numeric(field):
             unused[name] = why
         else:
@@ -56,7 +62,7 @@ def contents(path: Path) -> Contents:
     for name, members in by_type.items():
         if members.size and not (members.min() >= 0 and members.max() < len(points)):
             raise DataError(f"{path}: cells of type '{name}' have points that are not there")
-    return Contents(path, f"mesh ({kind})", arrays, unused, by_type)
+    return Contents(path, f"mesh ({kind})", arrays, unused, by_type, flat)
 
 
 def _in_fewest_dimensions(points: NDArray[Any]) -> NDArray[Any]:

@@ -17,7 +17,8 @@ def contents(path: Path) -> Contents:
     try:
         arrays = load_weights(path)
     except (ValueError, OSError, ImportError, MemoryError) as error:
-        raise DataError(f"{path}: cannot be read ({reason(error)})") from error
+        text = reason(error).removeprefix(f"{path}: ")
+        raise DataError(f"{path}: cannot be read ({text})") from error
     # NumPy does not have bfloat16, which ml_dtypes converts
     arrays = {n: a.astype("f4") if a.dtype.kind == "V" else a for n, a in arrays.items()}
     unused = {name: why for name, array in arrays.items() if (why := numeric(array))}
