@@ -86,6 +86,12 @@ def test_the_busiest_unit_bounds_a_kernel():
     assert (kernel.registers, kernel.spilled) == (40, 12)
 
 
+def test_no_launch_ends_before_its_longest_block():
+    kernel = model.Kernel({**KERNEL, "longest_block": 3_510_000}, {}, CASE)
+    assert kernel.latency == kernel.longest == pytest.approx(2e-3)
+    assert "longest block 2 |" in kernel.line()
+
+
 def test_kernels_go_by_what_they_do():
     assert model.short("walk_rows<SumEdges<float>>") == "SumEdges"
     assert model.short("gemm_tiles<float, false, GemmLayout<true, false>>") == "gemm_tiles"
