@@ -549,6 +549,20 @@ for _name, _operator, _directions in (
 
 # ---- DimeNet ----
 
+N_SPHERICAL, N_RADIAL, N_MID, N_EMB = 7, 6, 8, 64
+NEIGHBOURS = 16
+
+
+def crystal(n_edges: int) -> tuple[np.ndarray, gg.Graph]:
+    """Random points, each with edges from its nearest ones, and the edge vectors."""
+    from scipy.spatial import cKDTree
+
+    n = n_edges // NEIGHBOURS
+    points = np.random.default_rng(0).random((n, 3)) * n ** (1 / 3)
+    src = cKDTree(points).query(points, NEIGHBOURS + 1)[1][:, 1:].ravel()
+    dst = np.repeat(np.arange(n), NEIGHBOURS)
+    return (points[dst] - points[src]).astype(np.float32), gg.Graph.from_edges(src, dst, n, n)
+
 
 def _with_hubs(vector: np.ndarray, g: gg.Graph, hubs: int, rng: np.random.Generator) -> tuple:
     """A crystal of which some nodes have 300 edges more in both directions."""
@@ -561,19 +575,16 @@ def _with_hubs(vector: np.ndarray, g: gg.Graph, hubs: int, rng: np.random.Genera
 
 def _edge_to_edge(hubs: bool) -> Callable:
     def make(n_edges: int, rng: np.random.Generator) -> Call:
-        import dimenet
-
         if hubs:
-            crystal = dimenet.crystal(n_edges * 3 // 5)
-            vector, graph = _with_hubs(*crystal, n_edges // 1500, rng)
+            vector, graph = _with_hubs(*crystal(n_edges * 3 // 5), n_edges // 1500, rng)
         else:
-            vector, graph = dimenet.crystal(n_edges)
-        basis, n = dimenet.N_SPHERICAL * dimenet.N_RADIAL, graph.n_edges
+            vector, graph = crystal(n_edges)
+        basis, n = N_SPHERICAL * N_RADIAL, graph.n_edges
         inputs = (
             vector.astype(np.float32),
             normal(rng, n, basis, scale=0.1),
-            normal(rng, n, dimenet.N_EMB),
-            normal(rng, basis + dimenet.N_EMB, dimenet.N_MID, scale=0.1),
+            normal(rng, n, N_EMB),
+            normal(rng, basis + N_EMB, N_MID, scale=0.1),
         )
         return gg.agg_edge_to_edge, inputs, {"graph": graph, "exclude": "same_node"}
 

@@ -23,25 +23,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from cases import N_EMB, N_MID, N_RADIAL, N_SPHERICAL, crystal
 from results import Results, add_option
 
 import gnograd as gg
 
-N_SPHERICAL, N_RADIAL, N_MID, N_EMB = 7, 6, 8, 64
-NEIGHBOURS = 16
 FACES = ("forward", "backward", "forces")
 INPUTS = ("vector", "rbf", "embedding", "weights")
-
-
-def crystal(n_edges: int) -> tuple[np.ndarray, gg.Graph]:
-    """Random points, each with edges from its nearest ones, and the edge vectors."""
-    from scipy.spatial import cKDTree
-
-    n = n_edges // NEIGHBOURS
-    points = np.random.default_rng(0).random((n, 3)) * n ** (1 / 3)
-    src = cKDTree(points).query(points, NEIGHBOURS + 1)[1][:, 1:].ravel()
-    dst = np.repeat(np.arange(n), NEIGHBOURS)
-    return (points[dst] - points[src]).astype(np.float32), gg.Graph.from_edges(src, dst, n, n)
 
 
 class Gathered:

@@ -5,12 +5,14 @@ import json
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 PTX = Path(__file__).parent / "cuda" / "ptx"
 sys.path.insert(0, str(PTX))
 
+import baseline  # noqa: E402
 import model  # noqa: E402
 import usable  # noqa: E402
 
@@ -44,9 +46,33 @@ def counts(tmp_path):
     return path
 
 
+@pytest.fixture
+def usual(monkeypatch):
+    """One usual case."""
+    import cases
+
+    gat = SimpleNamespace(usual=True, described=lambda: [("gat/forward", CASE)])
+    monkeypatch.setattr(cases, "CASES", {"gat": gat})
+
+
 def run(monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["model.py", *map(str, arguments)])
     model.main()
+
+
+def count(monkeypatch, path, *arguments):
+    """baseline.py, whose calls only write that there was one."""
+
+    def counted(case):
+        with path.open("a") as file:
+            for label in (f"{case.name}/forward", "-"):
+                file.write(json.dumps({"label": label, "kernel": "k"}) + "\n")
+
+    monkeypatch.setenv("PTX_COUNT", str(path))
+    monkeypatch.setattr(baseline, "count", counted)
+    monkeypatch.setattr(sys, "argv", ["baseline.py", *arguments])
+    baseline.main()
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_the_busiest_unit_bounds_a_kernel():
@@ -60,13 +86,58 @@ def test_the_busiest_unit_bounds_a_kernel():
     assert (kernel.registers, kernel.spilled) == (40, 12)
 
 
+def test_no_launch_ends_before_its_longest_block():
+    kernel = model.Kernel({**KERNEL, "longest_block": 3_510_000}, {}, CASE)
+    assert kernel.latency == kernel.longest == pytest.approx(2e-3)
+    assert "longest block 2 |" in kernel.line()
+
+
 def test_kernels_go_by_what_they_do():
     assert model.short("walk_rows<SumEdges<float>>") == "SumEdges"
     assert model.short("gemm_tiles<float, false, GemmLayout<true, false>>") == "gemm_tiles"
     assert model.short("gno_find_rows") == "gno_find_rows"
 
 
-def test_tables_go_into_the_page(counts, tmp_path, monkeypatch, capsys):
+def test_kernels_of_unnamed_namespaces_have_names():
+    symbol = "_ZN7gnograd48_GLOBAL__N__5f2a1b3c_15_nsa_compress_cu_0a1b2c3d4findEPl"
+    assert model.plain(symbol) == "_ZN7gnograd30_GLOBAL__N__15_nsa_compress_cu4findEPl"
+    assert model.plain(symbol) == model.plain(symbol.replace("5f2a1b3c", "0123abcd"))
+
+
+def test_what_is_counted_again_replaces_its_counts_alone(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "counts.json"
+    count(monkeypatch, path, "gno_64", "gat")
+    lines = count(monkeypatch, path, "gat*")
+    labels = [x["label"] for x in lines if x.get("label", "-") != "-"]
+    assert labels == [f"{c}/forward" for c in ("gno_64", "gat", "gat_4x32", "gat_bf16", "gat_v2")]
+    told = [x["case"] for x in lines if "case" in x]
+    assert len(told) == len(set(told)) == 10
+    # by a pattern the usual cases, by its name any
+    assert "agg_max_32" not in [x.get("case") for x in count(monkeypatch, path, "agg_max*")]
+    assert "agg_max_32/forward" in [x.get("case") for x in count(monkeypatch, path, "agg_max_32")]
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        count(monkeypatch, path, "gat", "none")
+    assert "no such case: none" in capsys.readouterr().err
+
+
+def test_a_case_that_fails_has_no_earlier_counts_left(tmp_path, monkeypatch):
+    path = tmp_path / "counts.json"
+    count(monkeypatch, path, "gno_64", "gat")
+
+    def fails(case):
+        raise MemoryError(case.name)
+
+    monkeypatch.setattr(baseline, "count", fails)
+    monkeypatch.setattr(baseline, "done", lambda label: None)
+    monkeypatch.setattr(sys, "argv", ["baseline.py", "gat"])
+    with pytest.raises(SystemExit, match="not counted: gat"):
+        baseline.main()
+    text = path.read_text()
+    assert '"label": "gno_64/forward"' in text and '"label": "gat/forward"' not in text
+
+
+def test_tables_go_into_the_page(counts, usual, tmp_path, monkeypatch, capsys):
     page, data = tmp_path / "page.md", tmp_path / "now.json"
     page.write_text("".join(MARKS.format(m) for m in ("model", "compare", "compiled")))
     arguments = counts, "--registers", tmp_path / "gat.log", "--json", data
@@ -85,6 +156,35 @@ def test_tables_go_into_the_page(counts, tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     run(monkeypatch, "--compare", before, data)
     assert "| gat/forward | 0.0432 | 0.0216 | 2 |" in capsys.readouterr().out
+
+
+def test_a_page_has_the_usual_cases_in_order_or_stays(counts, tmp_path, monkeypatch, capsys):
+    import cases
+
+    page = tmp_path / "page.md"
+    page.write_text(MARKS.format("model"))
+    described = {"a": ["a/forward", "a/vjp"], "gat": ["gat/forward"], "rare": ["rare/forward"]}
+    some = {
+        name: SimpleNamespace(
+            usual=name != "rare", described=lambda labels=labels: [(x, {}) for x in labels]
+        )
+        for name, labels in described.items()
+    }
+    monkeypatch.setattr(cases, "CASES", some)
+
+    def add(label):
+        with counts.open("a") as file:
+            file.write(json.dumps({**KERNEL, "label": label}) + "\n")
+
+    add("rare/forward")
+    add("a/vjp")
+    run(monkeypatch, counts, "--page", page)
+    assert "not counted: a/forward\n" in capsys.readouterr().out
+    assert page.read_text() == MARKS.format("model")
+    add("a/forward")
+    run(monkeypatch, counts, "--page", page)
+    rows = [line.split(" | ")[0] for line in page.read_text().splitlines() if "/" in line]
+    assert rows == ["| a/forward", "| a/vjp", "| gat/forward"]
 
 
 def test_what_one_side_lacks_is_told():

@@ -5,14 +5,18 @@
     PTX_COUNT=counts.json PTX_QUICK=1 PTX_ARCH=90 GNOGRAD_CUDA_LIBRARY=libgnograd_cuda_ptx_90.so \
         python baseline.py [CASE...]
 
-The cases are those of ``benchmarks/cases.py``; ``all`` names every one, none the usual ones. Every
-call is counted under a label of its own, ``case/face``; the table of model.py scales it to the
-full size. ``--times 2`` counts cases of twice the size, to see whether the times are in proportion.
+The cases are those of ``benchmarks/cases.py``; ``all`` names every one, none the usual ones, and
+``gat*`` the usual ones that begin so. Every call is counted under a label of its own, as gat/vjp;
+the table of model.py scales it to the full size. A case that is counted again loses its earlier
+counts, and the file keeps those of the others. ``--times 2`` counts cases of twice the size, to
+see whether the times are in proportion.
 """
 
 import argparse
 import ctypes
 import dataclasses
+import fnmatch
+import functools
 import json
 import os
 import sys
@@ -28,12 +32,28 @@ sys.path.insert(0, os.environ.get("GNOGRAD_BENCHMARKS", str(HERE.parents[3] / "b
 
 from cases import CASES, Case, normal  # noqa: E402
 
-library = ctypes.CDLL(os.environ["GNOGRAD_CUDA_LIBRARY"])
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    return ctypes.CDLL(os.environ["GNOGRAD_CUDA_LIBRARY"])
 
 
 def done(label: str) -> None:
     """What was counted until now is under this label; under "-" it is left out."""
-    library.ptx_count(label.encode())
+    library().ptx_count(label.encode())
+
+
+def begin(path: Path, case: Case) -> None:
+    """Takes a case's earlier counts out of the file, and says there what its labels stand for."""
+    told = dict(case.described())
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    with path.open("w") as file:
+        for line in lines:
+            entry = json.loads(line)
+            if entry.get("case", entry.get("label")) not in {"-", *told}:
+                file.write(line)
+        for label, entry in told.items():
+            file.write(json.dumps({"case": label, **entry}) + "\n")
 
 
 def device(x):
@@ -65,29 +85,38 @@ def count(case: Case) -> None:
     done(f"{case.name}/vjp")
 
 
+def meant(word: str) -> set[str]:
+    """The cases that a word of the command line stands for."""
+    if word == "all":
+        return {*CASES}
+    if word in CASES:
+        return {word}
+    return {name for name, case in CASES.items() if case.usual and fnmatch.fnmatch(name, word)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("cases", nargs="*", metavar="CASE", help="all: every one there is")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="all: every one; gat*: these")
     parser.add_argument("--times", type=int, default=1, help="so many times the small size")
     parser.add_argument("--list", action="store_true", help="the names of all cases")
     options = parser.parse_args()
-    if unknown := set(options.cases) - {"all", *CASES}:
-        parser.error(f"no such case: {', '.join(sorted(unknown))}; --list has them")
     if options.list:
         print("\n".join(c.name + " (usual)" * c.usual for c in CASES.values()))
         return
+    chosen = {word: meant(word) for word in options.cases or ["*"]}
+    if unknown := [word for word, names in chosen.items() if not names]:
+        parser.error(f"no such case: {', '.join(unknown)}; --list has them")
+    named = set().union(*chosen.values())
     cases = [
         dataclasses.replace(c, small=min(options.times * c.small, c.full))
         for c in CASES.values()
-        if c.name in options.cases or "all" in options.cases or (c.usual and not options.cases)
+        if c.name in named
     ]
     path, failed = os.environ.get("PTX_COUNT"), []
     for case in cases:
         start = time.perf_counter()
         if path:
-            with open(path, "a") as file:
-                for label, entry in case.described():
-                    file.write(json.dumps({"case": label, **entry}) + "\n")
+            begin(Path(path), case)
         try:
             count(case)
         except Exception as problem:  # the others shall be counted all the same
