@@ -105,6 +105,7 @@ SETTINGS = {
     "poisson-gauss": Setting("poisson-gauss", (24, 3), (24, 1)),
     "elasticity": Setting("elasticity", (32, 1), (64, 1), fields=("sxx", "syy", "sxy")),
     "airfoil": Setting("airfoil", (48, 1), (96, 1), fields=("pressure", "vx", "vy")),
+    "advection": Setting("advection", (16, 1), (32, 1), training=100, regular=True),
     "burgers": Setting("burgers", (256, 4), (256, 2), regular=True),
     "heat": Setting("heat", (6, 1), (10, 1), training=100, regular=True),
 }

@@ -17,7 +17,8 @@ from gnograd.cli.problems import PROBLEMS
 from gnograd.data import Roles, read
 
 SMALL = {
-    "darcy": 16, "poisson-gauss": 6, "elasticity": 16, "airfoil": 16, "burgers": 32, "heat": 4,
+    "darcy": 16, "poisson-gauss": 6, "elasticity": 16, "airfoil": 16, "advection": 8, "burgers": 32,
+    "heat": 4,
 }  # fmt: skip
 FIELDS = {"airfoil": ("pressure", "vx", "vy"), "elasticity": ("sxx", "syy", "sxy")}
 
@@ -90,6 +91,17 @@ def test_nodes_are_left_out_where_that_makes_sense(tmp_path: Path) -> None:
     assert "--every is 3" in output("darcy", "--resolution=16", "--every=3")
     assert "--every is 4" in output("darcy", "--resolution=16", "--every=4")
     assert "exact" in output("heat", "--resolution=8", "--every=2")
+
+
+def test_waves_obey_the_equation_of_advection() -> None:
+    made = PROBLEMS["advection"].solve(np.random.default_rng(0), 32)
+    u, c = made.outputs["u"].reshape(-1, 32, 32), made.parameters
+    k = 2 * np.pi * np.fft.fftfreq(32, 1 / 32)
+    along = k[:, None] * c[0] + k * c[1]
+    for t in (1, 10):  # what the wind has carried that far
+        moved = np.fft.ifft2(np.exp(-0.1j * t * along) * np.fft.fft2(u[0])).real
+        assert np.allclose(moved, u[t])
+    assert 0.2 <= np.linalg.norm(c) <= 0.6 and np.isclose(np.mean(u[0] ** 2), 1)
 
 
 def test_burgers_keeps_momentum_and_loses_energy() -> None:

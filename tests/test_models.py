@@ -106,6 +106,29 @@ def test_mgn_sees_as_far_as_gno_in_a_layer(d: int) -> None:
     assert degree["mgn"] > 0.8 * degree["gno"]
 
 
+def test_latent_grids_that_are_too_large_are_refused(tmp_path: Path) -> None:
+    """A model makes its grid itself, so that its file may be small."""
+    models.save(model_of(data(), "magno"), tmp_path)
+    path = tmp_path / "model.json"
+    good = json.loads(path.read_text())
+    for name, value in (("side", 60000), ("side", 1e308), ("heads", 60000), ("scales", [0.0])):
+        path.write_text(json.dumps(good | {"options": good["options"] | {name: value}}))
+        with pytest.raises(ValueError, match=r"model.json: describes no model"):
+            gg.load(tmp_path)
+
+
+def test_the_origin_does_not_matter() -> None:
+    """Coordinates as maps have them: float32 tells points apart by half a metre there."""
+    rng = np.random.default_rng(0)
+    x = np.r_[[[0.0, 0.0], [1.0, 1.0]], np.round(rng.random((40, 2)) * 2**20) / 2**20]
+    f = rng.random((42, 1)).astype(np.float32)
+    layout, made = Layout(2, (Field("f", 1),), (Field("u", 1),)), []
+    for moved in (x, x + 2**22):
+        sample = Sample(moved, f, moved, f, np.zeros(0, np.float32))
+        made.append(model_of(PointData([sample], layout)).predict(sample))
+    assert (made[0] == made[1]).all()
+
+
 def test_units_of_the_data_do_not_matter() -> None:
     made = data()
     scaled = [
@@ -162,6 +185,8 @@ def test_spoiled_models_are_refused(tmp_path: Path) -> None:
     refused("has shape .* but the model needs", options=good["options"] | {"width": 60000})
     refused("describes no model", options=good["options"] | {"unknown": 1})
     refused("describes no model .60000 layers", options=good["options"] | {"layers": 60000})
+    for name, value in (("width", 0), ("width", 2.5), ("radius", -1), ("radius", "x")):
+        refused("describes no model", options=good["options"] | {name: value})
     path.write_text("{")
     with pytest.raises(ValueError, match="is no JSON"):
         gg.load(tmp_path)

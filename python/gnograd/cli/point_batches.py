@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -13,6 +13,8 @@ from gnograd.models import Cloud, PointModel
 from gnograd.torch.graph import Graph
 
 __all__ = ["Batch", "PointBatches"]
+
+Array = npt.NDArray[Any]
 
 
 class Batch(NamedTuple):
@@ -74,8 +76,8 @@ class PointBatches:
         """Graphs of a sample; those of samples on the same points are the same."""
         key = id(sample.points), id(sample.queries)
         if key not in self._graphs:
-            queries = None if sample.queries is sample.points else self._tensor(sample.queries)
-            self._graphs[key] = self._model.graphs(self._tensor(sample.points), queries)
+            queries = None if sample.queries is sample.points else self._positions(sample.queries)
+            self._graphs[key] = self._model.graphs(self._positions(sample.points), queries)
         return self._graphs[key]
 
     def batch(self, steps: Sequence[tuple[int, int]], noise: Sequence[Any] | None = None) -> Batch:
@@ -103,10 +105,10 @@ class PointBatches:
             inputs.append(torch.cat(columns, dim=1))
         queries = None
         if self.data.layout.apart:
-            queries = Cloud.of([self._tensor(s.queries) for s in samples])
+            queries = Cloud.of([self._positions(s.queries) for s in samples])
         graphs = [self.graphs(sample) for sample in samples]
         return Batch(
-            Cloud.of([self._tensor(s.points) for s in samples]),
+            Cloud.of([self._positions(s.points) for s in samples]),
             torch.cat(inputs),
             queries,
             torch.stack([self._tensor(s.parameters) for s in samples]),
@@ -114,8 +116,15 @@ class PointBatches:
             torch.cat(truth),
         )
 
-    def _tensor(self, array: np.ndarray[Any, Any]) -> Tensor:
+    def _tensor(self, array: Array) -> Tensor:
         """An array on the device; samples that share it share that."""
+        return self._kept(array, self._model.tensor)
+
+    def _positions(self, array: Array) -> Tensor:
+        """The same for points."""
+        return self._kept(array, self._model.positions)
+
+    def _kept(self, array: Array, make: Callable[[Array], Tensor]) -> Tensor:
         if id(array) not in self._tensors:
-            self._tensors[id(array)] = self._model.tensor(array)
+            self._tensors[id(array)] = make(array)
         return self._tensors[id(array)]

@@ -19,7 +19,9 @@ POINTS = PointsConfig()
 MODELS = ("gno", "gino", "magno", "mgn", "bsa")
 SIZES = ("small", "medium", "large")
 LOGS = ("csv", "tensorboard")
-PROBLEMS = ("darcy", "poisson-gauss", "elasticity", "airfoil", "burgers", "heat")
+PROBLEMS = (
+    "darcy", "poisson-gauss", "elasticity", "airfoil", "advection", "burgers", "heat"
+)  # fmt: skip
 
 Points = Annotated[
     str | None, typer.Option("--points", help="Array of the points.", show_default="'points', ..")

@@ -117,8 +117,8 @@ def example(
         order = np.argsort(points[:, depth])
         x, y, truth, prediction = x[order], y[order], truth[order], prediction[order]
         cells = None
-    height = 2.4 * np.ptp(y) / (np.ptp(x) or 1.0)  # panels as high as what they show
-    size = 10, float(np.clip(height, 1.0, 5.0)) + 0.8
+    height = 2.2 * np.ptp(y) / (np.ptp(x) or 1.0)  # panels as high as what they show
+    size = 10, float(np.clip(height, 0.6, 5.0)) + 0.8
     figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(wspace=0.05))
     panels = figure.subplots(1, 3, sharex=True, sharey=True)
     error = prediction - truth
@@ -177,6 +177,6 @@ def _svg(figure: Figure, what: str) -> str:
 def _png(figure: Figure, what: str) -> str:
     """Colours as an element of a page."""
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=110)
+    figure.savefig(stream, format="png", dpi=110, bbox_inches="tight", pad_inches=0.05)
     data = base64.b64encode(stream.getvalue()).decode()
     return f'<img alt="{escape(what)}" src="data:image/png;base64,{data}">'

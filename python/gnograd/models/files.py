@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -26,6 +27,8 @@ FORMAT = 1
 
 _LARGEST = 1 << 16
 """Of the numbers in a description, which may come from anywhere."""
+_LARGEST_GRID = 1 << 22
+"""Points of a latent grid, which a model makes whatever its weights are."""
 
 
 def save(
@@ -83,14 +86,13 @@ def load(directory: str | os.PathLike[str], device: torch.device | str = "cpu") 
     directory = Path(directory)
     description = _description(directory / DESCRIPTION, _parsed(directory / DESCRIPTION))
     arrays = load_weights(directory / WEIGHTS)
-    n_layers = description.options.get("layers", 1)
-    if not isinstance(n_layers, int) or n_layers > len(arrays):
+    if (n_layers := description.options["layers"]) > len(arrays):
         raise ValueError(f"{directory / DESCRIPTION}: describes no model ({n_layers} layers)")
     try:
         # first without memory: what the description asks for may be anything
         with torch.device("meta"):
             shapes = {n: tuple(x.shape) for n, x in PointModel(description).state_dict().items()}
-    except (TypeError, ValueError, RuntimeError, KeyError) as error:
+    except (TypeError, ValueError, RuntimeError, KeyError, AssertionError) as error:
         raise ValueError(f"{directory / DESCRIPTION}: describes no model ({error})") from error
     found = {name: array.shape for name, array in arrays.items()}
     if odd := sorted(n for n in shapes.keys() | found.keys() if shapes.get(n) != found.get(n)):
@@ -140,9 +142,27 @@ def _description(path: Path, text: Mapping[str, Any]) -> Description:
         if about["period"] is not None:
             about["period"] = tuple(map(float, about["period"]))
         _check_size([options, about])
-        return Description(text["model"], options, Layout(**about))
+        layout = Layout(**about)
+        _check_options(options, layout.dimension)
+        return Description(text["model"], options, layout)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: describes no model ({error})") from error
+
+
+def _check_options(options: Mapping[str, Any], dimension: int) -> None:
+    """What networks take as it is: lengths, corners, and numbers of something."""
+    for name, value in options.items():
+        if name in ("period", "lower", "upper"):
+            fits = value is None or len([float(x) for x in value]) == dimension
+        elif name in ("radius", "scales"):
+            lengths = value if isinstance(value, list) else [value]
+            fits = all(0 < float(x) < math.inf for x in lengths)
+        else:
+            fits = type(value) is int and value > 0
+        if not fits:
+            raise ValueError(f"{name} is {value}")
+    if options.get("side", 1) ** dimension > _LARGEST_GRID:
+        raise ValueError(f"side is {options['side']}")
 
 
 def _check_size(value: Any) -> None:

@@ -130,7 +130,7 @@ class PointModel(nn.Module):
         lower = np.min([x.min(axis=0) for x in clouds], axis=0)
         upper = np.max([x.max(axis=0) for x in clouds], axis=0)
         scale = float((upper - lower).max() / 2) or 1.0
-        centre, period = (lower + upper) / 2, data.layout.period
+        centre, period = ((lower + upper) / 2).astype(np.float32).astype(float), data.layout.period
         scaled = None if period is None else [length / scale for length in period]
         seen = list({id(s.points): s.points for s in data.samples}.values())[:_ITEMS]
         options = options_of(
@@ -230,9 +230,9 @@ class PointModel(nn.Module):
         ndarray, float32 (m, channels), or (steps + 1, n, channels)
         """
         tensor = self.tensor
-        points, inputs = tensor(sample.points), tensor(sample.inputs)
+        points, inputs = self.positions(sample.points), tensor(sample.inputs)
         parameters = tensor(sample.parameters)
-        queries = None if sample.queries is sample.points else tensor(sample.queries)
+        queries = None if sample.queries is sample.points else self.positions(sample.queries)
         if graphs is None:
             graphs = self.graphs(points, queries)
         if not self.description.layout.in_time:
@@ -253,10 +253,15 @@ class PointModel(nn.Module):
         """An array as this model takes it."""
         return torch.as_tensor(array, dtype=self.centre.dtype, device=self.centre.device)
 
+    def positions(self, array: Array) -> Tensor:
+        """Positions as this model takes them: float64, for they may be far from the origin."""
+        return torch.as_tensor(array, dtype=torch.float64, device=self.centre.device)
+
     # ---- parts ----
 
     def _scaled(self, cloud: Cloud) -> Cloud:
-        return cloud._replace(positions=(cloud.positions - self.centre) / self.scale)
+        near = (cloud.positions - self.centre) / self.scale
+        return cloud._replace(positions=near.to(self.centre.dtype))
 
     def _features(self, cloud: Cloud, inputs: Tensor, parameters: Tensor | None) -> Tensor:
         n, (n_inputs, n_parameters, _) = cloud.positions.shape[0], self.description.widths

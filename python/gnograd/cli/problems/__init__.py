@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Problems that are drawn at random and solved, as data to train on."""
 
+from gnograd.cli.problems.advection import ADVECTION
 from gnograd.cli.problems.airfoil import AIRFOIL
 from gnograd.cli.problems.burgers import BURGERS
 from gnograd.cli.problems.darcy import DARCY
@@ -16,6 +17,7 @@ PROBLEMS: dict[str, Problem] = {
     "poisson-gauss": POISSON,
     "elasticity": ELASTICITY,
     "airfoil": AIRFOIL,
+    "advection": ADVECTION,
     "burgers": BURGERS,
     "heat": HEAT,
 }
