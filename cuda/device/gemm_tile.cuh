@@ -256,7 +256,7 @@ struct TileSteps {
   using B = TileStep<T, columns, Layout::b>;
   static constexpr int numbers = tile_stages<T> * (A::numbers + B::numbers);
   static constexpr size_t bytes = numbers * sizeof(T);
-  static_assert(bytes >= tile_rows<columns> * columns * sizeof(float) && bytes <= plain_shared);
+  static_assert(bytes >= tile_rows<columns> * columns * sizeof(real<T>) && bytes <= plain_shared);
 };
 
 // store(row, column, sum, next, count) for the entries of C in the tile of this block's threads,

@@ -11,8 +11,9 @@
 
 #include <cstddef>
 
-// What the arrays of a slice of edges may take together. On the host, where graphs are small, it is
-// little, so that these have several slices too.
+// What the arrays of a slice of edges may take together: more than the L2 cache, so that a product
+// over its edges fills a GPU. On the host, where graphs are small, it is little, so that these have
+// several slices too.
 constexpr size_t slice_bytes = size_t(128) << 20;
 
 template <class... P, class... A>
@@ -90,16 +91,6 @@ inline void allow_shared(const void* kernel) {
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most) ==
           cudaSuccess)
     allowed.insert({kernel, device});
-}
-
-// Of the current device's L2 cache.
-inline int64_t cache_bytes() {
-  int device, bytes;
-  if (cudaGetDevice(&device) == cudaSuccess &&
-      cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device) == cudaSuccess && bytes > 0)
-    return bytes;
-  (void)cudaGetLastError();
-  return int64_t(40) << 20;
 }
 
 // The last error of this thread is the status of a face (call.cuh). After a failure nothing

@@ -53,16 +53,16 @@ struct WeightedMessages {
   }
 };
 
-// What an edge adds to the gradient of gamma, or of beta. It moves its row of m and of the
+// What an edge adds to the gradients of [gamma | beta]. It moves its row of m and of the
 // cotangents.
 template <class R, class S>
 struct NormGradients {
   EdgeMessages<R, S> messages;
-  bool of_gamma;
-  __device__ S operator()(int64_t q, int64_t k) const {
+  __device__ S operator()(int64_t q, int64_t column) const {
     if (!messages.chunk.has(q)) return S(R(0));
+    const int64_t width = messages.width, k = column < width ? column : column - width;
     const S g = messages.gradient(q, k);
-    return of_gamma ? g * messages.normal(q, k) : g;
+    return column < width ? g * messages.normal(q, k) : g;
   }
 };
 

@@ -125,6 +125,7 @@ struct EdgeMlp {
     if (!valid(layers)) return GNOGRAD_CUDA_VALUE;
     EdgeChunks<T, S> chunks(layers, 0, true, call.workspace, call.stream);
     const Room<S> room(*this, chunks.most(), call.workspace);
+    SumOfSlices<S> to_behind(layer_norm ? chunks.most() : 0, 2 * width(), call.workspace);
     Planes<S> along(mean() ? graph->n_edges : 0, call.workspace);
     if (!mean()) along = {};
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
@@ -132,20 +133,16 @@ struct EdgeMlp {
     const cudaStream_t stream = call.stream;
     const EdgeLayersGradients<T> wanted{grad.x_src, grad.x_dst, grad.e, grad.weights};
     T* behind = layer_norm && grad.weights ? grad.weights + layers.start(n_layers + 1) : nullptr;
-    if (behind) set_zero(behind, 2 * width(), stream);
     if (grad.edge_weight) set_zero(grad.edge_weight, graph->n_edges, stream);
     clear_room(*graph, grad.e, f_e, stream);
     start(room, in, tangents, call);
-    chunks.start_reverse(wanted);
+    chunks.start_reverse();
     chunks.each([&](const EdgeChunk& chunk) {
       const auto made = messages(layers, chunk, chunks.output(), room, in, tangents, g, call);
       if (grad.edge_weight && g.nodes)
         launch_threads(chunk.n * warp_lanes, stream, message_weights<T, S>, made, along,
                        grad.edge_weight);
-      if (behind)
-        for (const bool of_gamma : {true, false})
-          chunks.over_edges.add(NormGradients<T, S>{made, of_gamma}, chunk.n, width(),
-                                behind + (of_gamma ? 0 : width()), stream);
+      if (behind) to_behind.add(NormGradients<T, S>{made}, chunk.n, stream);
       if (!wanted.any()) return;
       launch_threads(chunk.n * warp_lanes, stream, message_reverse<T, S>, made, chunks.grad);
       chunks.reverse(chunk, wanted, [&](const PlainMatrix<T>& by_layer) {
@@ -154,6 +151,7 @@ struct EdgeMlp {
       });
     });
     chunks.finish_reverse(wanted);
+    if (behind) to_behind.finish(behind, stream);
     if (grad.edge_weight && g.nodes && mean())
       launch_threads(graph->n_dst * warp_lanes, stream, message_mean_weights<T, S>, by_dst(*graph),
                      Input<T, S>{in.edge_weight, tangents.edge_weight}, room.scale, along,

@@ -42,9 +42,9 @@ static __global__ void __launch_bounds__(block_threads)
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     edges_gather(EdgeChunk chunk, int64_t width, Input<R, S> table, Planes<S> x) {
-  const int64_t i = thread_number(), q = i / width;
+  const auto [q, column] = divided(thread_number(), int(width));
   if (q >= chunk.n) return;
-  x.set(i, chunk.has(q) ? table[chunk.edge(q) * width + i % width] : S(R(0)));
+  x.set(thread_number(), chunk.has(q) ? table[chunk.edge(q) * width + column] : S(R(0)));
 }
 
 // The rows of a chunk's edges in a table by edge = x(edge of the chunk, column). Thread: an entry;
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(block_threads)
 template <class X, class R>
 __global__ void __launch_bounds__(block_threads)
     edges_scatter(EdgeChunk chunk, int64_t width, X x, R* __restrict__ table) {
-  const int64_t q = thread_number() / width, column = thread_number() % width;
+  const auto [q, column] = divided(thread_number(), int(width));
   if (q < chunk.n && chunk.has(q)) table[chunk.edge(q) * width + column] = result(x(q, column));
 }
 
@@ -87,80 +87,65 @@ struct EdgeRuns {
   }
 };
 
-// pieces[q] = sum of x(edge, :) over the piece that edge q of the chunk begins. Thread: a column of
-// it, others end at once. Reads x once, the columns of an edge together; bound by memory.
+// sums[node] += sum of x(edge, :) over its edges, if they are one piece; else pieces[q] = that over
+// the piece that edge q of the chunk begins. Thread: a column of a piece, others end at once. Reads
+// x once, the columns of an edge together; bound by memory.
 template <class X, class R>
 __global__ void __launch_bounds__(block_threads)
-    edges_sum_pieces(EdgeRuns runs, int64_t width, X x, R* __restrict__ pieces) {
-  const int64_t q = thread_number() / width, column = thread_number() % width;
+    edges_sum_pieces(EdgeRuns runs, int width, X x, R* __restrict__ pieces, R* __restrict__ sums) {
+  const auto [q, column] = divided(thread_number(), width);
   if (q >= runs.chunk.n || !runs.chunk.has(q)) return;
   const int64_t node = runs.node(q), end = runs.begin(node + 1);
   int64_t k = runs.place(q);
-  if (k % longest_piece != 0 && !runs.first(node, k)) return;
+  const bool first = runs.first(node, k);
+  if (k % longest_piece != 0 && !first) return;
   auto sum = x(q, column);
   for (++k; k < end && k % longest_piece != 0 && runs.inside(k); ++k) sum += x(runs.at(k), column);
-  pieces[thread_number()] = result(sum);
+  if (first && (k == end || !runs.inside(k))) sums[node * width + column] += result(sum);
+  else pieces[thread_number()] = result(sum);
 }
 
-// sums[node] += its pieces, in order. Thread: a column of the first one of a node, others end at
-// once; bound by memory, a hub by one dependent read for 256 edges.
+// sums[node] += its pieces, in order, if they are several. Block: 32 edges, all warps the same; of
+// those with which such a node begins, a thread every 128th column. Bound by asking, a hub by one
+// dependent read for 256 edges.
 template <class R>
 __global__ void __launch_bounds__(block_threads)
-    edges_add_pieces(EdgeRuns runs, int64_t width, const R* __restrict__ pieces,
-                     R* __restrict__ sums) {
-  const int64_t q = thread_number() / width, column = thread_number() % width;
-  if (q >= runs.chunk.n || !runs.chunk.has(q)) return;
-  const int64_t node = runs.node(q), end = runs.begin(node + 1);
-  int64_t k = runs.place(q);
-  if (!runs.first(node, k)) return;
-  R sum = 0;
-  for (; k < end && runs.inside(k); k = (k / longest_piece + 1) * longest_piece)
-    sum += pieces[runs.at(k) * width + column];
-  sums[node * width + column] += sum;
+    edges_add_pieces(EdgeRuns runs, int width, const R* __restrict__ pieces, R* __restrict__ sums) {
+  const int lane = int(threadIdx.x) % warp_lanes;
+  const auto after = [](int64_t k) { return (k / longest_piece + 1) * longest_piece; };
+  const int64_t q = int64_t(blockIdx.x) * warp_lanes + lane;
+  bool begins = false;
+  if (q < runs.chunk.n && runs.chunk.has(q)) {
+    const int64_t node = runs.node(q), k = runs.place(q), next = after(k);
+    begins = next < runs.begin(node + 1) && runs.inside(next) && runs.first(node, k);
+  }
+  for (unsigned left = __ballot_sync(~0u, begins); left; left &= left - 1) {
+    const int64_t first = q - lane + __ffs(int(left)) - 1;
+    const int64_t node = runs.node(first), end = runs.begin(node + 1);
+    for (int column = int(threadIdx.x); column < width; column += block_threads) {
+      R sum = 0;
+      for (int64_t k = runs.place(first); k < end && runs.inside(k); k = after(k))
+        sum += pieces[runs.at(k) * width + column];
+      sums[node * width + column] += sum;
+    }
+  }
 }
 
 // sums [nodes, width] += x(edge of the chunk, column). `pieces` [n, width] is overwritten.
 template <class X, class R>
 void add_to_nodes(const EdgeRuns& runs, int64_t width, const X& x, R* pieces, R* sums,
                   cudaStream_t stream) {
-  const int64_t n = runs.chunk.n * width;
-  launch_threads(n, stream, edges_sum_pieces<X, R>, runs, width, x, pieces);
-  launch_threads(n, stream, edges_add_pieces<R>, runs, width, pieces, sums);
+  launch_threads(runs.chunk.n * width, stream, edges_sum_pieces<X, R>, runs, int(width), x, pieces,
+                 sums);
+  launch(edges_add_pieces<R>, grid_of(ceil_div(runs.chunk.n, warp_lanes)), dim3(block_threads), 0,
+         stream, runs, int(width), pieces, sums);
 }
-
-// ---- sums over all edges ----
 
 template <class S>
 struct PlanesMatrix {
   Planes<S> x;  // [n_rows, n_columns]
   int64_t n_columns;
   __device__ S operator()(int64_t row, int64_t column) const { return x[row * n_columns + column]; }
-};
-
-// Thread: a number.
-template <class R>
-__global__ void __launch_bounds__(block_threads)
-    edges_add(int64_t n, const R* __restrict__ x, R* __restrict__ to) {
-  const int64_t i = thread_number();
-  if (i < n) to[i] += x[i];
-}
-
-// Sums over the edges of one chunk after another, of matrices with up to `most` columns.
-template <class R, class S>
-class ColumnSums {
-  FoldSpace<S> space;
-  R* sums;
-
- public:
-  ColumnSums(int64_t length, int64_t most, Workspace& workspace)
-      : space(length, most, workspace), sums(workspace.take<R>(most)) {}
-
-  // to[column] += sum of matrix(edge, column) over n edges
-  template <class Matrix>
-  void add(const Matrix& matrix, int64_t n, int64_t n_columns, R* to, cudaStream_t stream) const {
-    sum_rows(matrix, n, n_columns, space, sums, stream);
-    launch_threads(n_columns, stream, edges_add<R>, n_columns, sums, to);
-  }
 };
 
 }  // namespace gnograd

@@ -112,16 +112,16 @@ class NodePart {
     add_to_nodes(runs, width, PlainMatrix<R>{grad.v, width}, pieces, sums.v, stream);
     if (dual) add_to_nodes(runs, width, PlainMatrix<R>{grad.d, width}, pieces, sums.d, stream);
   }
-  // Gradients to what is seen, and to its rows of U_1 (added to); null where not wanted.
+  // Gradients to what is seen, and to its rows of U_1; null where not wanted.
   void finish_reverse(R* grad_seen, R* packed) const {
-    if (!room) return;
+    if (!seen.columns) return;
     const int64_t width = layers.first_width(), columns = seen.columns;
     if (grad_seen)
       down(dual, {n, columns, width}, sums.rows(width), layers.layer(seen).transposed(), grad_seen,
            false, stream);
     if (packed)
       to_layer(dual, {columns, width, n}, rows(seen.x, columns).transposed(), sums.rows(width),
-               packed + layers.start(seen), true, stream);
+               packed + layers.start(seen), false, stream);
   }
 };
 
@@ -135,7 +135,8 @@ __global__ void __launch_bounds__(block_threads)
     edges_first_layer(EdgeChunk chunk, int activation, int64_t width, bool from_edges,
                       Planes<S> src, Planes<S> dst, Input<R, S> bias, Planes<S> pre,
                       Planes<S> hid) {
-  const int64_t i = thread_number(), q = i / width, k = i % width;
+  const auto [q, k] = divided(thread_number(), int(width));
+  const int64_t i = thread_number();
   if (q >= chunk.n) return;
   S sum = R(0);
   if (chunk.has(q)) {
@@ -148,21 +149,22 @@ __global__ void __launch_bounds__(block_threads)
   if (hid.v) hid.set(i, activate(activation, sum));
 }
 
-// pre += bias, and hid = act(pre) unless it is null; it may be pre itself. Thread: a feature of an
-// edge; reads and writes it; bound by memory, in float64 by the activation.
+// pre += bias, and hid = act(pre) unless it is null; it may be pre itself. Of dual numbers; others
+// are done where the product is stored (GemmActivated). Thread: a feature of an edge; reads and
+// writes it; bound by memory, in float64 by the activation.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     edges_activate(int activation, int64_t n, int64_t width, Input<R, S> bias, Planes<S> pre,
                    Planes<S> hid) {
   const int64_t i = thread_number();
   if (i >= n * width) return;
-  const S sum = pre[i] + bias[i % width];
+  const S sum = pre[i] + bias[divided(i, int(width)).rest];
   if (pre.v != hid.v) pre.set(i, sum);
   if (hid.v) hid.set(i, activate(activation, sum));
 }
 
-// Gradients to hid become those to pre. Thread: a feature of an edge; they are read and written,
-// pre is read; bound by memory, in float64 by the slope.
+// Gradients to hid become those to pre; of dual numbers, as above. Thread: a feature of an edge;
+// they are read and written, pre is read; bound by memory, in float64 by the slope.
 template <class S>
 __global__ void __launch_bounds__(block_threads)
     edges_activate_reverse(int activation, int64_t n, Planes<S> pre, Planes<S> grad) {
@@ -191,7 +193,9 @@ class EdgeChunks {
   Planes<S> seen, spare;
   std::vector<Planes<S>> pre, hid;  // by layer; on the way forward two in turn
   NodePart<R, S> src, dst;
-  std::vector<Gemm<R>> up, down, to_layers;  // the first of each is that of c
+  std::vector<Gemm<R>> up, down;  // the first of each is that of c
+  std::vector<GemmSum<R>> to_layers;
+  std::vector<SumOfSlices<S>> to_biases;
 
   int64_t top() const { return layers.n_layers; }
   // Features before layer l, of those that edges bring
@@ -217,17 +221,22 @@ class EdgeChunks {
                    first, below(1) > 0, src.of_nodes(), dst.of_nodes(),
                    layers.packed + layers.bias(1), pre[0], hid[0]);
     for (int64_t l = 2; l <= top(); ++l) {
-      const int64_t width = layers.width(l);
-      gemm_planes(up[l - 1], {chunk.n, width, below(l)}, hid[l - 2].rows(below(l)), layers.layer(l),
-                  pre[l - 1], stream);
-      launch_threads(chunk.n * width, stream, edges_activate<R, S>, layers.activation, chunk.n,
-                     width, layers.packed + layers.bias(l), pre[l - 1], hid[l - 1]);
+      const GemmShape shape{chunk.n, layers.width(l), below(l)};
+      const Operand<R> x = hid[l - 2].rows(below(l)), layer = layers.layer(l);
+      const Input<R, S> bias = layers.packed + layers.bias(l);
+      if constexpr (dual) {
+        gemm_planes(up[l - 1], shape, x, layer, pre[l - 1], stream);
+        launch_threads(shape.m * shape.n, stream, edges_activate<R, S>, layers.activation, shape.m,
+                       shape.n, bias, pre[l - 1], hid[l - 1]);
+      } else {
+        const GemmActivated<R> to{bias.v, layers.activation, pre[l - 1].v, hid[l - 1].v};
+        up[l - 1](shape, x, layer, to, stream);
+      }
     }
   }
 
  public:
-  Planes<S> grad;               // of output(), on the way back
-  ColumnSums<R, S> over_edges;  // on the way back
+  Planes<S> grad;  // of output(), on the way back
 
   // `extra` is the largest number of columns that the caller adds to nodes.
   EdgeChunks(const EdgeLayers<R, S>& layers, int64_t extra, bool reverse, Workspace& workspace,
@@ -244,8 +253,7 @@ class EdgeChunks {
         spare(length * widest, workspace),
         src(layers, true, reverse, workspace, stream),
         dst(layers, false, reverse, workspace, stream),
-        grad(length * widest, workspace),
-        over_edges(reverse ? length : 0, widest, workspace) {
+        grad(length * widest, workspace) {
     for (int64_t l = 1; l <= top(); ++l) {
       const int64_t n = length * layers.width(l);
       const Planes<S> in_turn = (top() - l) % 2 ? spare : grad;
@@ -256,6 +264,7 @@ class EdgeChunks {
       if (!reverse) continue;
       down.emplace_back(GemmShape{length, below(l), layers.width(l)}, workspace);
       to_layers.emplace_back(GemmShape{below(l), layers.width(l), length}, workspace);
+      to_biases.emplace_back(length, layers.width(l), workspace);
     }
   }
 
@@ -290,22 +299,25 @@ class EdgeChunks {
     for (int64_t l = top(); l >= 1; --l) {
       const int64_t width = layers.width(l), n = below(l);
       const Operand<R> g = grad.rows(width);
-      const auto to_layer = [&](const Planes<S>& x, int64_t start) {
-        to_layers[l - 1](dual, {n, width, chunk.n}, x.rows(n).transposed(), g,
-                         wanted.packed + start, true, stream);
+      const auto to_layer = [&](const Planes<S>& x) {
+        to_layers[l - 1].add(dual, chunk.n, x.rows(n).transposed(), g, stream);
       };
-      if (wanted.packed)
-        over_edges.add(PlanesMatrix<S>{grad, width}, chunk.n, width, wanted.packed + layers.bias(l),
-                       stream);
+      if (wanted.packed) to_biases[l - 1].add(PlanesMatrix<S>{grad, width}, chunk.n, stream);
       if (l > 1) {
-        if (wanted.packed) to_layer(hid[l - 2], layers.start(l));
-        gemm_planes(down[l - 1], {chunk.n, n, width}, g, layers.layer(l).transposed(), spare,
-                    stream);
-        launch_threads(chunk.n * n, stream, edges_activate_reverse<S>, layers.activation,
-                       chunk.n * n, pre[l - 2], spare);
+        if (wanted.packed) to_layer(hid[l - 2]);
+        const GemmShape shape{chunk.n, n, width};
+        const Operand<R> back = layers.layer(l).transposed();
+        if constexpr (dual) {
+          gemm_planes(down[l - 1], shape, g, back, spare, stream);
+          launch_threads(chunk.n * n, stream, edges_activate_reverse<S>, layers.activation,
+                         chunk.n * n, pre[l - 2], spare);
+        } else {
+          const GemmSlope<R> to{layers.activation, pre[l - 2].v, spare.v};
+          down[l - 1](shape, g, back, to, stream);
+        }
         std::swap(grad, spare);
       } else {
-        if (n && wanted.packed) to_layer(seen, layers.start(layers.edge));
+        if (wanted.packed) to_layer(seen);
         if (wanted.edge) {
           down[0](dual, {chunk.n, n, width}, g, layers.layer(layers.edge).transposed(), spare.v,
                   false, stream);
@@ -318,12 +330,16 @@ class EdgeChunks {
   }
 
   // Before the first chunk of the way back, and after the last
-  void start_reverse(const EdgeLayersGradients<R>& wanted) const {
-    if (wanted.packed) set_zero(wanted.packed, layers.start(top() + 1), stream);
+  void start_reverse() const {
     src.start_reverse();
     dst.start_reverse();
   }
   void finish_reverse(const EdgeLayersGradients<R>& wanted) const {
+    for (int64_t l = 1; wanted.packed && l <= top(); ++l) {
+      const int64_t start = l == 1 ? layers.start(layers.edge) : layers.start(l);
+      to_layers[l - 1].finish(wanted.packed + start, stream);
+      to_biases[l - 1].finish(wanted.packed + layers.bias(l), stream);
+    }
     src.finish_reverse(wanted.src, wanted.packed);
     dst.finish_reverse(wanted.dst, wanted.packed);
   }

@@ -237,11 +237,10 @@ struct GnoDiagonalSum {
     const Planes<S, T> kappa(tile.length * width(), workspace);
     const auto walk = problem.by_source(cotangent);
     const TileSums<T> to_h(grad.h, problem.graph.n_src * walk.width, workspace);
-    R* grad_layer = workspace.take<R>(features() * width());
     int32_t* rows = workspace.take<int32_t>(tile.length);
     R* pieces = take_pieces(tile.length);
     const Gemm<T> to_kappa({tile.length, width(), features()}, workspace);
-    const Gemm<T> to_layer({features(), width(), tile.length}, workspace);
+    GemmSum<T> to_layer({features(), width(), tile.length}, workspace);
     const Gemm<T> to_hidden({tile.length, features(), width()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
@@ -250,7 +249,6 @@ struct GnoDiagonalSum {
     grad.clear(problem.graph, problem.network.d, problem.network.n_hidden, stream);
     pack(layer);
     if (grad.h) to_h.clear(stream);
-    if (want_last) set_zero(grad_layer, features() * width(), stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       find_rows(walk.graph, first, n, rows, stream);
       tile.load({walk.graph, first}, n);
@@ -265,8 +263,8 @@ struct GnoDiagonalSum {
       launch_threads(n * width(), stream, gno_kappa_gradient<T, S>, walk, int(width()), problem.h,
                      first, n, rows, kappa);
       if (want_last)
-        to_layer(dual, {features(), width(), n}, tile.hidden.rows(features()).transposed(),
-                 kappa.rows(width()), grad_layer, true, stream);
+        to_layer.add(dual, n, tile.hidden.rows(features()).transposed(), kappa.rows(width()),
+                     stream);
       if (!want_hidden) return;
       const GemmShape shape{n, features(), width()};
       const auto to = layer.rows(width()).transposed();
@@ -275,7 +273,7 @@ struct GnoDiagonalSum {
     });
     if (grad.h) to_h.store(stream);
     if (want_last)
-      unpack_layer(order(), problem.network.n_hidden, grad_layer, grad.v, grad.b_v, stream);
+      unpack_layer(order(), problem.network.n_hidden, to_layer, grad.v, grad.b_v, stream);
     if (want_first) tile.finish(grad.u, grad.b_u);
     return cudaGetLastError();
   }

@@ -11,8 +11,8 @@
 // GPU's L2 cache. Of a batch a row has the panels of all functions, one behind the other.
 //
 // A row of more than `cut` edges is cut at the multiples of `cut` in the order of edges. Its first
-// piece is its own block's; the others have blocks and panels by these multiples, most of which are
-// within no such row.
+// piece is its own block's; the others have blocks by these multiples, most of which are within no
+// such row. Their sums come before all tiles, and the row's own block adds them to its panel.
 //
 // In bfloat16 sums are float32, and panels are rounded when they are stored, as tensor cores take
 // them.
@@ -21,6 +21,10 @@
 #include "gno_sum.cuh"
 
 namespace gnograd {
+
+// What the panels of a tile take: some half of the L2 cache of a GPU of 40 MB or more. It is the
+// same on all GPUs, so that sums of gradients are, too. On the host, see slice_bytes.
+constexpr int64_t panel_bytes = std::min(int64_t(slice_bytes), int64_t(24) << 20);
 
 // Rows of a tile and the pieces behind them, which have a place of their own each.
 struct RowTile {
@@ -31,20 +35,22 @@ struct RowTile {
   int64_t places() const { return n + n_pieces; }
 
   struct Piece {
-    int64_t row, begin, end;  // its edges; none where there is no such piece
+    int64_t row, begin, end, row_end;  // its edges; none where there is no such piece
   };
   __device__ Piece operator()(const Csc& graph, int64_t place) const {
     if (place < n) {
       const int64_t row = first + place, begin = graph.offsets[row], end = graph.offsets[row + 1];
-      return {row, begin, end - begin <= cut ? end : (begin / cut + 1) * cut};
+      return {row, begin, end - begin <= cut ? end : (begin / cut + 1) * cut, end};
     }
     const int64_t begin = (place - n + 1) * cut;
-    if (begin <= graph.offsets[first] || begin >= graph.offsets[first + n]) return {0, 0, 0};
+    if (begin <= graph.offsets[first] || begin >= graph.offsets[first + n]) return {0, 0, 0, 0};
     const int64_t row = row_of(graph, begin), start = graph.offsets[row];
     const int64_t end = graph.offsets[row + 1];
-    if (start == begin || end - start <= cut) return {0, 0, 0};
-    return {row, begin, min(end, begin + cut)};
+    if (start == begin || end - start <= cut) return {0, 0, 0, 0};
+    return {row, begin, min(end, begin + cut), end};
   }
+  // Which of the pieces begins at a multiple of `cut`
+  __device__ int64_t number(int64_t begin) const { return begin / cut - 1; }
 };
 
 // Four numbers that lie together in shared memory.
@@ -66,22 +72,23 @@ template <class S>
 constexpr size_t outer_sum_bytes = shared_bytes<S>(edges_together * panel_features) +
                                    shared_bytes<S>(edges_together * panel_hidden);
 
-// Panels [K, F] of a tile's pieces. Block (place, part of H, part of F): 64 hidden features by 32
-// features over the edges of a piece, 16 at a time in shared memory (6 KB in float32); a lane has a
-// feature, a warp 16 hidden ones of it and the first also the sum of features alone, which goes
-// with b_v. A hidden feature costs 2 d operations and an activation an edge and part of F, 2 F K
-// operations an edge go to the sums, for every 16 of which 5 loads from shared memory are made.
-// Writes F K numbers a row; bound by these writes, and with many edges a row by activations.
+// Panels [K, F] of a tile's pieces from the place `start` on. Block (place, part of H, part of F):
+// 64 hidden features by 32 features over the edges of a piece, 16 at a time in shared memory (6 KB
+// in float32); a lane has a feature, a warp 16 hidden ones of it and the first also the sum of
+// features alone, which goes with b_v. A hidden feature costs 2 d operations and an activation an
+// edge and part of F, 2 F K operations an edge go to the sums, for every 16 of which 5 loads from
+// shared memory are made. A row adds its `further` pieces, in order, 17 reads of a thread at a
+// time. Writes F K numbers a row; bound by these writes, and with many edges a row by activations.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
-    gno_outer_sums(GnoWalk<T, S> walk, EdgeNetwork<T, S> network, RowTile tile, int n_features,
-                   Planes<S, T> panels) {
+    gno_outer_sums(GnoWalk<T, S> walk, EdgeNetwork<T, S> network, RowTile tile, int64_t start,
+                   int n_features, Planes<S, T> further, Planes<S, T> panels) {
   using R = real<T>;
   SharedMemory memory;
   S* const x = memory.template take<S>(edges_together * panel_features);
   S* const hidden = memory.template take<S>(edges_together * panel_hidden);
-  const auto piece = tile(walk.graph, blockIdx.x);
-  if (int64_t(blockIdx.x) >= tile.n && piece.begin == piece.end) return;
+  const auto piece = tile(walk.graph, start + blockIdx.x);
+  if (start > 0 && piece.begin == piece.end) return;
   const int lane = int(threadIdx.x) % warp_lanes, warp = int(threadIdx.x) / warp_lanes;
   constexpr int warps = block_threads / warp_lanes;
   const int k0 = int(blockIdx.y) * panel_hidden, n_hidden = network.n_hidden;
@@ -112,34 +119,29 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
     __syncthreads();
   }
   if (c >= width) return;
-  int64_t item = blockIdx.x;
-  int f = c;
-  if (n_features != width) item = item * (width / n_features) + c / n_features, f = c % n_features;
-  const Planes<S, T> to = panels + item * network.size() * n_features + f;
-  Planes<S, T> mine = to + int64_t(k0 + warp * thread_hidden) * n_features;
-  const int there = n_hidden - k0 - warp * thread_hidden;
+  int functions = 1, function = 0, f = c;
+  if (n_features != width)
+    functions = width / n_features, function = c / n_features, f = c % n_features;
+  const int64_t first_k = k0 + warp * thread_hidden;
+  const int there = int(n_hidden - first_k);
+  const auto panel = [&](const Planes<S, T>& of, int64_t place) {
+    return of + (place * functions + function) * network.size() * n_features + f;
+  };
+  if (start == 0)
+    for (int64_t begin = piece.end; begin < piece.row_end; begin += tile.cut) {
+      const Planes<S, T> more = panel(further, tile.number(begin));
+      const Planes<S, T> my_more = more + first_k * n_features;
+#pragma unroll
+      for (int i = 0; i < thread_hidden; ++i)
+        if (i < there) sum[i] += my_more[i * n_features];
+      alone += more[int64_t(n_hidden) * n_features];
+    }
+  const Planes<S, T> to = panel(panels, blockIdx.x);
+  Planes<S, T> mine = to + first_k * n_features;
 #pragma unroll
   for (int i = 0; i < thread_hidden; ++i, mine = mine + n_features)
     if (i < there) mine.set(0, sum[i]);
   if (warp == 0 && k0 == 0) to.set(int64_t(n_hidden) * n_features, alone);
-}
-
-// Panels of rows += those of their further pieces, in order. Block (piece, y): every gridDim.y-th
-// 128 numbers of the panels of a row whose second piece it is, others end at once.
-template <class T, class S>
-__global__ void __launch_bounds__(block_threads)
-    gno_join_pieces(Csc graph, RowTile tile, int64_t size, Planes<S, T> panels) {
-  const int64_t place = tile.n + blockIdx.x;
-  const auto second = tile(graph, place);
-  if (second.begin == second.end || second.begin - tile.cut > graph.offsets[second.row]) return;
-  const int64_t edges = graph.offsets[second.row + 1] - second.begin;
-  const int64_t pieces = (edges + tile.cut - 1) / tile.cut;
-  for (int64_t i = int64_t(blockIdx.y) * block_threads + threadIdx.x; i < size;
-       i += int64_t(gridDim.y) * block_threads) {
-    S sum = panels[(second.row - tile.first) * size + i];
-    for (int64_t q = 0; q < pieces; ++q) sum += panels[(place + q) * size + i];
-    panels.set((second.row - tile.first) * size + i, sum);
-  }
 }
 
 // ---- gradients of what belongs to the edges ----
@@ -297,11 +299,10 @@ struct GnoFullSum {
     return {problem.f_out, problem.f_in, 1, problem.f_out, hidden_first};
   }
 
-  // Rows whose panels take half of the L2 cache, but enough of them for a product
+  // Rows whose panels stay in the L2 cache, but enough of them for a product
   int64_t tile_length(int64_t n_rows, int64_t width) const {
     const int64_t n_batch = problem.n_batch, least = ceil_div(64, n_batch);
-    const int64_t most = std::min(cache_bytes() / 2, int64_t(slice_bytes));
-    const int64_t fit = most / int64_t(Planes<S, T>::bytes * width * hidden()) / n_batch;
+    const int64_t fit = panel_bytes / int64_t(Planes<S, T>::bytes * width * hidden()) / n_batch;
     return std::max<int64_t>(1, std::min(n_rows, std::clamp<int64_t>(fit, least, 16384)));
   }
   // The first of the tiles; pieces take no more panels than rows
@@ -313,16 +314,19 @@ struct GnoFullSum {
   void pack(const LayerOrder& order, const Planes<S, T>& layer) const {
     pack_layer(order, problem.network.n_hidden, problem.v, problem.b_v, layer, stream);
   }
-  void sum(const GnoWalk<T, S>& walk, const RowTile& tile, const Planes<S, T>& panels) const {
+  // Panels of n places of a tile from `start` on
+  void sum(const GnoWalk<T, S>& walk, const RowTile& tile, int64_t start, int64_t n,
+           const Planes<S, T>& further, const Planes<S, T>& panels) const {
     const int64_t parts = ceil_div(int64_t(problem.network.n_hidden), panel_hidden);
-    launch(gno_outer_sums<T, S>,
-           grid_of(tile.places(), parts, ceil_div(walk.width, panel_features)), dim3(block_threads),
-           outer_sum_bytes<S>, stream, walk, problem.network, tile,
-           int(walk.width / problem.n_batch), panels);
-    const int64_t size = walk.width * hidden();
-    if (tile.n_pieces)
-      launch(gno_join_pieces<T, S>, grid_of(tile.n_pieces, ceil_div(size, 4 * block_threads)),
-             dim3(block_threads), 0, stream, walk.graph, tile, size, panels);
+    if (n)
+      launch(gno_outer_sums<T, S>, grid_of(n, parts, ceil_div(walk.width, panel_features)),
+             dim3(block_threads), outer_sum_bytes<S>, stream, walk, problem.network, tile, start,
+             int(walk.width / problem.n_batch), further, panels);
+  }
+  // Those of all rows' further pieces
+  void sum_further(const GnoWalk<T, S>& walk, RowTile tile, const Planes<S, T>& further) const {
+    tile.first = 0, tile.n = walk.graph.n_rows;
+    sum(walk, tile, tile.n, tile.n_pieces, {}, further);
   }
 
   int forward(T* out) const {
@@ -330,15 +334,18 @@ struct GnoFullSum {
     const int64_t length = tile_length(n_rows, problem.f_in), most = length * problem.n_batch;
     RowTile tile = first_tile(length);
     const Planes<S, T> layer(inner * problem.f_out, workspace);
-    const Planes<S, T> panels(tile.places() * problem.n_batch * inner, workspace);
+    const Planes<S, T> further(tile.n_pieces * problem.n_batch * inner, workspace);
+    const Planes<S, T> panels(most * inner, workspace);
     const Gemm<T> to_out({most, problem.f_out, inner}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     pack(forward_order(), layer);
+    const auto walk = problem.by_destination();
+    sum_further(walk, tile, further);
     for (int64_t first = 0; first < n_rows; first += length) {
       const int64_t n = std::min(length, n_rows - first);
       tile.first = first, tile.n = n;
-      sum(problem.by_destination(), tile, panels);
+      sum(walk, tile, 0, n, further, panels);
       to_out(dual, {n * problem.n_batch, problem.f_out, inner}, panels.rows(inner),
              layer.rows(problem.f_out), out + first * problem.n_batch * problem.f_out, false,
              stream);
@@ -355,11 +362,11 @@ struct GnoFullSum {
     const int64_t groups = n_edge_groups(group_threads(problem.network.n_hidden));
     const int64_t n_sums = tile.places() * groups;  // in the first layer
     const Planes<S, T> layer(inner * f_in, workspace), back(inner * f_in, workspace);
-    const Planes<S, T> panels(tile.places() * problem.n_batch * inner, workspace);
-    R* grad_layer = workspace.take<R>(inner * f_in);
+    const Planes<S, T> further(tile.n_pieces * problem.n_batch * inner, workspace);
+    const Planes<S, T> panels(most * inner, workspace);
     FirstLayer<T, S> first_layer(problem.network, n_sums, workspace);
     const Gemm<T> to_h({most, f_in, inner}, workspace);
-    const Gemm<T> to_layer({inner, f_in, most}, workspace);
+    GemmSum<T> to_layer({inner, f_in, most}, workspace);
     const Gemm<T> to_edges({most, inner, f_in}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
@@ -368,22 +375,20 @@ struct GnoFullSum {
     grad.clear(problem.graph, problem.network.d, problem.network.n_hidden, stream);
     if (grad.h) pack(reverse_order(true), layer);
     if (want_edges) pack(reverse_order(false), back);
-    if (want_last) set_zero(grad_layer, inner * f_in, stream);
     if (want_first) set_zero(first_layer.sums, n_sums * problem.network.layer(), stream);
     const auto walk = problem.by_source(cotangent);
+    if (grad.h || want_last) sum_further(walk, tile, further);
     for (int64_t first = 0; first < n_rows; first += length) {
       const int64_t n = std::min(length, n_rows - first);
       const int64_t n_panels = n * problem.n_batch, start = first * problem.n_batch * f_in;
       const Operand<T> h = rows(problem.h + start, f_in);
       tile.first = first, tile.n = n;
       if (grad.h || want_last) {
-        sum(walk, tile, panels);
+        sum(walk, tile, 0, n, further, panels);
         if (grad.h)
           to_h(dual, {n_panels, f_in, inner}, panels.rows(inner), layer.rows(f_in), grad.h + start,
                false, stream);
-        if (want_last)
-          to_layer(dual, {inner, f_in, n_panels}, panels.rows(inner).transposed(), h, grad_layer,
-                   true, stream);
+        if (want_last) to_layer.add(dual, n_panels, panels.rows(inner).transposed(), h, stream);
       }
       if (!want_edges) continue;
       const GemmShape shape{n_panels, inner, f_in};
@@ -393,7 +398,7 @@ struct GnoFullSum {
              grad.edge_weight, grad.coords, grad.hid, want_first ? first_layer.sums : nullptr);
     }
     if (want_last)
-      unpack_layer(reverse_order(true), problem.network.n_hidden, grad_layer, grad.v, grad.b_v,
+      unpack_layer(reverse_order(true), problem.network.n_hidden, to_layer, grad.v, grad.b_v,
                    stream);
     if (want_first) first_layer.finish(grad.u, grad.b_u, stream);
     return cudaGetLastError();

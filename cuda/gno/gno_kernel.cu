@@ -50,27 +50,24 @@ struct GnoKernelMatrices {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     EdgeTile<T, S> tile(network, n_edges, size, workspace, stream);
     const Planes<S, T> layer(features() * size, workspace);
-    real<T>* grad_layer = workspace.take<real<T>>(features() * size);
-    const Gemm<T> to_layer({features(), size, tile.length}, workspace);
+    GemmSum<T> to_layer({features(), size, tile.length}, workspace);
     const Gemm<T> to_hidden({tile.length, features(), size}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
     if (want_first || grad.coords) pack_layer(order(), network.n_hidden, v, b_v, layer, stream);
-    if (want_last) set_zero(grad_layer, features() * size, stream);
     tile.for_tiles([&](int64_t first, int64_t n) {
       const Operand<T> g{cotangent + first * size, nullptr, size, 1};
       if (want_last) {
         tile.load(TilePositions(first), n);
-        to_layer(dual, {features(), size, n}, tile.hidden.rows(features()).transposed(), g,
-                 grad_layer, true, stream);
+        to_layer.add(dual, n, tile.hidden.rows(features()).transposed(), g, stream);
       }
       if (!want_first && !grad.coords) return;
       const Operand<T> to = layer.rows(size).transposed();
       gemm_planes(to_hidden, {n, features(), size}, g, to, tile.grad, stream);
       tile.reverse(TilePositions(first), n, grad.coords, nullptr, want_first);
     });
-    if (want_last) unpack_layer(order(), network.n_hidden, grad_layer, grad.v, grad.b_v, stream);
+    if (want_last) unpack_layer(order(), network.n_hidden, to_layer, grad.v, grad.b_v, stream);
     tile.finish(grad.u, grad.b_u);
     return cudaGetLastError();
   }

@@ -103,19 +103,21 @@ __global__ void __launch_bounds__(block_threads)
   packed.set(i, k < n_hidden ? v[k * order.kappa() + at] : b_v[at]);
 }
 
-// Its inverse, for gradients.
+// Its inverse, for gradients, from the parts of a sum.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-    gno_unpack_layer(LayerOrder order, int64_t n_hidden, const real<T>* __restrict__ packed,
-                     T* __restrict__ v, T* __restrict__ b_v) {
-  const int64_t i = thread_number();
-  if (i >= order.kappa() * (n_hidden + 1)) return;
+    gno_unpack_layer(LayerOrder order, int64_t n_hidden, int parts,
+                     const real<T>* __restrict__ packed, T* __restrict__ v, T* __restrict__ b_v) {
+  const int64_t i = thread_number(), size = order.kappa() * (n_hidden + 1);
+  if (i >= size) return;
   int64_t k, at;
   order.find(i, n_hidden + 1, k, at);
+  real<T> sum = 0;
+  for (int p = 0; p < parts; ++p) sum += packed[p * size + i];
   if (k < n_hidden) {
-    if (v) v[k * order.kappa() + at] = T(packed[i]);
+    if (v) v[k * order.kappa() + at] = T(sum);
   } else {
-    if (b_v) b_v[at] = T(packed[i]);
+    if (b_v) b_v[at] = T(sum);
   }
 }
 
@@ -126,10 +128,10 @@ void pack_layer(const LayerOrder& order, int64_t n_hidden, const Input<T, S>& v,
                  b_v, packed);
 }
 template <class T>
-void unpack_layer(const LayerOrder& order, int64_t n_hidden, const real<T>* packed, T* v, T* b_v,
+void unpack_layer(const LayerOrder& order, int64_t n_hidden, const GemmSum<T>& sum, T* v, T* b_v,
                   cudaStream_t stream) {
   launch_threads(order.kappa() * (n_hidden + 1), stream, gno_unpack_layer<T>, order, n_hidden,
-                 packed, v, b_v);
+                 sum.parts, sum.part, v, b_v);
 }
 
 // ---- tiles of edges: `n` positions from `first` on ----
@@ -215,13 +217,15 @@ struct FirstLayerTerms {
   }
 };
 
-// `count` columns from `first` on.
-template <class S>
-struct ColumnRange {
-  const S* x;  // [n_rows, n_columns]
-  int64_t n_columns, first;
-  __device__ S operator()(int64_t row, int64_t column) const {
-    return x[row * n_columns + first + column];
+// Gradients of [U; b_u] go to both, or to the one that is wanted.
+template <class T>
+struct FirstLayerGradients {
+  T *u, *b_u;
+  int64_t size;  // of u
+  template <class S>
+  __device__ void operator()(int64_t i, S sum) const {
+    T* const to = i < size ? u : b_u;
+    if (to) to[i < size ? i : i - size] = T(result(sum));
   }
 };
 
@@ -243,10 +247,8 @@ class FirstLayer {
 
   void finish(T* grad_u, T* grad_b_u, cudaStream_t stream) {
     const int64_t width = (d + 1) * n_hidden;
-    if (grad_u && d)
-      sum_rows(ColumnRange<S>{sums, width, 0}, n, d * n_hidden, space, grad_u, stream);
-    if (grad_b_u)
-      sum_rows(ColumnRange<S>{sums, width, d * n_hidden}, n, n_hidden, space, grad_b_u, stream);
+    sum_rows(PlainMatrix<S>{sums, width}, n, width, space,
+             FirstLayerGradients<T>{grad_u, grad_b_u, d * n_hidden}, stream);
   }
 };
 

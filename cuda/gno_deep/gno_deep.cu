@@ -30,6 +30,9 @@ struct DeepEdges {
   __device__ S coefficient(int64_t q) const {
     return weight ? scale(q) * weight[chunk.edge(q)] : S(scale(q));
   }
+  __device__ S factor(int64_t q, int64_t column) const {
+    return kernel[q * width + int(column) % int(width)];
+  }
   __device__ S feature(int64_t q, int64_t column) const {
     return h ? h[chunk.src(q) * all + column] : S(R(1));
   }
@@ -40,8 +43,7 @@ template <class R, class S>
 struct DeepMessages {
   DeepEdges<R, S> edges;
   __device__ S operator()(int64_t q, int64_t column) const {
-    return edges.coefficient(q) *
-           (edges.kernel[q * edges.width + column % edges.width] * edges.feature(q, column));
+    return edges.coefficient(q) * (edges.factor(q, column) * edges.feature(q, column));
   }
 };
 
@@ -51,7 +53,7 @@ struct DeepMessagesBack {
   DeepEdges<R, S> edges;
   const R* g;  // [n_dst, all]
   __device__ S operator()(int64_t q, int64_t column) const {
-    return edges.coefficient(q) * edges.kernel[q * edges.width + column % edges.width] *
+    return edges.coefficient(q) * edges.factor(q, column) *
            g[edges.chunk.dst(q) * edges.all + column];
   }
 };
@@ -61,15 +63,15 @@ struct DeepMessagesBack {
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     deep_kernel_gradient(DeepEdges<R, S> edges, const R* __restrict__ g, Planes<S> grad) {
-  const int64_t i = thread_number(), q = i / edges.width;
+  const auto [q, column] = divided(thread_number(), int(edges.width));
   if (q >= edges.chunk.n) return;
   S sum = R(0);
   if (edges.chunk.has(q)) {
-    for (int64_t c = i % edges.width; c < edges.all; c += edges.width)
+    for (int64_t c = column; c < edges.all; c += edges.width)
       sum += edges.feature(q, c) * g[edges.chunk.dst(q) * edges.all + c];
     sum = edges.coefficient(q) * sum;
   }
-  grad.set(i, sum);
+  grad.set(thread_number(), sum);
 }
 
 // d_w = k_e . p_e. Warp: an edge, lanes over columns; reads k_e, h_j and g_i; bound by memory.
@@ -82,8 +84,7 @@ __global__ void __launch_bounds__(block_threads)
   if (q >= edges.chunk.n || !edges.chunk.has(q)) return;
   S sum = R(0);
   for (int64_t c = warp.lane; c < edges.all; c += warp_lanes)
-    sum += edges.kernel[q * edges.width + c % edges.width] * edges.feature(q, c) *
-           g[edges.chunk.dst(q) * edges.all + c];
+    sum += edges.factor(q, c) * edges.feature(q, c) * g[edges.chunk.dst(q) * edges.all + c];
   sum = group_sum(edges.scale(q) * sum, warp);
   if (warp.lane == 0) grad_weight[edges.chunk.edge(q)] = result(sum);
 }
@@ -172,7 +173,7 @@ struct GnoDeep {
     if (grad.h) set_zero(grad.h, graph->n_src * all(), stream);
     clear_room(*graph, grad.c, d_c, stream);
     clear_room(*graph, grad.edge_weight, 1, stream);
-    chunks.start_reverse(wanted);
+    chunks.start_reverse();
     chunks.each([&](const EdgeChunk& chunk) {
       const auto e = edges(chunk, in, tangents, chunks.output());
       if (grad.edge_weight)

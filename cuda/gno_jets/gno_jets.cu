@@ -156,8 +156,7 @@ struct JetSlices {
   void find_segments() const {
     const int64_t n = graph.n_edges;
     if (n == 0) return;
-    find_rows(graph, 0, n, rows, stream);
-    launch_threads(n, stream, jets_mark_segments, n, length, rows, before);
+    launch_threads(n, stream, jets_mark_segments, graph, n, length, rows, before);
     exclusive_scan(before, n, before + n, sums, stream);
     launch_threads(n + 1, stream, jets_find_segments, n, before, begin);
     launch_threads(n_slices, stream, jets_count_segments, n, length, problem.n_batch,
@@ -208,18 +207,20 @@ class JetsFullReverse {
   const JetsProblem<R, S>& problem = all.problem;
   int64_t f_in = problem.f_in, f_out = problem.f_out, features = all.features();
   int64_t inner = f_out * features;
-  Gemm<R> to_h, to_layer, to_panels;
+  Gemm<R> to_h, to_panels;
 
  public:
+  GemmSum<R> to_layer;
+
   JetsFullReverse(const JetSlices<R, S>& all, Workspace& workspace)
       : all(all),
         to_h({all.length * problem.n_batch, f_in, inner}, workspace),
-        to_layer({inner, f_in, all.length * problem.n_batch}, workspace),
-        to_panels({all.length * problem.n_batch, inner, f_in}, workspace) {}
+        to_panels({all.length * problem.n_batch, inner, f_in}, workspace),
+        to_layer({inner, f_in, all.length * problem.n_batch}, workspace) {}
 
-  // Gradients to h of segments, to W (added to) and, if wanted, to the jets.
-  void operator()(const EdgeSlice& slice, const R* g, R* of_segments, R* grad_layer,
-                  bool want_jets) const {
+  // Gradients to h of segments, to W and to the jets, as wanted.
+  void operator()(const EdgeSlice& slice, const R* g, R* of_segments, bool want_layer,
+                  bool want_jets) {
     constexpr bool dual = ScalarTraits<S>::dual;
     const Planes<S>&panels = all.panels, &x = all.x;
     const Segments by_jet = all.segments(slice, problem.channels());
@@ -227,14 +228,13 @@ class JetsFullReverse {
     const int64_t n = slice.n * problem.n_batch, *count = &all.of(slice)->times_functions;
     launch_threads(slice.n * problem.all_in(), all.stream, jets_gather_rows<R, S>, slice,
                    all.segments(slice, 1), problem.h, problem.all_in(), x);
-    if (of_segments || grad_layer)
+    if (of_segments || want_layer)
       launch_segment_sums(by_jet, Input<R, S>{g, nullptr}, problem.all_out(),
                           all.network.features(slice), features, features, panels, all.stream);
     if (of_segments)
       to_h(dual, {n, f_in, inner, count}, panels.rows(inner), w, of_segments, false, all.stream);
-    if (grad_layer)
-      to_layer(dual, {inner, f_in, n, nullptr, count}, panels.rows(inner).transposed(),
-               x.rows(f_in), grad_layer, true, all.stream);
+    if (want_layer)
+      to_layer.add(dual, n, panels.rows(inner).transposed(), x.rows(f_in), all.stream, count);
     if (!want_jets) return;
     const GemmShape shape{n, inner, f_in, count};
     gemm_planes(to_panels, shape, x.rows(f_in), w.transposed(), panels, all.stream);
@@ -279,18 +279,20 @@ class JetsDiagonalReverse {
   const JetSlices<R, S>& all;
   const JetsProblem<R, S>& problem = all.problem;
   int64_t channels = problem.channels(), width = problem.f_out, features = all.features();
-  Gemm<R> to_kappa, to_layer, to_jets;
+  Gemm<R> to_kappa, to_jets;
 
  public:
+  GemmSum<R> to_layer;
+
   JetsDiagonalReverse(const JetSlices<R, S>& all, Workspace& workspace)
       : all(all),
         to_kappa({all.length * channels, width, features}, workspace),
-        to_layer({features, width, all.length * channels}, workspace),
-        to_jets({all.length * channels, features, width}, workspace) {}
+        to_jets({all.length * channels, features, width}, workspace),
+        to_layer({features, width, all.length * channels}, workspace) {}
 
-  // Gradients to h of segments, to W (added to) and, if wanted, to the jets.
-  void operator()(const EdgeSlice& slice, const R* g, R* of_segments, R* grad_layer,
-                  bool want_jets) const {
+  // Gradients to h of segments, to W and to the jets, as wanted.
+  void operator()(const EdgeSlice& slice, const R* g, R* of_segments, bool want_layer,
+                  bool want_jets) {
     const int64_t jets = slice.n * channels;
     const int64_t all_in = problem.all_in();
     const Planes<S> weighted = all.network.features(slice), &panels = all.panels;
@@ -300,14 +302,14 @@ class JetsDiagonalReverse {
                      all.segments(slice, 1), problem.n_batch, channels, width, g, panels,
                      of_segments);
     }
-    if (!grad_layer && !want_jets) return;
+    if (!want_layer && !want_jets) return;
     launch_threads(slice.n * all_in, all.stream, jets_gather_sources<R, S>, slice, problem.h,
                    all_in, all.x);
     launch_threads(jets * width, all.stream, jets_diagonal_kappa_gradient<R, S>, slice.n,
                    problem.n_batch, channels, width, g, all.x, panels);
-    if (grad_layer)
-      to_layer(ScalarTraits<S>::dual, {features, width, jets}, weighted.rows(features).transposed(),
-               panels.rows(width), grad_layer, true, all.stream);
+    if (want_layer)
+      to_layer.add(ScalarTraits<S>::dual, jets, weighted.rows(features).transposed(),
+                   panels.rows(width), all.stream);
     if (!want_jets) return;
     const GemmShape shape{jets, features, width};
     const auto back = all.layer.rows(width).transposed();
@@ -347,13 +349,12 @@ int jets_gradients(const JetsProblem<R, S>& problem, const JetArrays<const R*>& 
   const cudaStream_t stream = call.stream;
   JetSlices<R, S> slices(problem, true, workspace, stream);
   const int64_t f_in = problem.all_in(), f_out = problem.all_out(), channels = problem.channels();
-  const int64_t seen = problem.width(0), layer = slices.order().kappa() * slices.features();
+  const int64_t seen = problem.width(0);
   R* g = workspace.take<R>(slices.length * channels * f_out);
   R* of_segments = workspace.take<R>(slices.length * f_in);
   R* of_coords = workspace.take<R>(slices.length * seen);
   R* of_edges = workspace.take<R>(problem.graph.n_edges * seen);
-  R* grad_layer = workspace.take<R>(layer);
-  const Reverse<R, S> reverse(slices, workspace);
+  Reverse<R, S> reverse(slices, workspace);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
   const bool want_last = grad.v || grad.b_v, want_coords = grad.x || grad.y;
@@ -361,16 +362,14 @@ int jets_gradients(const JetsProblem<R, S>& problem, const JetArrays<const R*>& 
   if (grad.h) set_zero(grad.h, problem.graph.n_src * f_in, stream);
   clear_room(problem.graph, grad.edge_weight, 1, stream);
   clear_room(problem.graph, grad.weight_derivatives, channels - 1, stream);
-  if (want_last) set_zero(grad_layer, layer, stream);
-  if (grad.layers) set_zero(grad.layers, problem.start(problem.n_layers + 1), stream);
   slices.pack_last_layer();
   slices.each([&](const EdgeSlice& slice) {
     launch_threads(slice.n * channels * f_out, stream, jets_gather_cotangents<R>, problem.jet,
                    slice, cotangents, f_out, problem.degrees(), g);
-    reverse(slice, g, grad.h ? of_segments : nullptr, want_last ? grad_layer : nullptr, want_jets);
+    reverse(slice, g, grad.h ? of_segments : nullptr, want_last, want_jets);
     if (grad.h) slices.add(slice, f_in, of_segments, AddToRows<R>{grad.h, f_in});
     if (!want_jets) return;
-    slices.network.reverse(slice, grad.edge_weight, grad.weight_derivatives, grad.layers,
+    slices.network.reverse(slice, grad.edge_weight, grad.weight_derivatives, grad.layers != nullptr,
                            want_coords ? of_coords : nullptr);
     if (want_coords)
       launch_threads(slice.n * seen, stream, jets_scatter_edges<R>, slice, seen, of_coords,
@@ -378,7 +377,8 @@ int jets_gradients(const JetsProblem<R, S>& problem, const JetArrays<const R*>& 
   });
 
   if (want_last)
-    unpack_layer(slices.order(), problem.n_hidden(), grad_layer, grad.v, grad.b_v, stream);
+    unpack_layer(slices.order(), problem.n_hidden(), reverse.to_layer, grad.v, grad.b_v, stream);
+  if (grad.layers) slices.network.finish(grad.layers);
   const auto sum = [&](const Csc& graph, int64_t shift, R scale, R* sums) {
     const int64_t d = problem.jet.d;
     launch_threads(graph.n_rows * d * warp_lanes, stream, jets_sum_edges<R>, graph, of_edges, seen,

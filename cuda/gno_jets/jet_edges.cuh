@@ -29,15 +29,18 @@ struct EdgeSlice {
 // A longer row is several segments, so that no block of threads has much more to do than others.
 constexpr int64_t segment_length = 256;
 
-// starts[k] = 1 where a segment begins, in slices of `length` places of n, else 0. Thread: a place;
-// bound by memory.
+// rows[k] of every place, behind the last edge n_rows; starts[k] = 1 where a segment begins, in
+// slices of `length` places of n, else 0. Thread: a place, by bisection of the offsets; bound by
+// log2(n_rows) dependent reads, from caches.
 static __global__ void __launch_bounds__(block_threads)
-    jets_mark_segments(int64_t n, int64_t length, const int32_t* __restrict__ rows,
+    jets_mark_segments(Csc graph, int64_t n, int64_t length, int32_t* __restrict__ rows,
                        int64_t* __restrict__ starts) {
   const int64_t k = thread_number();
   if (k >= n) return;
+  const int64_t row = k < graph.end() ? row_of(graph, k) : graph.n_rows;
   const int64_t q = n <= length ? k : k % length;
-  starts[k] = q % segment_length == 0 || rows[k] != rows[k - 1];
+  rows[k] = int32_t(row);
+  starts[k] = q % segment_length == 0 || k == graph.offsets[row];
 }
 
 // begin[s] of every segment, from `before` [n + 1], how many segments begin before a place. Thread:

@@ -154,7 +154,8 @@ class JetNetwork {
   cudaStream_t stream;
   bool reverses;
   std::vector<Planes<S>> pre, hid;  // on the way forward, one or two in turn
-  std::vector<Gemm<R>> up, down, to_layers;
+  std::vector<Gemm<R>> up, down;
+  std::vector<GemmSum<R>> to_layers;
   Planes<S> spare;
 
   int64_t top() const { return problem.n_layers; }
@@ -221,9 +222,12 @@ class JetNetwork {
     return spare;
   }
 
-  // From `grad` to the gradients to weights, layers (added to) and c_e [n, width(0)]; null where
-  // not wanted.
-  void reverse(const EdgeSlice& slice, R* weight, R* weight_derivatives, R* layers, R* coords) {
+  // Gradients of layers, after all slices
+  void finish(R* layers) const {
+    for (int64_t l = 1; l <= top(); ++l) to_layers[l].finish(layers + problem.start(l), stream);
+  }
+  // From `grad` to the gradients to weights, layers and c_e [n, width(0)], as wanted.
+  void reverse(const EdgeSlice& slice, R* weight, R* weight_derivatives, bool layers, R* coords) {
     const int64_t jets = slice.n * problem.channels();
     int64_t pitch = problem.columns(top());
     if (weight || weight_derivatives)
@@ -240,9 +244,7 @@ class JetNetwork {
       launch_threads(slice.n * width, stream, jets_activate_reverse<R, S>, problem.jet,
                      problem.activation, slice.n, width, pre[l], pitch, grad);
       const auto x = hid[l - 1].rows(below + 1).transposed();
-      if (layers)
-        to_layers[l](dual, {below + 1, width, jets}, x, grad.rows(pitch), layers + problem.start(l),
-                     true, stream);
+      if (layers) to_layers[l].add(dual, jets, x, grad.rows(pitch), stream);
       const auto back = problem.layer(l).transposed();
       if (l > 1) {
         gemm_planes(down[l], {jets, below, width}, grad.rows(pitch), back, spare, stream);

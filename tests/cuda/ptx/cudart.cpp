@@ -330,7 +330,6 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
     case cudaDevAttrComputeCapabilityMinor: *value = capability() % 10; break;
     case cudaDevAttrMemoryPoolsSupported: *value = 1; break;
     case cudaDevAttrMultiProcessorCount: *value = capability() >= 90 ? 132 : 108; break;
-    case cudaDevAttrL2CacheSize: *value = (capability() >= 90 ? 50 : 40) << 20; break;
     default: return keep(cudaErrorInvalidValue);
   }
   return cudaSuccess;

@@ -658,7 +658,6 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
     case cudaDevAttrComputeCapabilityMinor: *value = capability() % 10; break;
     case cudaDevAttrMemoryPoolsSupported: *value = setting("SIMT_POOLS", 1); break;
     case cudaDevAttrMultiProcessorCount: *value = capability() >= 90 ? 132 : 108; break;
-    case cudaDevAttrL2CacheSize: *value = (capability() >= 90 ? 50 : 40) << 20; break;
     default: return fail(cudaErrorInvalidValue);
   }
   return cudaSuccess;
