@@ -13,7 +13,7 @@ namespace gnograd {
 // used. A warp reads Dk + Dv numbers a key from shared memory, the block as many from L2 for every
 // tile, and a row does 2 (Dk + Dv) operations a key, in float32 three times as many. Bound by
 // shared memory where neighbouring queries see the same blocks, by L2 where they do not; in float32
-// by tensor cores and by splitting. Rows whose values have a NaN or an infinity are left to
+// by issue, as numbers have to be split. Rows whose values have a NaN or an infinity are left to
 // NsaForward, as 0 * NaN is NaN also where a mask has made the 0, and an infinite logit is NaN
 // where it is made of split numbers.
 template <class T, int d_k, int d_v>
