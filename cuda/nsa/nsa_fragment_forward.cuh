@@ -13,9 +13,9 @@ namespace gnograd {
 // used. A warp reads Dk + Dv numbers a key from shared memory, the block as many from L2 for every
 // tile, and a row does 2 (Dk + Dv) operations a key, in float32 three times as many. Bound by
 // shared memory where neighbouring queries see the same blocks, by L2 where they do not; in float32
-// by tensor cores and by splitting. Rows whose values have a NaN or an infinity are left to
-// NsaForward, as 0 * NaN is NaN also where a mask has made the 0; so are those of float32 whose
-// sums of weights do, as an infinite logit is NaN where it is made of split numbers.
+// by issue, as numbers have to be split. Rows whose values have a NaN or an infinity are left to
+// NsaForward, as 0 * NaN is NaN also where a mask has made the 0, and an infinite logit is NaN
+// where it is made of split numbers.
 template <class T, int d_k, int d_v>
 struct NsaFragmentForward {
   static constexpr int keys = (sizeof(T) == 4 ? d_k + d_v > 192 : d_k + d_v > 320) ? 16
@@ -31,7 +31,8 @@ struct NsaFragmentForward {
   int* redo;   // rows where a sum is not finite [rows], or null
   int pieces;  // of a unit and head, of 16 rows
 
-  NsaFragmentForward(const NsaForward<T, float>& attend, int* redo) : attend(attend), redo(redo) {
+  NsaFragmentForward(const NsaForward<T, float>& attend, int* redo)
+      : attend(attend), redo(attend.values_wanted() ? redo : nullptr) {
     Pattern& p = this->attend.problem.pattern;
     const int64_t rows = warps * fragment_rows;
     if (p.selected) {
@@ -259,7 +260,7 @@ struct NsaFragmentForward {
       const float total = sum_of_row(x.total[r]);
       const int64_t at = x.rows[r].at;
       const bool any = total != 0, there = at >= 0;
-      float delta = 0, wrong = sizeof(T) == 4 && !is_finite(total);
+      float delta = 0, wrong = 0;
       if (attend.values_wanted() && there) {
         const float factor = any ? 1 / total : 0.f;
 #pragma unroll

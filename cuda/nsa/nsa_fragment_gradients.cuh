@@ -15,8 +15,8 @@
 namespace gnograd {
 
 // Little on the host, so that small problems have several slices.
-constexpr int64_t record_bytes =
-    slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16 : int64_t(slice_bytes) / 4;
+constexpr int64_t record_bytes = slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16
+                                                         : int64_t(slice_bytes) / 4;
 
 // Keys of a tile, and rows at most.
 constexpr int gradient_keys = 64, gradient_rows = 32;
@@ -32,12 +32,11 @@ struct QuerySlice {
 // Sums of keys and visitors, of one chunk. Block: a part of a chunk of a block's visitors, 64 keys
 // with their values in shared memory, a quarter of them a warp. It goes over the rows of the slice
 // in tiles of 32, q and g of the next being copied meanwhile. Wide rows of float32 leave room for
-// one such tile, the widest for 16 rows; then other blocks work while one waits. Warp:
-// S^T and dP^T of its keys and all rows, from which grad k and grad v come in registers, and a
-// quarter of what the tile gives to grad q, for which dS goes through shared memory. 4 Dk + 2 (Dk +
-// Dv) + 4 Dv operations a row and key, in float32 three times as many; reads Dk + Dv numbers a
-// visit of a row from L2 and writes Dk. Bound by shared memory, in float32 by tensor cores and by
-// splitting.
+// one such tile, the widest for 16 rows; then other blocks work while one waits. Warp: S^T and dP^T
+// of its keys and all rows, from which grad k and grad v come in registers, and a quarter of what
+// the tile gives to grad q, for which dS goes through shared memory. 4 Dk + 2 (Dk + Dv) + 4 Dv
+// operations a row and key, in float32 three times as many; reads Dk + Dv numbers a visit of a row
+// from L2 and writes Dk. Bound by shared memory, in float32 by issue, as numbers have to be split.
 template <class T, int d_k, int d_v>
 struct NsaFragmentGradient {
   static constexpr int keys = gradient_keys;

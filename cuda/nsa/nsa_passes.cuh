@@ -107,8 +107,12 @@ struct NsaForwardPass {
     if (attend.values_wanted()) records.values = values;
   }
   void run(cudaStream_t stream) const {
+    // lse alone is for dual numbers: in float32 it has the roundings of their products, which
+    // cancel
     if constexpr (has_fragments<T, S>)
-      if (redo && attend.problem.wide && run_on_fragments(stream)) return;
+      if (redo && attend.problem.wide && (sizeof(T) == 2 || attend.values_wanted()) &&
+          run_on_fragments(stream))
+        return;
     const auto& p = attend.problem;
     if (!keys_first(p.pattern)) {
       launch_operation(attend, p.n_tiles(), stream);
@@ -125,7 +129,7 @@ struct NsaForwardPass {
     const auto& p = attend.problem;
     if (!keys_first(p.pattern)) {
       if (!aligned_to<2 * sizeof(T)>(attend.out)) return false;
-      forward_on_fragments(attend, redoing() ? redo : nullptr, stream);
+      forward_on_fragments(attend, redo, stream);
     } else {
       // their records fit where those of the general form would
       const auto& records = visits.records;
@@ -135,15 +139,13 @@ struct NsaForwardPass {
       forward_on_visits(attend, visits.lists, marks, reinterpret_cast<VisitSum*>(records.sums),
                         reinterpret_cast<T*>(records.values), redo, stream);
     }
-    if (!redoing()) return true;
+    if (!attend.values_wanted()) return true;
     NsaForward<T, S> again = attend;
     again.only = redo;
     again.only_each = redo_each;
     launch_operation(again, p.n_tiles(), stream);
     return true;
   }
-  // Whether rows may have to be done again: for values, and in float32 for infinite logits.
-  bool redoing() const { return attend.values_wanted() || sizeof(T) == 4; }
 };
 
 // The kernels of the gradients, with what they work in.

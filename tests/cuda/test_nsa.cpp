@@ -819,7 +819,7 @@ int main() {
   for (size_t i = 0; i < shapes.size(); i += each) {
     if (i % 4 == 0) Case<__half>(shapes[i]).test();
     else Case<__nv_bfloat16>(shapes[i]).test();
-    Case<float>(shapes[i]).test();
+    if (std::max(shapes[i].d_k, shapes[i].d_v) <= 128) Case<float>(shapes[i]).test();
   }
   test_not_a_number();
   test_infinite_logits(16);
