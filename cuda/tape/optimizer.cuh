@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Steps of optimizers: the formulas of fortran/autodiff/optimizer.fypp.
+// Steps of optimizers: the formulas of fortran/autodiff/optimizer_loops.fypp.
 #pragma once
 #include "device/numbers.cuh"
 
