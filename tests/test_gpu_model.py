@@ -187,6 +187,21 @@ def test_a_page_has_the_usual_cases_in_order_or_stays(counts, tmp_path, monkeypa
     assert rows == ["| a/forward", "| a/vjp", "| gat/forward"]
 
 
+def test_sources_are_set_beside_those_that_were_there_before():
+    source = {"seconds": 2.0, "bytes": 1e6, "kernels": 1, "registers": 40, "spilling": 0}
+    now = {"sources": {"a.cu": source, "b.cu": source}, "spills": {}}
+    before = {"sources": {"a.cu": {**source, "seconds": 3.0}, "c.cu": source}}
+    rows = model.compiled(now, before).splitlines()[2:]
+    assert rows[2:] == [
+        "| all that were there before | 3, now 2 | 1.00 | 1 | 40 | 0 |",
+        "| all | 4 | 2.00 | 2 | 40 | 0 |",
+    ]
+
+
+def test_figures_have_three_digits():
+    assert [model.ms(t) for t in (0.001234, 0.1, 1.0987)] == ["1.23", "100", "1,099"]
+
+
 def test_what_one_side_lacks_is_told():
     data = {"cases": {}, "kernels": [{"label": "x", "kernel": "k", "bound": "DRAM",
             "seconds": {"DRAM": 1e-3}, "latency": 0.0, "dram": 1e6}]}  # fmt: skip
