@@ -168,14 +168,17 @@ void start_by_columns(const Product<T, Target>& p) {
     default: return start_by_layout<rounded, 64>(p);
   }
 }
+template <class T, class Target>
+void start_by_precision(const Product<T, Target>& p) {
+  with_precision<T>([&](auto rounded) { start_by_columns<decltype(rounded)::value>(p); });
+}
 
 }  // namespace
 
 template <class T, class Target>
 void launch_gemm(const GemmShape& shape, int parts, const Operand<T>& a, const Operand<T>& b,
                  const Target& target, cudaStream_t stream) {
-  const Product<T, Target> product{shape, parts, a, b, target, stream};
-  with_precision<T>([&](auto rounded) { start_by_columns<decltype(rounded)::value>(product); });
+  start_by_precision(Product<T, Target>{shape, parts, a, b, target, stream});
 }
 template <class R, class Target>
 void launch_add_parts(const GemmShape& shape, int parts, const R* part, const Target& target,
