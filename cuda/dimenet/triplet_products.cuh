@@ -11,22 +11,6 @@
 
 namespace gnograd {
 
-// A float as the sum of two numbers for tensor cores: rounded to 11 bits, and the rest, of which
-// they read the first 11 bits.
-struct TensorPair {
-  unsigned large, small;
-
-  TensorPair() = default;
-  explicit __device__ TensorPair(float x) {
-    memcpy(&large, &x, sizeof x);
-    large = (large + 0x1000) & ~0x1fffu;
-    float rest;
-    memcpy(&rest, &large, sizeof rest);
-    rest = x - rest;
-    memcpy(&small, &rest, sizeof rest);
-  }
-};
-
 // What a lane has of a factor: number p of it is the value, or the tangent.
 template <class R, int N>
 struct TensorFactor {
@@ -34,10 +18,10 @@ struct TensorFactor {
   unsigned large[planes][N], small[planes][N];
 
   __device__ void set(int i, R x) {
-    const TensorPair first{float(value(x))};
+    const SplitFloat<false> first(float(value(x)));
     large[0][i] = first.large, small[0][i] = first.small;
     if constexpr (planes > 1) {
-      const TensorPair second{float(result(x))};
+      const SplitFloat<false> second(float(result(x)));
       large[1][i] = second.large, small[1][i] = second.small;
     }
   }

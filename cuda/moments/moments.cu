@@ -324,7 +324,7 @@ __device__ S moments_edge_gradient(const Positions<T, S>& at, int64_t j, int64_t
 // Thread: a coordinate of a source. Reads 2 d + 1 numbers and the cotangent of the destination an
 // edge; bound by these reads.
 template <class T, class S>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some for occupancy
     moments_source_gradient(Csc columns, Csc rows, Positions<T, S> at,
                             const S* __restrict__ centres, const T* __restrict__ g,
                             T* __restrict__ grad) {

@@ -121,9 +121,9 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // Warp: the same, where a row has at most max_neighbors of those in reach, and there is room for
-// them.
+// them. Room for eight blocks, as ptxas would spill to have more.
 template <int D, class R>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 8)
     neighbors_choose_rows(NeighborSearch s, const R* destinations, int64_t seed, int64_t room,
                           uint64_t* keys,  // [n_dst, max_neighbors]
                           int32_t* found,  // [n_dst, room]
@@ -146,9 +146,10 @@ __global__ void __launch_bounds__(block_threads)
   if (n > room) find_row<D>(s, destinations, i, indices + offsets[i], n);
 }
 
-// Warp: the same, of rows with at most max_neighbors.
+// Warp: the same, of rows with at most max_neighbors. Room for seven blocks, as ptxas would spill
+// to have more.
 template <int D, class R>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 7)
     neighbors_choose_long_rows(NeighborSearch s, const R* destinations, int64_t seed, int64_t room,
                                uint64_t* keys,  // [n_dst, max_neighbors]
                                const int64_t* offsets, int32_t* indices) {

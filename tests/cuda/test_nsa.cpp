@@ -284,6 +284,17 @@ struct Case {
     for (int a = 0; a < 4; ++a)
       to[a] = (a < 3 || s.gated) && (only < 0 || a == only) ? arrays[a].get() : nullptr;
   }
+  // Of forward and vjp.
+  Pointers pointers(std::vector<Device<T>>& x, std::vector<Device<T>>& grad, Device<T>& out,
+                    Device<Real<T>>& lse, Device<T>& cotangent) const {
+    Pointers p;
+    point(p.x, x);
+    point(p.grad, grad);
+    p.out = out.get();
+    p.lse = lse.get();
+    p.g = cotangent.get();
+    return p;
+  }
 
   template <Face face, Branch branch>
   void run(const Pointers& p) {
@@ -596,12 +607,7 @@ void test_not_a_number(const Shape& s) {
     auto x = c.upload(c.in), grad = c.room();
     Device<T> out(s.rows() * s.d_v), g(c.g);
     Device<Real<T>> lse(s.rows());
-    typename Case<T>::Pointers p;
-    c.point(p.x, x);
-    c.point(p.grad, grad);
-    p.out = out.get();
-    p.lse = lse.get();
-    p.g = g.get();
+    auto p = c.pointers(x, grad, out, lse, g);
     c.template run<forward>(p);
     c.template run<vjp>(p);
     return std::array{out.host(), grad[0].host(), grad[1].host(), grad[2].host()};
@@ -680,12 +686,7 @@ void test_infinite_logits(int64_t n_query_heads) {
   for (int a = 0; a < 4; ++a) plain_vjp[a] = doubles(in_float[a]);
   auto x = c.upload(c.in), grad = c.room();
   Device<float> out(s.rows() * s.d_v), lse(s.rows()), g(c.g);
-  Case<float>::Pointers p;
-  c.point(p.x, x);
-  c.point(p.grad, grad);
-  p.out = out.get();
-  p.lse = lse.get();
-  p.g = g.get();
+  auto p = c.pointers(x, grad, out, lse, g);
   c.run<forward>(p);
   compare(s.name() + " out beside -infinity", out.host(), truth.forward(in).out,
           doubles(plain.forward(in32).out));
@@ -747,12 +748,7 @@ void test_ascend(bool causal) {
   auto x = c.upload(c.in), grad = c.room(), ascend_grad = c.room();
   Device<float> out(s.rows() * s.d_v), ascend_out(s.rows() * s.d_v), g(c.g), lse(s.rows());
   Device<float> top(8 * s.rows()), total(8 * s.rows());
-  Case<float>::Pointers p;
-  c.point(p.x, x);
-  c.point(p.grad, grad);
-  p.out = out.get();
-  p.lse = lse.get();
-  p.g = g.get();
+  auto p = c.pointers(x, grad, out, lse, g);
   c.run<forward>(p);
   c.run<vjp>(p);
   const std::tuple sizes(

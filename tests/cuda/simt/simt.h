@@ -233,18 +233,19 @@ inline unsigned to_tf32(float x) {
 
 inline auto made_here(auto x) { return x; }
 
-// The same of 16x8, 8x8 and 16x8 matrices of what to_tf32 makes (mma.m16n8k8).
+// The same of 16x8, 8x8 and 16x8 matrices of floats whose last 13 bits are ignored (mma.m16n8k8).
 inline void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], SIMT_AT) {
   struct Fragments {
     unsigned a[4], b[2];
   };
   const int row = simt::lane() / 4 * 4, column = simt::lane() % 4 * 8;
   const auto products = [&](simt::Lanes<Fragments> in) {
+    const auto read = [](unsigned x) { return simt::bits<float>(x & ~0x1fffu); };
     std::array<float, 4> sum{d[0], d[1], d[2], d[3]};
     for (int k = 0; k < 8; ++k)
       for (int i = 0; i < 4; ++i)
-        sum[i] += simt::bits<float>(in[row + k % 4].a[k / 4 * 2 + i / 2]) *
-                  simt::bits<float>(in[column + i % 2 * 4 + k % 4].b[k / 4]);
+        sum[i] += read(in[row + k % 4].a[k / 4 * 2 + i / 2]) *
+                  read(in[column + i % 2 * 4 + k % 4].b[k / 4]);
     return sum;
   };
   const auto sum =
