@@ -91,6 +91,16 @@ __device__ inline int64_t item_of(const int64_t* items, int64_t n_items, int64_t
   return low;
 }
 
+struct PointRange {
+  int32_t first, last;  // one behind the last
+};
+
+// The sources of an item.
+__device__ inline PointRange sources_of(const NeighborSearch& s, int64_t item) {
+  if (!s.source_items) return {0, int32_t(s.n_src)};
+  return {int32_t(s.source_items[item]), int32_t(s.source_items[item + 1])};
+}
+
 // ---- cells ----
 
 // Of one axis.
