@@ -107,15 +107,16 @@ __device__ inline PointRange sources_of(const NeighborSearch& s, int64_t item) {
 struct Axis {
   double scale;   // cells in a unit of length
   int64_t count;  // cells around the box, 0 along an open axis
+  double lowest = -2 * most_cells, highest = 2 * most_cells;  // cells that there are
 
   __device__ Axis(double width, double period) {
     count = period > 0 ? int64_t(fmin(fmax(floor(period / width), 1.0), most_cells)) : 0;
     scale = period > 0 ? double(count) / period : 1 / width;
+    if (count) lowest = 0, highest = double(count - 1);
   }
   // Comparisons that fail for a NaN put it into some cell.
   __device__ int64_t cell(double x) const {
-    const auto c = int64_t(floor(fmin(fmax(x * scale, -2 * most_cells), 2 * most_cells)));
-    return count ? max(min(c, count - 1), int64_t(0)) : c;
+    return int64_t(fmin(fmax(floor(x * scale), lowest), highest));
   }
 };
 
