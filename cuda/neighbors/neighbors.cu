@@ -30,8 +30,7 @@ __device__ void for_neighbors(const NeighborSearch& s, const R* destinations, in
   const Cells<D> cells(s);
   const Point<D> p = point<D>(s, destinations, i);
   const int64_t item = item_of(s.destination_items, s.n_items, i);
-  const auto first = int32_t(s.source_items ? s.source_items[item] : 0);
-  const auto last = int32_t(s.source_items ? s.source_items[item + 1] : s.n_src);
+  const PointRange own = sources_of(s, item);
   const CellRange along(cells.x, p.x[0]);
   const CellRange rows = D > 1 ? CellRange(cells.y, p.x[D > 1]) : CellRange();
   const CellRange layers = D > 2 ? CellRange(cells.z, p.x[D - 1]) : CellRange();
@@ -74,7 +73,7 @@ __device__ void for_neighbors(const NeighborSearch& s, const R* destinations, in
         j = s.order[k];
         near = cell <= x && x < cell + (from.part ? along.n - straight : straight) &&
                cells.row(q) == rows[from.row] && cells.layer(q) == layers[from.layer] &&
-               first <= j && j < last && !(s.exclude_self && j == i);
+               own.first <= j && j < own.last && !(s.exclude_self && j == i);
       }
       f(__ballot_sync(~0u, near), j);
     }
@@ -121,17 +120,18 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // Warp: the same, where a row has at most max_neighbors of those in reach, and there is room for
-// them. Room for eight blocks, as ptxas would spill to have more.
+// them. Room for six blocks, as ptxas would spill to have more.
 template <int D, class R>
-__global__ void __launch_bounds__(block_threads, 8)
+__global__ void __launch_bounds__(block_threads, 6)
     neighbors_choose_rows(NeighborSearch s, const R* destinations, int64_t seed, int64_t room,
-                          uint64_t* keys,  // [n_dst, max_neighbors]
+                          uint64_t* keys,  // [n_dst, max_neighbors], of more than 32
                           int32_t* found,  // [n_dst, room]
                           int64_t* counts) {
   const int64_t i = warp_number();
   if (i >= s.n_dst) return;
-  FirstOnes row(keys + i * s.max_neighbors, found + i * room, s.max_neighbors);
+  FirstOnes row(keys + i * s.max_neighbors, found + i * room, s.max_neighbors, UINT64_MAX);
   choose_row<D>(s, destinations, i, seed, row);
+  row.write();
   if (lane_number() == 0) counts[i] = row.n;
 }
 
@@ -146,19 +146,20 @@ __global__ void __launch_bounds__(block_threads)
   if (n > room) find_row<D>(s, destinations, i, indices + offsets[i], n);
 }
 
-// Warp: the same, of rows with at most max_neighbors. Room for seven blocks, as ptxas would spill
-// to have more.
+// Warp: the same, of rows with at most max_neighbors. Room for six blocks, as ptxas would spill to
+// have more.
 template <int D, class R>
-__global__ void __launch_bounds__(block_threads, 7)
+__global__ void __launch_bounds__(block_threads, 6)
     neighbors_choose_long_rows(NeighborSearch s, const R* destinations, int64_t seed, int64_t room,
-                               uint64_t* keys,  // [n_dst, max_neighbors]
+                               uint64_t* keys,  // [n_dst, max_neighbors], of more than 32
                                const int64_t* offsets, int32_t* indices) {
   const int64_t i = warp_number();
   if (i >= s.n_dst) return;
   const int64_t n = offsets[i + 1] - offsets[i];
   if (n <= room) return;
-  FirstOnes row(keys + i * s.max_neighbors, indices + offsets[i], n);
+  FirstOnes row(keys + i * s.max_neighbors, indices + offsets[i], n, UINT64_MAX);
   choose_row<D>(s, destinations, i, seed, row);
+  row.write();
 }
 
 // Warp: a row, sorted in registers up to 128 numbers, from where it was found; long ones are in
@@ -234,7 +235,7 @@ int count_all(const NeighborSearch& s, int64_t seed, const R* sources, const R* 
   SortPairs to{workspace.take<uint32_t>(s.n_src), s.order};
   const int64_t longest = std::max({int64_t(1), s.n_dst, warp_lanes * digits.n_chunks});
   auto* sums = workspace.take<int64_t>(ceil_div(longest, scan_chunk));
-  auto* keys = workspace.take<uint64_t>(chosen ? s.n_dst * s.max_neighbors : 0);
+  auto* keys = workspace.take<uint64_t>(chosen ? FirstOnes::room(s.n_dst, s.max_neighbors) : 0);
   if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
   choose_grid(s, sources, destinations, source_parts, destination_parts, stream);
@@ -268,7 +269,8 @@ int fill_all(const NeighborSearch& s, int64_t seed, const R* destinations, int64
   if (!s.valid() || room < 0) return GNOGRAD_CUDA_VALUE;
   const bool some_long = std::min(s.n_src, s.max_neighbors) > room;
   const bool chosen = some_long && s.max_neighbors < s.n_src;
-  auto* keys = call.workspace.take<uint64_t>(chosen ? s.n_dst * s.max_neighbors : 0);
+  auto* keys =
+      call.workspace.take<uint64_t>(chosen ? FirstOnes::room(s.n_dst, s.max_neighbors) : 0);
   if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
   const cudaStream_t stream = call.stream;
   const int64_t threads = s.n_dst * warp_lanes;

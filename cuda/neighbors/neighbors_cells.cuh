@@ -91,21 +91,32 @@ __device__ inline int64_t item_of(const int64_t* items, int64_t n_items, int64_t
   return low;
 }
 
+struct PointRange {
+  int32_t first, last;  // one behind the last
+};
+
+// The sources of an item.
+__device__ inline PointRange sources_of(const NeighborSearch& s, int64_t item) {
+  if (!s.source_items) return {0, int32_t(s.n_src)};
+  return {int32_t(s.source_items[item]), int32_t(s.source_items[item + 1])};
+}
+
 // ---- cells ----
 
 // Of one axis.
 struct Axis {
   double scale;   // cells in a unit of length
   int64_t count;  // cells around the box, 0 along an open axis
+  double lowest = -2 * most_cells, highest = 2 * most_cells;  // cells that there are
 
   __device__ Axis(double width, double period) {
     count = period > 0 ? int64_t(fmin(fmax(floor(period / width), 1.0), most_cells)) : 0;
     scale = period > 0 ? double(count) / period : 1 / width;
+    if (count) lowest = 0, highest = double(count - 1);
   }
   // Comparisons that fail for a NaN put it into some cell.
   __device__ int64_t cell(double x) const {
-    const auto c = int64_t(floor(fmin(fmax(x * scale, -2 * most_cells), 2 * most_cells)));
-    return count ? max(min(c, count - 1), int64_t(0)) : c;
+    return int64_t(fmin(fmax(floor(x * scale), lowest), highest));
   }
 };
 

@@ -18,65 +18,118 @@ __device__ inline uint64_t random_key(int64_t seed, int64_t i, int32_t j) {
   return split_mix(split_mix(uint64_t(seed), uint64_t(i)), uint64_t(j));
 }
 
-// All of it belongs to a warp, whose lanes agree on n and on what is last.
+// A key and its number. Those of no point are behind all others of the same limit.
+struct Ranked {
+  uint64_t key;
+  int32_t number;
+
+  __device__ bool before(const Ranked& other) const {
+    return key < other.key || (key == other.key && number < other.number);
+  }
+  __device__ Ranked of_lane(int lane) const {
+    return {__shfl_sync(~0u, key, lane), __shfl_sync(~0u, number, lane)};
+  }
+  __device__ Ranked of_lane_before() const {
+    return {__shfl_up_sync(~0u, key, 1), __shfl_up_sync(~0u, number, 1)};
+  }
+  // This lane's of two that lanes `stride` apart have: the one that is first, or the other.
+  __device__ void exchange(int stride, bool first) {
+    const Ranked other{__shfl_xor_sync(~0u, key, stride), __shfl_xor_sync(~0u, number, stride)};
+    if (other.before(*this) == first) *this = other;
+  }
+  // Bitonic, over the lanes of a warp: 15 exchanges, the last one first.
+  __device__ void sort_backwards() {
+    const int lane = lane_number();
+#pragma unroll
+    for (int size = 2; size <= warp_lanes; size *= 2)
+#pragma unroll
+      for (int stride = size / 2; stride > 0; stride /= 2)
+        exchange(stride, ((lane & stride) == 0) != ((lane & size) == 0));
+  }
+  // Those of a warp that rise and then fall, or the other way round, in order: 5 exchanges.
+  __device__ void merge(bool backwards = false) {
+#pragma unroll
+    for (int stride = warp_lanes / 2; stride > 0; stride /= 2)
+      exchange(stride, ((lane_number() & stride) == 0) != backwards);
+  }
+};
+
+// The first k of what lanes offer, 32 of them at a time in registers, one a lane: all that there
+// are up to k = 32, and of more one block after another from memory. Lanes agree on n and on last.
 struct FirstOnes {
-  uint64_t* keys;    // [k]
+  uint64_t* keys;    // [k], where k > 32
   int32_t* numbers;  // [k]
-  int64_t k, n = 0;
-  uint64_t last_key = 0;
-  int32_t last_number = 0;
+  int32_t k, n = 0;
+  Ranked end;   // behind all that are taken
+  Ranked last;  // what is offered has to be before this: the last of k, or the end
 
-  __device__ FirstOnes(uint64_t* keys, int32_t* numbers, int64_t k)
-      : keys(keys), numbers(numbers), k(k) {}
+  __device__ FirstOnes(uint64_t* keys, int32_t* numbers, int64_t k, uint64_t limit)
+      : keys(keys),
+        numbers(numbers),
+        k(int32_t(min(k, int64_t(INT32_MAX)))),
+        end{limit, INT32_MAX},
+        last(end),
+        mine(end) {}
 
-  __device__ bool full() const { return n == k; }
-  __device__ bool takes(uint64_t key, int32_t number) const {
-    return !full() || before(key, number, last_key, last_number);
+  // Numbers of keys that there is memory for.
+  static int64_t room(int64_t n_rows, int64_t k) { return k > warp_lanes ? n_rows * k : 0; }
+
+  // In any order. Few are put in their places one after another, many are sorted and merged with
+  // what there is: 9 shuffles each, or 63 for all, where a block is all there is.
+  __device__ void offer(bool offers, uint64_t key, int32_t number) {
+    Ranked offered{key, number};
+    unsigned taken = __ballot_sync(~0u, offers && offered.before(last));
+    if (!taken || k == 0) return;
+    const int count = __popc(taken);
+    if (count > (k <= warp_lanes ? few : few_of_blocks)) {
+      if (!(taken >> lane_number() & 1)) offered = end;
+      offered.sort_backwards();
+      change_blocks(count, [&](bool more) {
+        // of both the first 32, and the rest for the next block
+        const bool swapped = offered.before(mine);
+        const Ranked rest = swapped ? mine : offered;
+        if (swapped) mine = offered;
+        mine.merge();
+        if (!more) return;
+        offered = rest;
+        offered.merge(true);
+      });
+    } else {
+      for (; taken; taken &= taken - 1) {
+        Ranked one = offered.of_lane(__ffs(int(taken)) - 1);
+        change_blocks(1, [&](bool more) {
+          const Ranked before = mine.of_lane_before(), rest = one;
+          const bool stays = mine.before(one);
+          const int place = __popc(__ballot_sync(~0u, stays));
+          if (more) one = place < warp_lanes ? mine.of_lane(warp_lanes - 1) : one;
+          if (!stays) mine = lane_number() == place ? rest : before;
+        });
+      }
+    }
+    if (n == k) last = mine.of_lane((k - 1) & (warp_lanes - 1));
   }
 
-  // What lanes offer, one after another: the order does not matter. 2 k/32 reads each, mostly from
-  // caches, of those that are taken.
-  __device__ void offer(bool offers, uint64_t key, int32_t number) {
-    if (k == 0) return;
-    unsigned left = __ballot_sync(~0u, offers && takes(key, number));
-    while (left) {
-      const int lane = __ffs(int(left)) - 1;
-      insert(__shfl_sync(~0u, key, lane), __shfl_sync(~0u, number, lane));
-      left &= left - 1;
-      left &= __ballot_sync(~0u, offers && takes(key, number));
-    }
+  // Numbers into their memory.
+  __device__ void write() const {
+    if (k <= warp_lanes && lane_number() < n) numbers[lane_number()] = mine.number;
   }
 
  private:
-  static __device__ bool before(uint64_t key, int32_t number, uint64_t other, int32_t than) {
-    return key < other || (key == other && number < than);
-  }
+  static constexpr int few = 16, few_of_blocks = 4;  // more instructions than to sort and merge
+  Ranked mine;                                       // of the last block that was worked on
 
-  __device__ void insert(uint64_t key, int32_t number) {
-    const int lane = int(threadIdx.x) % warp_lanes;
-    int64_t at = 0;
-    for (int64_t base = 0; base < n; base += warp_lanes) {
-      const int64_t e = base + lane;
-      const int ahead =
-          __popc(__ballot_sync(~0u, e < n && before(keys[e], numbers[e], key, number)));
-      at += ahead;
-      if (ahead < warp_lanes) break;
+  // change(do more blocks follow) of every block, after `count` more have been offered.
+  template <class F>
+  __device__ void change_blocks(int count, F change) {
+    const int32_t before = n;
+    n += min(count, k - n);
+    if (k <= warp_lanes) return change(false);
+    for (int32_t base = 0; base < n; base += warp_lanes) {
+      const int32_t e = base + lane_number();
+      mine = e < before ? Ranked{keys[e], numbers[e]} : end;
+      change(base + warp_lanes < n);
+      if (e < n) keys[e] = mine.key, numbers[e] = mine.number;
     }
-    // those behind it move on by one, from the last one on
-    for (int64_t end = min(n, k - 1); end > at; end -= warp_lanes) {
-      const int64_t e = end - 1 - lane;
-      uint64_t moved_key = 0;
-      int32_t moved = 0;
-      if (e >= at) moved_key = keys[e], moved = numbers[e];
-      __syncwarp();
-      if (e >= at) keys[e + 1] = moved_key, numbers[e + 1] = moved;
-      __syncwarp();
-    }
-    __syncwarp();  // all have read what was last
-    if (lane == 0) keys[at] = key, numbers[at] = number;
-    __syncwarp();
-    n = min(n + 1, k);
-    last_key = keys[n - 1], last_number = numbers[n - 1];
   }
 };
 

@@ -94,18 +94,6 @@ inline int bits_below(int64_t n) {
   return bits;
 }
 
-// Thread: a point, in the order of the keys; reads d numbers from anywhere, writes 8 d bytes; bound
-// by memory.
-template <int D, class R>
-__global__ void __launch_bounds__(block_threads)
-    neighbors_gather_positions(NeighborSearch s, const R* sources) {
-  const int64_t k = thread_number();
-  if (k >= s.n_src) return;
-  const Point<D> p = point<D>(s, sources, s.order[k]);
-#pragma unroll
-  for (int a = 0; a < D; ++a) s.positions[k * D + a] = p.x[a];
-}
-
 // One thread: what is wrong with the points stands where the number of neighbours would.
 [[maybe_unused]] static __global__ void neighbors_end_offsets(NeighborSearch s, int64_t* offsets) {
   if (threadIdx.x == 0 && s.grid[1] < 0) offsets[s.n_dst] = int64_t(s.grid[1]);

@@ -35,4 +35,16 @@ static __global__ void __launch_bounds__(block_threads)
   s.starts[bucket] = int32_t(low);
 }
 
+// Thread: a point, in the order of the keys; reads d numbers from anywhere, writes 8 d bytes; bound
+// by memory.
+template <int D, class R>
+__global__ void __launch_bounds__(block_threads)
+    neighbors_gather_positions(NeighborSearch s, const R* sources) {
+  const int64_t k = thread_number();
+  if (k >= s.n_src) return;
+  const Point<D> p = point<D>(s, sources, s.order[k]);
+#pragma unroll
+  for (int a = 0; a < D; ++a) s.positions[k * D + a] = p.x[a];
+}
+
 }  // namespace gnograd

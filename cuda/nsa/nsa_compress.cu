@@ -6,6 +6,7 @@
 //
 // Where the compressed tokens of a sequence begin is counted on the device first.
 #include "device/call.cuh"
+#include "device/lanes.cuh"
 #include "device/sums.cuh"
 #include "gnograd_cuda.h"
 #include "nsa_select.cuh"
@@ -44,14 +45,45 @@ struct Compressed {
 
 // ---- compress ----
 
+// Division by a number that is known before: a product where both have 31 bits, as nearly always.
+struct WideDivisor {
+  int64_t d;
+  Divisor narrow;
+
+  explicit WideDivisor(int64_t d)
+      : d(std::max<int64_t>(d, 1)), narrow(std::clamp<int64_t>(d, 1, INT32_MAX)) {}
+  __device__ int64_t operator()(int64_t n) const {
+    return (n | d) >> 31 ? n / d : narrow(int(n));
+  }
+};
+
 template <class T, class S>
 struct Compression {
   Stretches stretches;
   Sequences compressed;
-  int64_t heads, size;  // features of a head
-  Input<T, S> x;        // [tokens, heads, size]
-  Input<T, S> w;        // [block, heads]
-  const T* g;           // [compressed tokens, heads, size], of gradients
+  int heads, size;  // features of a head
+  Input<T, S> x;    // [tokens, heads, size]
+  Input<T, S> w;    // [block, heads]
+  const T* g;       // [compressed tokens, heads, size], of gradients
+  bool wide;        // rows are aligned
+  // a token is in so many stretches, and in one more if it is one of the first `over` after the
+  // beginning of a stretch
+  int64_t stretches_of_token, over;
+  WideDivisor by_stride, by_row, by_head;  // pieces of a row, and of a head
+
+  // What a thread works on: width<T> features of one head of a row.
+  struct Piece {
+    int64_t row;
+    int head, column, count;
+  };
+  __device__ int64_t features() const { return int64_t(heads) * size; }
+  __device__ Piece piece() const {
+    const int64_t row = by_row(thread_number());
+    const int number = int(thread_number() - row * by_row.d);
+    const int head = by_head.narrow(number);
+    const int first = (number - head * int(by_head.d)) * width<T>;
+    return {row, head, head * size + first, size - first};
+  }
 
   // First token of a compressed one.
   __device__ int64_t first_token(int64_t c) const {
@@ -60,49 +92,101 @@ struct Compression {
   }
 };
 
-// Thread: a feature of a compressed token; reads `block` tokens, which block/stride compressed ones
-// share in caches, writes one number. 2 block operations a number; bound by memory or L2.
-template <class T, class S>
+// Thread: 16 bytes of a compressed token, all of one head; reads as much of `block` tokens, which
+// block/stride compressed ones share in caches, four on the way at a time. 2 block operations a
+// number; bound by memory.
+template <class T, class S, bool wide>
 __global__ void __launch_bounds__(block_threads)
     compress_sums(Compression<T, S> p, T* __restrict__ out) {
-  const int64_t row = p.heads * p.size, c = thread_number() / row, column = thread_number() % row;
-  if (c >= p.compressed.n_tokens) return;
-  const int64_t token = p.first_token(c), head = column / p.size;
-  S sum = 0;
-  for (int64_t i = 0; i < p.stretches.block; ++i)
-    sum += p.w[i * p.heads + head] * p.x[(token + i) * row + column];
-  out[c * row + column] = T(result(sum));
+  const auto at = p.piece();
+  if (at.row >= p.compressed.n_tokens) return;
+  constexpr int ahead = sizeof(S) > 8 ? 2 : 4;  // as registers allow
+  const int64_t row = p.features(), first = p.first_token(at.row) * row + at.column;
+  Vector<S, width<T>> sum;
+#pragma unroll 1
+  for (int64_t i = 0; i < p.stretches.block; i += ahead) {
+    PackedInput<T, S, wide> x[ahead];
+    S w[ahead];
+#pragma unroll
+    for (int a = 0; a < ahead; ++a) {
+      if (i + a >= p.stretches.block) continue;
+      x[a].load(p.x, (first + (i + a) * row) * int64_t(sizeof(T)), at.count);
+      w[a] = p.w[(i + a) * p.heads + at.head];
+    }
+#pragma unroll
+    for (int a = 0; a < ahead; ++a)
+      if (i + a < p.stretches.block) sum.add(w[a], x[a].unpack());
+  }
+  store_vector(out + at.row * row + at.column, sum, at.count, wide);
 }
 
-// What every token gets back from the stretches that it is part of. Thread: a feature of a token;
-// reads block/stride cotangents, writes one number; bound by memory or L2.
-template <class T, class S>
+// What every token gets back from the stretches that it is part of. Thread: 16 bytes of a token,
+// all of one head; reads as much of block/stride cotangents, two on the way at a time; bound by
+// integer instructions, at twice what memory takes.
+template <class T, class S, bool wide>
 __global__ void __launch_bounds__(block_threads)
     compress_token_gradient(Compression<T, S> p, T* __restrict__ grad_x) {
-  const int64_t row = p.heads * p.size, token = thread_number() / row;
-  const int64_t column = thread_number() % row;
-  if (token >= p.stretches.tokens.n_tokens) return;
-  const int64_t s = p.stretches.tokens.of_token(token), stride = p.stretches.stride;
-  const int64_t at = token - p.stretches.tokens.first(s);
-  const int64_t end = min(at / stride + 1, p.compressed.size(s));
-  S sum = 0;
-  for (int64_t c = max(at - p.stretches.block + stride, int64_t(0)) / stride; c < end; ++c)
-    sum += p.w[(at - c * stride) * p.heads + column / p.size] *
-           real<T>(p.g[(p.compressed.first(s) + c) * row + column]);
-  grad_x[token * row + column] = T(result(sum));
+  const auto at = p.piece();
+  if (at.row >= p.stretches.tokens.n_tokens) return;
+  constexpr int ahead = 2;
+  const int64_t row = p.features(), stride = p.stretches.stride;
+  const int64_t s = p.stretches.tokens.of_token(at.row);
+  const int64_t place = at.row - p.stretches.tokens.first(s), last = p.by_stride(place);
+  const int64_t n = p.stretches_of_token + (place - last * stride < p.over);
+  const int64_t end = min(last + 1, p.compressed.size(s));
+  const int64_t begin = max(last + 1 - n, int64_t(0));
+  const T* g = p.g + (p.compressed.first(s) + begin) * row + at.column;
+  int64_t weight = (place - begin * stride) * p.heads + at.head;
+  const int64_t step = stride * p.heads;
+  Vector<S, width<T>> sum;
+#pragma unroll 1  // which sets up less
+  for (int64_t left = end - begin; left > 0; left -= ahead) {
+    Packed<T, wide> terms[ahead];
+    S w[ahead];
+#pragma unroll
+    for (int a = 0; a < ahead; ++a, g += row, weight -= step) {
+      if (a >= left) continue;
+      terms[a].load(g, at.count);
+      w[a] = p.w[weight];
+    }
+#pragma unroll
+    for (int a = 0; a < ahead; ++a)
+      if (a < left) sum.add(w[a], terms[a].unpack());
+  }
+  store_vector(grad_x + at.row * row + at.column, sum, at.count, wide);
 }
 
-// g_c . x_{c stride + i}, head by head: row c, column (i, head)
-template <class T, class S>
+// g_c . x_{c stride + i}, head by head: row c, column (i, head). 16 bytes of both at a time, four
+// of these on the way.
+template <class T, class S, bool wide>
 struct CompressWeightTerms {
   Compression<T, S> p;
 
-  __device__ S operator()(int64_t c, int64_t column) const {
-    const int64_t head = column % p.heads, token = p.first_token(c) + column / p.heads;
+  __device__ S operator()(int64_t c, int column) const {
+    constexpr int ahead = 4;
+    const int i = int(unsigned(column) / unsigned(p.heads)), head = column - i * p.heads;
+    const T* g = p.g + (c * p.heads + head) * p.size;
+    const int64_t x = ((p.first_token(c) + i) * p.heads + head) * p.size;
     S sum = 0;
-    for (int64_t d = 0; d < p.size; ++d)
-      sum += real<T>(p.g[(c * p.heads + head) * p.size + d]) *
-             p.x[(token * p.heads + head) * p.size + d];
+#pragma unroll 1
+    for (int d = 0; d < p.size; d += ahead * width<T>) {
+      Packed<T, wide> gs[ahead];
+      PackedInput<T, S, wide> xs[ahead];
+#pragma unroll
+      for (int a = 0; a < ahead; ++a) {
+        const int at = d + a * width<T>;
+        if (at >= p.size) continue;
+        gs[a].load(g + at, p.size - at);
+        xs[a].load(p.x, (x + at) * int64_t(sizeof(T)), p.size - at);
+      }
+#pragma unroll
+      for (int a = 0; a < ahead; ++a) {
+        if (d + a * width<T> >= p.size) continue;
+        const auto terms = gs[a].unpack();
+        const auto numbers = xs[a].unpack();
+        for (int f = 0; f < width<T>; ++f) sum += terms[f] * numbers[f];
+      }
+    }
     return sum;
   }
 };
@@ -129,10 +213,31 @@ struct Compress {
 
   Stretches stretches() const { return make_stretches(n_tokens, n_sequences, cu, block, stride); }
   bool valid() const { return block >= 1 && stride >= 1 && n_heads >= 0 && n_features >= 0; }
-  template <class S>
+  // Of a row, a thread each.
+  int64_t n_pieces() const { return n_heads * ceil_div(n_features, width<T>); }
+  // Of arrays that all have to be aligned for vectors.
+  template <class S, class... Arrays>
   Compression<T, S> compression(const Compressed& to, const Inputs& in, const Inputs& tangents,
-                                const T* g) const {
-    return {stretches(), to.tokens, n_heads, n_features, {in.x, tangents.x}, {in.w, tangents.w}, g};
+                                const T* g, Arrays... arrays) const {
+    return {stretches(),
+            to.tokens,
+            int(n_heads),
+            int(n_features),
+            {in.x, tangents.x},
+            {in.w, tangents.w},
+            g,
+            aligned<T>(n_features, in.x, tangents.x, g, arrays...),
+            block / stride,
+            block % stride,
+            WideDivisor(stride),
+            WideDivisor(n_pieces()),
+            WideDivisor(ceil_div(n_features, width<T>))};
+  }
+  // f(whether rows are aligned, as a type)
+  template <class F>
+  static void with_width(bool wide, F f) {
+    if (wide) f(std::true_type());
+    else f(std::false_type());
   }
 
   template <class S>
@@ -141,8 +246,10 @@ struct Compress {
     const Compressed to(stretches(), n_compressed, call.workspace);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     to.find(stretches(), call.stream);
-    launch_threads(n_compressed * n_heads * n_features, call.stream, compress_sums<T, S>,
-                   compression<S>(to, in, tangents, nullptr), out);
+    const auto p = compression<S>(to, in, tangents, nullptr, out);
+    with_width(p.wide, [&](auto wide) {
+      launch_threads(n_compressed * n_pieces(), call.stream, compress_sums<T, S, wide()>, p, out);
+    });
     return cudaGetLastError();
   }
 
@@ -155,12 +262,17 @@ struct Compress {
     const FoldSpace<S> space(n_compressed, n_weights, call.workspace);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     to.find(stretches(), call.stream);
-    const auto p = compression<S>(to, in, tangents, g);
+    const auto p = compression<S>(to, in, tangents, g, grad.x);
     if (grad.x)
-      launch_threads(n_tokens * n_heads * n_features, call.stream, compress_token_gradient<T, S>, p,
-                     grad.x);
+      with_width(p.wide, [&](auto wide) {
+        launch_threads(n_tokens * n_pieces(), call.stream, compress_token_gradient<T, S, wide()>, p,
+                       grad.x);
+      });
     if (grad.w && n_weights)
-      sum_rows(CompressWeightTerms<T, S>{p}, n_compressed, n_weights, space, grad.w, call.stream);
+      with_width(p.wide, [&](auto wide) {
+        sum_rows(CompressWeightTerms<T, S, wide()>{p}, n_compressed, n_weights, space, grad.w,
+                 call.stream);
+      });
     return cudaGetLastError();
   }
 

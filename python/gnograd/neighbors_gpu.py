@@ -69,7 +69,7 @@ class _Kernels:
         """All, or so many chosen ones, through a table of cells.
 
         What is found is kept until there is memory for as much as there is: 256 bytes a destination
-        and 512 MiB at most. Hashes of chosen ones take twice as much while they are chosen.
+        and 512 MiB at most. Hashes of more than 32 chosen ones take twice as much meanwhile.
         """
         n_src, n_dst = self.n_src, self.n_dst
         most = n_src if most is None else min(most, n_src)

@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr int n_threads = 64, n_results = 19;
+constexpr int n_threads = 64, n_results = 20;
 
 __global__ void intrinsics(int* out) {
   const int t = int(threadIdx.x), lane = t % 32;
@@ -29,6 +29,7 @@ __global__ void intrinsics(int* out) {
   const unsigned mine = lane < 12 ? 0xfffu : 0xfffff000u;  // two groups, each under its own mask
   *o++ = __shfl_sync(mine, t, lane < 12 ? 11 : 12);
   *o++ = int(__ballot_sync(mine, lane & 1));
+  *o++ = int(__reduce_min_sync(mine, unsigned(100 - t)));
   *o++ = int(__shfl_xor_sync(all, double(t) * 1e10, 1) / 1e10);
   *o++ = __popc(unsigned(t) * 77);
   *o++ = __ffs(t * 8);
@@ -62,6 +63,7 @@ std::vector<int> expected(int t) {
           warp == 32,
           warp + (lane < 12 ? 11 : 12),
           int(lane < 12 ? 0xaaau : 0xaaaaa000u),
+          100 - warp - (lane < 12 ? 11 : 31),
           t ^ 1,
           __builtin_popcount(unsigned(t) * 77),
           t ? __builtin_ctz(unsigned(t) * 8) + 1 : 0,

@@ -36,7 +36,8 @@ std::pair<std::vector<int64_t>, std::vector<int32_t>> search(const Case& c, int6
   Device<int64_t> source_items(c.source_items), destination_items(c.destination_items);
   Device<int32_t> found(m * k);
   Device<int64_t> offsets(m + 1);
-  run_entry(Abi<T>::find, Abi<T>::find_bytes, sizes, x.get(), y.get(),
+  const bool same = c.destinations == c.sources;  // one array then
+  run_entry(Abi<T>::find, Abi<T>::find_bytes, sizes, x.get(), same ? x.get() : y.get(),
             batch ? source_items.get() : nullptr, batch ? destination_items.get() : nullptr,
             found.get(), offsets.get());
   const int64_t n_edges = offsets.host().back();

@@ -173,6 +173,17 @@ inline unsigned __ballot_sync(unsigned mask, int p, SIMT_AT) {
       },
       at);
 }
+inline unsigned __reduce_min_sync(unsigned mask, unsigned v, SIMT_AT) {
+  return simt::collective(
+      mask, v,
+      [](simt::Lanes<unsigned> in) {
+        unsigned least = ~0u;
+        for (int l = 0; l < warpSize; ++l)
+          if (in.has(l)) least = std::min(least, in[l]);
+        return least;
+      },
+      at);
+}
 template <class T>
 unsigned __match_any_sync(unsigned mask, T v, SIMT_AT) {
   const int me = simt::lane();
