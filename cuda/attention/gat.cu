@@ -118,8 +118,10 @@ __global__ void __launch_bounds__(block_threads)
   const auto [row, head] = divided(item, heads.heads);
   if (row >= n_rows) return;
   S sum = 0;
-  for (Place at{group, head, 0, width<T>}; at.tile < heads.tiles; ++at.tile)
-    sum += inner<S>(a.load(0, at), x.load(row, at));
+  for (Place at{group, head, 0, width<T>}; at.tile < heads.tiles; ++at.tile) {
+    const auto of_row = x.load(row, at);  // first, as it comes from memory
+    sum += inner<S>(a.load(0, at), of_row);
+  }
   sum = group_sum(sum, group);
   if (group.lane == 0) out[item] = sum;
 }

@@ -325,7 +325,7 @@ __device__ void join_units(const Op& op, typename Op::Partial& partial,
 // The first of 32 units collects what they pass on of the row that goes through all of it. Group: a
 // part of 32 units; most have nothing to do. Reads and writes partial results once, from L2.
 template <class Op>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 1)  // as walk_rows
     walk_join_units(Op op, Cut cut, SplitRows<typename Op::Partial> split) {
   const Group group = this_group(op.heads.lanes);
   const int parts = op.heads.heads * op.tiles();

@@ -115,10 +115,11 @@ void shrink_tiles(int& rows, int& columns, Bytes bytes) {
   }
 }
 
-// An operation of blocks of threads on tiles, which says itself what a block does, and how much
-// shared memory it needs.
+// An operation of blocks of threads on tiles, which says itself what a block does, how much shared
+// memory it needs, and how many blocks a multiprocessor should have room for in its registers.
 template <class Operation>
-__global__ void __launch_bounds__(block_threads) run_on_tiles(Operation operation) {
+__global__ void __launch_bounds__(block_threads, Operation::blocks_at_once)
+    run_on_tiles(Operation operation) {
   operation();
 }
 template <class Operation>

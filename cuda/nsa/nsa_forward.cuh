@@ -61,6 +61,7 @@ __device__ void weigh_keys(SoftmaxSum<S>& sum, const QueryRow<S>& row, S* x, int
 // memory, which every operand of a product passes.
 template <class T, class S>
 struct NsaForward {
+  static constexpr int blocks_at_once = tile_blocks<S>;
   using Sum = SoftmaxSum<S>;
 
   NsaProblem<T, S> problem;

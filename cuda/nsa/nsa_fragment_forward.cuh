@@ -94,7 +94,6 @@ struct NsaFragmentForward {
     x.q_rows.x = stages + 2 * (K::size(keys) + V::size(keys)) + K::size(warp * fragment_rows);
     if constexpr (keeps_q) load_rows_as_left(x.q, p.q.v, p.d_k, x.rows, lane);
     else copy_queries(x, lane);
-    const int parts = (pattern.block + keys - 1) / keys;
     const int apart_k = pattern.heads * p.d_k, apart_v = pattern.heads * p.d_v;
     const auto visit = [&](int i) {
       if (pattern.selected) return visits[i];
@@ -104,13 +103,15 @@ struct NsaFragmentForward {
     const auto copy = [&](int stage, int i, int part) {
       const KeyRange block = visit(i);
       const int first = block.first + part * keys, n = block.end - first;
+      // made here, else its products would take registers throughout
+      const int own_head = int(made_here(unsigned(head)));
       T* const at = stages + stage * (K::size(keys) + V::size(keys));
       if (n > 0) {
-        K{at}.template copy<keys>(p.k.v + int64_t(first) * apart_k + head * p.d_k, apart_k, p.d_k,
-                                  n);
+        K{at}.template copy<keys>(p.k.v + int64_t(first) * apart_k + own_head * p.d_k, apart_k,
+                                  p.d_k, n);
         if (attend.values_wanted())
-          V{at + K::size(keys)}.template copy<keys>(p.v.v + int64_t(first) * apart_v + head * p.d_v,
-                                                    apart_v, p.d_v, n);
+          V{at + K::size(keys)}.template copy<keys>(
+              p.v.v + int64_t(first) * apart_v + own_head * p.d_v, apart_v, p.d_v, n);
       }
       commit_copies();
     };
@@ -129,7 +130,7 @@ struct NsaFragmentForward {
       __syncthreads();
       const KeyRange block = visit(i);
       const int first = block.first + part * keys, n = min(block.end - first, keys);
-      if (++part == parts) part = 0, ++i;
+      if (++part * keys >= pattern.block) part = 0, ++i;
       if (i < n_visits) copy(stage ^ 1, i, part);
       if (n <= 0) continue;
       T* const at = stages + stage * (K::size(keys) + V::size(keys));
@@ -144,7 +145,7 @@ struct NsaFragmentForward {
         if (!pattern.selected && mine) mine = 1;
 #pragma unroll 1
         for (; mine; mine &= mine - 1)
-          take_keys(x, K{at}, V{at + K::size(keys)}, first, n, base + __ffs(mine) - 1, head, lane);
+          take_keys(x, K{at}, V{at + K::size(keys)}, first, n, base + __ffs(mine) - 1, lane);
       }
     }
     finish(x, lane);
@@ -198,7 +199,7 @@ struct NsaFragmentForward {
   }
 
   // Keys first..first+n, which a tile has, for a slot.
-  __device__ void take_keys(State& x, const K& k, const V& v, int first, int n, int slot, int head,
+  __device__ void take_keys(State& x, const K& k, const V& v, int first, int n, int slot,
                             int lane) const {
     const auto& p = attend.problem;
     const float scale = p.scale * logit_unit<T>;
@@ -212,7 +213,7 @@ struct NsaFragmentForward {
         k, lane);
     const bool all =
         __all_sync(~0u, n == keys && x.rows[0].sees_all(first, n) && x.rows[1].sees_all(first, n));
-    const float gate[2] = {gate_of(p, x.rows[0], head, slot), gate_of(p, x.rows[1], head, slot)};
+    const float gate[2] = {gate_of(p, x.rows[0], slot), gate_of(p, x.rows[1], slot)};
     float top[2] = {x.top[0], x.top[1]};
 #pragma unroll
     for (int j = 0; j < parts_n; ++j)
@@ -304,7 +305,7 @@ void forward_on_fragments(const NsaForward<T, float>& attend, int* redo, cudaStr
   with_features(attend.problem.d_k, attend.problem.d_v, [&](auto d_k, auto d_v) {
     if constexpr (forward_fits<T>(d_k.value, d_v.value)) {
       const NsaFragmentForward<T, d_k.value, d_v.value> operation(attend, redo);
-      launch_fragments(operation, operation.n_blocks(), stream);
+      launch_operation(operation, operation.n_blocks(), stream);
     }
   });
 }

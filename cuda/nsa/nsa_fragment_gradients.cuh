@@ -503,7 +503,7 @@ void gradients_on_fragments(const NsaKeyGradient<T, float>& keys, const NsaFragm
     with_features(p.d_k, p.d_v, [&](auto d_k, auto d_v) {
       if constexpr (gradient_fits<T>(d_k.value, d_v.value)) {
         using Gradient = NsaFragmentGradient<T, d_k.value, d_v.value>;
-        launch_fragments(Gradient{p, keys.lists, keys.cotangent, keys.known, keys.sums, slice},
+        launch_operation(Gradient{p, keys.lists, keys.cotangent, keys.known, keys.sums, slice},
                          keys.lists.n_chunks * space.parts, stream);
       }
     });

@@ -85,7 +85,7 @@ struct NsaFragmentVisits {
         const unsigned visitor = unsigned(lists.entries[chunk.first + i / per_entry]);
         rows[r] = row_of_unit(pattern, pattern.unit_of(visitor / n_slots), head, i % per_entry);
         const unsigned slot = visitor % n_slots;
-        gate[r] = gate_of(p, rows[r], head, int(slot));
+        gate[r] = gate_of(p, rows[r], int(slot));
         record[r] = (int64_t(rows[r].at) * n_slots + slot) * parts() + part;
       }
       Fragment<T> q[d_k / 16];
@@ -209,7 +209,7 @@ template <class T, int d_k, int d_v>
 void launch_visits(const NsaProblem<T, float>& p, const VisitorLists& lists, VisitSum* sums,
                    T* values, int64_t blocks, cudaStream_t stream) {
   if constexpr (visits_fit<T>(d_k, d_v))
-    launch_fragments(NsaFragmentVisits<T, d_k, d_v>{p, lists, sums, values}, blocks, stream);
+    launch_operation(NsaFragmentVisits<T, d_k, d_v>{p, lists, sums, values}, blocks, stream);
 }
 
 // Out and lse; rows whose values are not finite are left to NsaForward.

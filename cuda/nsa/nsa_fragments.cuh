@@ -348,12 +348,9 @@ __device__ void load_rows_as_left(Fragment<T> (&a)[n], const T* __restrict__ x, 
 
 // What a row's gate adds to its logits; 0 where there are none.
 template <class T>
-__device__ float gate_of(const NsaProblem<T, float>& p, const FragmentRow& row, int head,
-                         int slot) {
+__device__ float gate_of(const NsaProblem<T, float>& p, const FragmentRow& row, int slot) {
   if (!p.gate || row.at < 0) return 0;
-  const int64_t at = (int64_t(row.at / int(p.pattern.query_heads())) * p.pattern.heads + head) *
-                         p.pattern.n_slots +
-                     slot;
+  const int64_t at = int64_t(row.at / p.pattern.group) * p.pattern.n_slots + slot;
   const float gate = p.gate[at];
   return gate <= 0 ? -INFINITY : logarithm(gate) * logit_unit<T>;
 }
@@ -391,20 +388,6 @@ bool fits_fragments(const NsaProblem<T, S>& p) {
          !p.bias && pattern.unit * pattern.group < most && pattern.rows() < most / 8 &&
          pattern.keys.n_tokens + pattern.block < most && pattern.n_slots <= most_slots &&
          pattern.queries.n_tokens * std::max<int64_t>(pattern.n_slots, 1) < most;
-}
-
-// As run_on_tiles, for operations that say how many of their blocks a multiprocessor should have
-// room for in its registers.
-template <class Operation>
-__global__ void __launch_bounds__(block_threads, Operation::blocks_at_once)
-    run_on_fragments(Operation operation) {
-  operation();
-}
-template <class Operation>
-void launch_fragments(const Operation& operation, int64_t blocks, cudaStream_t stream) {
-  if (blocks == 0) return;
-  launch(run_on_fragments<Operation>, grid_of(blocks), dim3(block_threads),
-         operation.shared_memory(), stream, operation);
 }
 
 // f(constants d_k, d_v) for the sizes that features are padded to: of both the larger one, but for

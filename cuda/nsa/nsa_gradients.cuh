@@ -11,6 +11,8 @@ namespace gnograd {
 // + Dv) operations a row and key; keys are read twice, values once. Bound by shared memory.
 template <class T, class S>
 struct NsaQueryGradient {
+  static constexpr int blocks_at_once = tile_blocks<S> - (sizeof(T) == sizeof(S));
+
   NsaProblem<T, S> problem;
   const T* cotangent;  // [rows, d_v]
   RowStatistics<const S> known;
@@ -139,6 +141,8 @@ struct NsaQueryGradient {
 // numbers a row, writes as many a key (and Dk a row and part). Bound by shared memory.
 template <class T, class S>
 struct NsaKeyGradient {
+  static constexpr int blocks_at_once = sizeof(T) == 2 && sizeof(S) == 4 ? 6 : tile_blocks<S>;
+
   NsaProblem<T, S> problem;
   VisitorLists lists;
   const T* cotangent;
@@ -167,8 +171,8 @@ struct NsaKeyGradient {
     const SharedMatrix<S> v(shared, p.keys, p.d_v), grad_v(shared, p.keys, p.d_v);
     const SharedMatrix<S> w(shared, p.rows, p.keys), x(shared, p.rows, p.keys);
     const SharedMatrix<S> grad_position(shared, p.bias ? p.keys : 0, p.bias.d);
-    const int64_t number = int64_t(blockIdx.x) / parts();
-    const int part = int(int64_t(blockIdx.x) % parts());
+    const unsigned number = blockIdx.x / unsigned(parts());
+    const int part = int(blockIdx.x % unsigned(parts()));
     const VisitorChunk chunk = chunk_of(p.pattern, lists, number);
     const KeyTile keys = keys_of(p, chunk, part);
     const int n_keys = keys.n;
@@ -239,7 +243,7 @@ struct NsaKeyGradient {
             });
     }
     __syncthreads();
-    S* to = sums + (number * p.pattern.block + int64_t(part) * p.keys) * width();
+    S* to = sums + (int64_t(number) * p.pattern.block + part * p.keys) * width();
     warp_per_row(n_keys, [&](int i, int lane) {
       S* row = to + int64_t(i) * width();
       for (int c = lane; c < p.d_k; c += warp_lanes) row[c] = grad_k(i, c);

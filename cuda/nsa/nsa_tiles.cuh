@@ -67,6 +67,11 @@ struct NsaProblem {
   }
 };
 
+// Blocks at once for which registers suffice; some operations have room for one more, or less. Left
+// alone, ptxas spills to have more blocks, for which shared memory seldom has room.
+template <class S>
+constexpr int tile_blocks = sizeof(S) == 4 ? 5 : sizeof(S) == 8 ? 4 : 3;
+
 // What a tile knows of a row.
 template <class S>
 struct QueryRow {

@@ -34,6 +34,8 @@ struct VisitRecords {
 // operations a row and key; reads Dk numbers a visit, writes Dv + 3. Bound by shared memory.
 template <class T, class S>
 struct NsaVisitForward {
+  static constexpr int blocks_at_once = tile_blocks<S>;
+
   NsaProblem<T, S> problem;
   VisitorLists lists;
   const real<T>* known_lse;  // of dual numbers [rows]
@@ -54,8 +56,8 @@ struct NsaVisitForward {
     const SharedMatrix<S> q(shared, p.rows, p.d_k), k(shared, p.keys, p.d_k),
         v(shared, p.keys, p.d_v);
     const SharedMatrix<S> x(shared, p.rows, p.keys);
-    const int part = int(int64_t(blockIdx.x) % records.parts);
-    const VisitorChunk chunk = chunk_of(p.pattern, lists, int64_t(blockIdx.x) / records.parts);
+    const int part = int(blockIdx.x % unsigned(records.parts));
+    const VisitorChunk chunk = chunk_of(p.pattern, lists, blockIdx.x / unsigned(records.parts));
     const KeyTile keys = keys_of(p, chunk, part);
     if (keys.n <= 0 || chunk.n <= 0) return;
 
@@ -117,9 +119,10 @@ __device__ void for_records(const NsaProblem<T, S>& p, int parts, int64_t row, B
 }
 
 // What NsaForward gives, from the records of its visits. Warp: a row, lanes over features. Reads Dv
-// + 3 numbers a visit once, and writes Dv; bound by memory.
+// + 3 numbers a visit once, and writes Dv; bound by memory. Room for eight blocks, as ptxas would
+// spill to have more.
 template <class T, class S>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 8)
     nsa_join_visits(NsaForward<T, S> attend, VisitRecords<S> records) {
   const auto& p = attend.problem;
   const int64_t at = thread_number() / warp_lanes;

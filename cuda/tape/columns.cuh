@@ -37,7 +37,7 @@ __device__ R larger(R x, R y) {
 
 // Warp: a row whose elements lie side by side; reads it three times and writes it once.
 template <class R>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some for occupancy
     tape_softmax_by_warp(int64_t length, int64_t outer, R least, const R* __restrict__ x,
                          R* __restrict__ y) {
   const int64_t row = thread_number() / warp_lanes;

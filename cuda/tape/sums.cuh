@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(block_threads)
 // Warp: a piece of a sum whose terms lie side by side; lanes have every 32nd, and are added by a
 // tree. Reads every number once.
 template <class R>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some for occupancy
     tape_sum_by_warp(Axes kept, Axes summed, int64_t n_pieces, const R* __restrict__ x,
                      R* __restrict__ y) {
   const int64_t i = thread_number() / warp_lanes;
