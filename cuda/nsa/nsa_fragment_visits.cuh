@@ -138,30 +138,17 @@ struct NsaFragmentVisits {
   }
 };
 
-// What NsaForward gives, from the records of its visits. Thread: 16 bytes of the features of a row,
-// and whether they are finite, redo [rows, Dv / width]. Reads Dv numbers and 8 bytes a visit,
-// writes Dv; bound by memory.
+// 16 bytes of the features of a row, from `column` on, from the records of its visits, and what
+// NsaForward gives beside them. Whether they are finite.
 template <class T>
-__global__ void __launch_bounds__(block_threads)
-    nsa_join_fragment_visits(NsaForward<T, float> attend, int parts,
-                             const uint4* __restrict__ marks, const VisitSum* __restrict__ sums,
-                             const T* __restrict__ values, int* __restrict__ redo) {
+__device__ bool join_fragments(const NsaForward<T, float>& attend, int parts, const uint4& marked,
+                               const VisitSum* __restrict__ sums, const T* __restrict__ values,
+                               const TokenPiece& unit, int head, int64_t row, int column) {
   const auto& p = attend.problem;
   const Pattern& pattern = p.pattern;
   constexpr int each = width<T>;
-  const unsigned steps = unsigned(p.d_v / each), heads = unsigned(pattern.query_heads());
-  const unsigned number = blockIdx.x * unsigned(block_threads) + threadIdx.x, row = number / steps;
-  const int column = int(number % steps) * each;
-  const int64_t query = row / heads;
-  if (query >= pattern.queries.n_tokens) return;
-  const int64_t s = pattern.queries.of_token(query);
-  const int head = int(row % heads / unsigned(pattern.group));
-  const int64_t unit = unsigned(query) / unsigned(pattern.unit);
-  const uint4 marked = __ldg(marks + (unit + s) * pattern.heads + head);
   const unsigned words[] = {marked.x, marked.y, marked.z, marked.w};
-  const int64_t from = int64_t(row) * pattern.n_slots * parts;
-  const int32_t* const slots =
-      pattern.block_index + (unit * pattern.heads + head) * pattern.n_slots;
+  const int64_t from = row * pattern.n_slots * parts;
   const auto for_visits = [&](auto body) {
 #pragma unroll
     for (int w = 0; w < int(most_slots) / warp_lanes; ++w)
@@ -171,7 +158,8 @@ __global__ void __launch_bounds__(block_threads)
         if (parts == 1) {
           body(from + slot);
         } else {
-          const int64_t n = pattern.keys.size(s) - int64_t(slots[slot]) * pattern.block;
+          const int64_t block = pattern.slots(unit, head)[slot];
+          const int64_t n = pattern.keys.size(unit.sequence) - block * pattern.block;
           for (int part = 0; part < parts && part * 64 < n; ++part)
             body(from + slot * parts + part);
         }
@@ -193,16 +181,39 @@ __global__ void __launch_bounds__(block_threads)
     sum[c] = any ? sum[c] / total : 0.f;
     finite = finite && is_finite(sum[c]);
   }
-  store_vector(attend.out + int64_t(row) * p.d_v + column, sum, each, true);
-  redo[number] = !finite;
-  if (column > 0) return;
+  store_vector(attend.out + row * p.d_v + column, sum, each, true);
+  if (column > 0) return finite;
   top *= of_logit<T>;
   if (attend.softmax.max)
     for (int c = 0; c < softmax_copies; ++c) {
-      attend.softmax.max[int64_t(row) * softmax_copies + c] = any ? top : -INFINITY;
-      attend.softmax.sum[int64_t(row) * softmax_copies + c] = any ? total : 0.f;
+      attend.softmax.max[row * softmax_copies + c] = any ? top : -INFINITY;
+      attend.softmax.sum[row * softmax_copies + c] = any ? total : 0.f;
     }
   if (attend.lse) attend.lse[row] = any ? top + logarithm(total) : -INFINITY;
+  return finite;
+}
+
+// Thread: 16 bytes of the features of a row, which are the lanes of RowFlags. Reads Dv numbers and
+// 8 bytes a visit, writes Dv; bound by memory.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    nsa_join_fragment_visits(NsaForward<T, float> attend, int parts,
+                             const uint4* __restrict__ marks, const VisitSum* __restrict__ sums,
+                             const T* __restrict__ values, int* __restrict__ redo) {
+  const Pattern& pattern = attend.problem.pattern;
+  const unsigned steps = unsigned(attend.problem.d_v / width<T>), heads = unsigned(pattern.heads);
+  const unsigned rows_of_unit = unsigned(pattern.unit) * unsigned(pattern.group);
+  const unsigned number = blockIdx.x * unsigned(block_threads) + threadIdx.x, row = number / steps;
+  const unsigned place = row / rows_of_unit;
+  const int head = int(place % heads), column = int(number % steps) * width<T>;
+  const TokenPiece unit = pattern.unit_of(place / heads);
+  const int at = row_of_unit(pattern, unit, head, row % rows_of_unit).at;
+  bool finite = true;
+  if (at >= 0)
+    finite =
+        join_fragments(attend, parts, __ldg(marks + place), sums, values, unit, head, at, column);
+  const bool wrong = __any_sync(~0u, !finite);
+  if (threadIdx.x % warp_lanes == 0) redo[number / warp_lanes] = wrong;
 }
 
 template <class T, int d_k, int d_v>
@@ -215,7 +226,7 @@ void launch_visits(const NsaProblem<T, float>& p, const VisitorLists& lists, Vis
 // Out and lse; rows whose values are not finite are left to NsaForward.
 template <class T>
 void forward_on_visits(const NsaForward<T, float>& attend, const VisitorLists& lists, uint4* marks,
-                       VisitSum* sums, T* values, int* redo, cudaStream_t stream) {
+                       VisitSum* sums, T* values, const RowFlags& redo, cudaStream_t stream) {
   const auto& p = attend.problem;
   const Pattern& pattern = p.pattern;
   const int64_t units = pattern.n_units() * pattern.heads;
@@ -226,8 +237,8 @@ void forward_on_visits(const NsaForward<T, float>& attend, const VisitorLists& l
     launch_visits<T, decltype(d_k)::value, decltype(d_v)::value>(attend.problem, lists, sums,
                                                                  values, blocks, stream);
   });
-  launch_threads(pattern.rows() * (p.d_v / width<T>), stream, nsa_join_fragment_visits<T>, attend,
-                 parts, marks, sums, values, redo);
+  launch_threads(redo.n_lanes(pattern), stream, nsa_join_fragment_visits<T>, attend, parts, marks,
+                 sums, values, redo.found);
 }
 
 }  // namespace gnograd

@@ -276,6 +276,15 @@ struct FragmentRow {
   }
 };
 
+// Pieces of 16 rows of a unit and head, one for each warp. Where positions decide, a unit is made
+// what the warps of a block take side by side.
+inline int cut_units(Pattern& p) {
+  constexpr int warps = block_threads / warp_lanes, rows = warps * fragment_rows;
+  if (p.selected) return int(ceil_div(p.unit * p.group, fragment_rows));
+  p.unit = std::max<int64_t>(1, rows / p.group);
+  return int(ceil_div(p.unit * p.group, rows)) * warps;
+}
+
 // Row `within` of those of a unit and head, query by query.
 __device__ inline FragmentRow row_of_unit(const Pattern& p, const TokenPiece& unit, int head,
                                           unsigned within) {
@@ -388,7 +397,8 @@ bool fits_fragments(const NsaProblem<T, S>& p) {
   if constexpr (!has_fragments<T, S>) return false;
   const Pattern& pattern = p.pattern;
   return forward_fits<T>(p.d_k, p.d_v) && p.d_k % width<T> == 0 && p.d_v % width<T> == 0 &&
-         !p.bias && pattern.unit * pattern.group < most && pattern.rows() < most / 8 &&
+         !p.bias && pattern.unit * pattern.group < most &&
+         pattern.n_units() * pattern.unit * pattern.query_heads() < most / 8 &&
          pattern.keys.n_tokens + pattern.block < most && pattern.n_slots <= most_slots &&
          pattern.queries.n_tokens * std::max<int64_t>(pattern.n_slots, 1) < most;
 }
