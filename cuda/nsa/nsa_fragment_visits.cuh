@@ -14,14 +14,13 @@ static __global__ void __launch_bounds__(block_threads)
   const int64_t i = thread_number() / warp_lanes;
   const int lane = int(threadIdx.x) % warp_lanes;
   if (i >= n) return;
-  const TokenPiece unit = p.unit_of(i / p.heads);
-  const int32_t* slots = p.slots(unit, int(i % p.heads));
-  unsigned all[most_slots / warp_lanes];
-  for (int w = 0; w < int(most_slots) / warp_lanes; ++w) {
-    const int64_t slot = w * warp_lanes + lane;
-    all[w] = __ballot_sync(~0u, unit.size() > 0 && slot < p.n_slots &&
-                                    p.counts(slots, slot, unit.sequence, unit.end - 1));
-  }
+  const auto [number, head] = divided(i, p.heads);
+  const TokenPiece unit = p.unit_of(number);
+  const int32_t* slots = p.slots(unit, head);
+  unsigned all[most_slots / warp_lanes] = {};
+  for (int w = 0; w < int(most_slots) / warp_lanes; ++w)
+    if (unit.size() > 0 && w * warp_lanes < p.n_slots)
+      all[w] = __ballot_sync(~0u, p.block_of_lane(slots, w * warp_lanes, unit, lane) >= 0);
   if (lane == 0) marks[i] = uint4{all[0], all[1], all[2], all[3]};
 }
 
@@ -82,9 +81,10 @@ struct NsaFragmentVisits {
         const unsigned n_slots = unsigned(pattern.n_slots);
         record[r] = gate[r] = 0;
         if (i >= n_rows) continue;
-        const unsigned visitor = unsigned(lists.entries[chunk.first + i / per_entry]);
-        rows[r] = row_of_unit(pattern, pattern.unit_of(visitor / n_slots), head, i % per_entry);
-        const unsigned slot = visitor % n_slots;
+        const unsigned entry = i / per_entry;
+        const unsigned visitor = unsigned(lists.entries[chunk.first + entry]);
+        const unsigned unit = visitor / n_slots, slot = visitor - unit * n_slots;
+        rows[r] = row_of_unit(pattern, pattern.unit_of(unit), head, i - entry * per_entry);
         gate[r] = gate_of(p, rows[r], head, int(slot));
         record[r] = (int64_t(rows[r].at) * n_slots + slot) * parts() + part;
       }
@@ -126,13 +126,12 @@ struct NsaFragmentVisits {
         if (rows[r].at < 0) continue;
         if (lane % 4 == 0) sums[record[r]] = {top[r], total[r]};
         const float factor = total[r] == 0 ? 1.f : 1 / total[r];
+        T* const to = values + record[r] * p.d_v + lane % 4 * 2;
+        const int n_columns = p.d_v - lane % 4 * 2;
 #pragma unroll
-        for (int j = 0; j < d_v / 8; ++j) {
-          const int column = j * 8 + lane % 4 * 2;
-          if (column < p.d_v)
-            store_pair(values + record[r] * p.d_v + column, factor * sum[j][2 * r],
-                       factor * sum[j][2 * r + 1]);
-        }
+        for (int j = 0; j < d_v / 8; ++j)
+          if (j * 8 < n_columns)
+            store_pair(to + j * 8, factor * sum[j][2 * r], factor * sum[j][2 * r + 1]);
       }
     }
   }

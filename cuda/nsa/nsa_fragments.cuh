@@ -289,12 +289,12 @@ inline int cut_units(Pattern& p) {
 __device__ inline FragmentRow row_of_unit(const Pattern& p, const TokenPiece& unit, int head,
                                           unsigned within) {
   FragmentRow row;
-  const unsigned group = unsigned(p.group);
-  const int64_t query = unit.number * p.unit + within / group;
+  const unsigned group = unsigned(p.group), of_unit = within / group;
+  const int64_t query = unit.number * p.unit + of_unit;
   if (within >= p.unit * group || query < unit.first || query >= unit.end) return row;
   const int64_t s = unit.sequence, from = p.keys.first(s);
   const Range seen = p.visible(query - p.queries.first(s), p.keys.size(s));
-  row.at = int(query * p.query_heads() + head * p.group + within % group);
+  row.at = int(query * p.query_heads() + head * p.group + within - of_unit * group);
   row.keys = {int(from + seen.first), int(from + seen.end)};
   return row;
 }
@@ -343,14 +343,21 @@ template <class T, int n>
 __device__ void load_rows_as_left(Fragment<T> (&a)[n], const T* __restrict__ x, int size,
                                   const FragmentRow (&rows)[2], int lane) {
   constexpr int in_word = sizeof(unsigned) / sizeof(T);
+  const T* from[2];
+  int n_columns[2];  // from there on
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int first = lane % 4 * in_word;
+    from[r] = x + int64_t(max(rows[r].at, 0)) * size + first;
+    n_columns[r] = rows[r].at >= 0 ? size - first : 0;
+  }
 #pragma unroll
   for (int k = 0; k < n; ++k)
 #pragma unroll
     for (int r = 0; r < 4 * steps_of_16<T>; ++r) {
-      const int column = k * 16 + (r / 2 * 4 + lane % 4) * in_word;
-      const int64_t at = rows[r % 2].at;
-      a[k][r] = at >= 0 && column < size
-                    ? __ldg(reinterpret_cast<const unsigned*>(x + at * size + column))
+      const int column = k * 16 + r / 2 * 4 * in_word;
+      a[k][r] = column < n_columns[r % 2]
+                    ? __ldg(reinterpret_cast<const unsigned*>(from[r % 2] + column))
                     : 0;
     }
 }

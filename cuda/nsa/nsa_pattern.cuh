@@ -91,7 +91,7 @@ struct Pattern {
       return {first, min(first + ball, n_keys)};
     }
     if (position + shift < 0) return {0, 0};
-    const int64_t end = (position + shift) / stride + 1;
+    const int64_t end = (stride == 1 ? position + shift : (position + shift) / stride) + 1;
     return {window ? max(end - window, int64_t(0)) : 0, min(end, n_keys)};
   }
 
@@ -141,12 +141,24 @@ struct Pattern {
       if (slots[i] == slots[slot]) return true;
     return false;
   }
+  // Whether queries up to `last` may see a block.
+  __device__ bool sees(int64_t b, int64_t sequence, int64_t last) const {
+    return b >= 0 && b * block < visible(last - queries.first(sequence), keys.size(sequence)).end;
+  }
   // Whether a slot brings a block that queries up to `last` may see.
   __device__ bool counts(const int32_t* slots, int64_t slot, int64_t sequence, int64_t last) const {
-    const int64_t b = slots[slot];
-    if (b < 0 || b >= n_blocks(sequence)) return false;
-    if (b * block >= visible(last - queries.first(sequence), keys.size(sequence)).end) return false;
-    return repeat || !named_before(slots, slot);
+    return sees(slots[slot], sequence, last) && (repeat || !named_before(slots, slot));
+  }
+  // Of the slots base..base+31 of a unit that has queries, this lane's: the block that it brings,
+  // or -1; a warp.
+  __device__ int64_t block_of_lane(const int32_t* slots, int64_t base, const TokenPiece& unit,
+                                   int lane) const {
+    const int32_t b = base + lane < n_slots ? slots[base + lane] : -1;
+    const bool first = repeat || !(__match_any_sync(~0u, b) & ((1u << lane) - 1));
+    if (!first || !sees(b, unit.sequence, unit.end - 1)) return -1;
+    for (int64_t i = 0; !repeat && i < base; ++i)
+      if (slots[i] == b) return -1;
+    return b;
   }
 };
 
@@ -283,21 +295,25 @@ __global__ void __launch_bounds__(block_threads)
   const int head = int(warp % p.heads), lane = int(threadIdx.x) % warp_lanes;
   if (segment >= l.n_segments) return;
   const int64_t end = min((segment + 1) * l.segment, units);
+  int64_t sequence = -1, list = 0;  // the first one of that sequence
   for (int64_t u = segment * l.segment; u < end; ++u) {
     const TokenPiece unit = p.unit_of(u);
     if (unit.size() <= 0) continue;
     const int32_t* slots = p.slots(unit, head);
-    const int64_t list = head * l.n_blocks + p.keys.number(unit.sequence, p.block);
+    if (sequence != unit.sequence) {
+      sequence = unit.sequence;
+      list = head * l.n_blocks + p.keys.number(sequence, p.block);
+    }
     for (int64_t base = 0; base < p.n_slots; base += warp_lanes) {
-      const int64_t slot = base + lane;
-      const bool counts = slot < p.n_slots && p.counts(slots, slot, unit.sequence, unit.end - 1);
-      const int64_t mine = counts ? list + slots[slot] : -1;
+      const int64_t block = p.block_of_lane(slots, base, unit, lane);
+      const bool counts = block >= 0;
+      const int64_t mine = counts ? list + block : -1;
       const unsigned same = __match_any_sync(~0u, static_cast<unsigned long long>(mine));
       const int rank = __popc(same & ((1u << lane) - 1));
       int64_t* cell = l.cells + segment * l.n_lists + mine;
       const int64_t before = counts ? *cell : 0;
       if constexpr (write)
-        if (counts) l.entries[l.starts[mine] + before + rank] = u * p.n_slots + slot;
+        if (counts) l.entries[l.starts[mine] + before + rank] = u * p.n_slots + base + lane;
       __syncwarp();
       if (counts && rank == 0) *cell = before + __popc(same);
       __syncwarp();
