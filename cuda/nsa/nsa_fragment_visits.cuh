@@ -7,23 +7,6 @@
 
 namespace gnograd {
 
-// Which slots of a unit and head bring a visit: a bit each. Warp: a unit and head; reads 4 n_slots
-// bytes and writes 16; bound by latency.
-static __global__ void __launch_bounds__(block_threads)
-    nsa_mark_visits(Pattern p, int64_t n, uint4* __restrict__ marks) {
-  const int64_t i = thread_number() / warp_lanes;
-  const int lane = int(threadIdx.x) % warp_lanes;
-  if (i >= n) return;
-  const auto [number, head] = divided(i, p.heads);
-  const TokenPiece unit = p.unit_of(number);
-  const int32_t* slots = p.slots(unit, head);
-  unsigned all[most_slots / warp_lanes] = {};
-  for (int w = 0; w < int(most_slots) / warp_lanes; ++w)
-    if (unit.size() > 0 && w * warp_lanes < p.n_slots)
-      all[w] = __ballot_sync(~0u, p.block_of_lane(slots, w * warp_lanes, unit, lane) >= 0);
-  if (lane == 0) marks[i] = uint4{all[0], all[1], all[2], all[3]};
-}
-
 // What a visit leaves, but for its values: their weights are power(x - top), of sum `total`.
 struct VisitSum {
   float top, total;
@@ -140,19 +123,19 @@ struct NsaFragmentVisits {
 // 16 bytes of the features of a row, from `column` on, from the records of its visits, and what
 // NsaForward gives beside them. Whether they are finite.
 template <class T>
-__device__ bool join_fragments(const NsaForward<T, float>& attend, int parts, const uint4& marked,
+__device__ bool join_fragments(const NsaForward<T, float>& attend, int parts, const unsigned* marks,
                                const VisitSum* __restrict__ sums, const T* __restrict__ values,
                                const TokenPiece& unit, int head, int64_t row, int column) {
   const auto& p = attend.problem;
   const Pattern& pattern = p.pattern;
   constexpr int each = width<T>;
-  const unsigned words[] = {marked.x, marked.y, marked.z, marked.w};
+  const SlotMarks marked(marks);
   const int64_t from = row * pattern.n_slots * parts;
   const auto for_visits = [&](auto body) {
 #pragma unroll
-    for (int w = 0; w < int(most_slots) / warp_lanes; ++w)
+    for (int w = 0; w < mark_words; ++w)
 #pragma unroll 4
-      for (unsigned bits = words[w]; bits; bits &= bits - 1) {
+      for (unsigned bits = marked.words[w]; bits; bits &= bits - 1) {
         const int64_t slot = w * warp_lanes + __ffs(bits) - 1;
         if (parts == 1) {
           body(from + slot);
@@ -197,7 +180,7 @@ __device__ bool join_fragments(const NsaForward<T, float>& attend, int parts, co
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     nsa_join_fragment_visits(NsaForward<T, float> attend, int parts,
-                             const uint4* __restrict__ marks, const VisitSum* __restrict__ sums,
+                             const unsigned* __restrict__ marks, const VisitSum* __restrict__ sums,
                              const T* __restrict__ values, int* __restrict__ redo) {
   const Pattern& pattern = attend.problem.pattern;
   const unsigned steps = unsigned(attend.problem.d_v / width<T>), heads = unsigned(pattern.heads);
@@ -209,8 +192,8 @@ __global__ void __launch_bounds__(block_threads)
   const int at = row_of_unit(pattern, unit, head, row % rows_of_unit).at;
   bool finite = true;
   if (at >= 0)
-    finite =
-        join_fragments(attend, parts, __ldg(marks + place), sums, values, unit, head, at, column);
+    finite = join_fragments(attend, parts, marks + place * mark_words, sums, values, unit, head, at,
+                            column);
   const bool wrong = __any_sync(~0u, !finite);
   if (threadIdx.x % warp_lanes == 0) redo[number / warp_lanes] = wrong;
 }
@@ -224,20 +207,18 @@ void launch_visits(const NsaProblem<T, float>& p, const VisitorLists& lists, Vis
 
 // Out and lse; rows whose values are not finite are left to NsaForward.
 template <class T>
-void forward_on_visits(const NsaForward<T, float>& attend, const VisitorLists& lists, uint4* marks,
+void forward_on_visits(const NsaForward<T, float>& attend, const VisitorLists& lists,
                        VisitSum* sums, T* values, const RowFlags& redo, cudaStream_t stream) {
   const auto& p = attend.problem;
   const Pattern& pattern = p.pattern;
-  const int64_t units = pattern.n_units() * pattern.heads;
   const int parts = int(ceil_div(pattern.block, 64));
   const int64_t blocks = lists.n_chunks * parts;
-  launch_threads(units * warp_lanes, stream, nsa_mark_visits, pattern, units, marks);
   with_features(p.d_k, p.d_v, [&](auto d_k, auto d_v) {
     launch_visits<T, decltype(d_k)::value, decltype(d_v)::value>(attend.problem, lists, sums,
                                                                  values, blocks, stream);
   });
-  launch_threads(redo.n_lanes(pattern), stream, nsa_join_fragment_visits<T>, attend, parts, marks,
-                 sums, values, redo.found);
+  launch_threads(redo.n_lanes(pattern), stream, nsa_join_fragment_visits<T>, attend, parts,
+                 lists.marks, sums, values, redo.found);
 }
 
 }  // namespace gnograd

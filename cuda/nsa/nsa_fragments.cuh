@@ -276,6 +276,15 @@ struct FragmentRow {
   }
 };
 
+// Marks of the slots of a unit and head, loaded at once.
+struct SlotMarks {
+  unsigned words[mark_words];
+  __device__ explicit SlotMarks(const unsigned* marks) {
+    const uint4 all = __ldg(reinterpret_cast<const uint4*>(marks));
+    words[0] = all.x, words[1] = all.y, words[2] = all.z, words[3] = all.w;
+  }
+};
+
 // Pieces of 16 rows of a unit and head, one for each warp. Where positions decide, a unit is made
 // what the warps of a block take side by side.
 inline int cut_units(Pattern& p) {
@@ -397,7 +406,6 @@ constexpr bool has_fragments = sizeof(T) <= 4 && !ScalarTraits<S>::dual;
 // Whether by its sizes the problem is one for this form: rows of whole 16 bytes, of features for
 // which registers suffice, without a bias, and few enough for 32-bit numbers. Rows must be aligned
 // too, which is not known when a workspace is counted.
-constexpr int64_t most_slots = 128;
 template <class T, class S>
 bool fits_fragments(const NsaProblem<T, S>& p) {
   constexpr int64_t most = int64_t(1) << 30;

@@ -84,10 +84,7 @@ template <class T, class S>
 struct NsaForwardPass {
   NsaForward<T, S> attend;
   NsaVisitForward<T, S> visits;
-  // of forms with sums in registers: rows whose values are not finite, and which slots bring a
-  // visit
-  RowFlags redo;
-  uint4* marks = nullptr;
+  RowFlags redo;  // of forms with sums in registers: rows whose values are not finite
 
   NsaForwardPass(const NsaForward<T, S>& operation, const VisitorLists& lists, S* values,
                  Workspace& workspace)
@@ -100,7 +97,6 @@ struct NsaForwardPass {
       if (keys_first(p)) {
         redo.rows_of_unit = p.unit * p.group;
         redo.lanes = operation.problem.d_v / width<T>;
-        marks = workspace.take<uint4>(p.n_units() * p.heads);
       }
       redo.found = workspace.take<int>(redo.size(units));
     }
@@ -141,7 +137,7 @@ struct NsaForwardPass {
       if (!attend.out || attend.saved.delta || !aligned_to<16>(attend.out) ||
           !visits_fit<T>(p.d_k, p.d_v))
         return false;
-      forward_on_visits(attend, visits.lists, marks, reinterpret_cast<VisitSum*>(records.sums),
+      forward_on_visits(attend, visits.lists, reinterpret_cast<VisitSum*>(records.sums),
                         reinterpret_cast<T*>(records.values), redo, stream);
     }
     if (!attend.values_wanted()) return true;

@@ -235,6 +235,9 @@ struct VisitorLists {
 
   int64_t* starts = nullptr;   // [n_lists+1]
   int64_t* entries = nullptr;  // [at most units * heads * n_slots]
+  // Which slots of a unit bring a visit, a bit each [units, heads, 4]; those of units with queries.
+  // Null where there are more slots than bits.
+  unsigned* marks = nullptr;
   // Segments of units are counted apart, each by one warp: [n_segments, n_lists] lengths of the
   // lists, then where the segment's entries begin in them.
   int64_t n_segments = 0, segment = 0;
@@ -254,6 +257,9 @@ struct VisitorLists {
     return (unsigned(n) + length - 1) / length;
   }
 };
+
+constexpr int64_t most_slots = 128;
+constexpr int mark_words = int(most_slots) / warp_lanes;
 
 // Rows that a chunk has at least, so that it pays for its start; chunks that are enough for any
 // number of multiprocessors, more than which would take memory for their sums; of a list, at most.
@@ -280,14 +286,15 @@ inline VisitorLists take_lists(const Pattern& p, Workspace& workspace) {
   l.segment = ceil_div(units, l.n_segments);
   l.starts = workspace.take<int64_t>(l.n_lists + 1);
   l.entries = workspace.take<int64_t>(most);
+  if (p.n_slots <= most_slots) l.marks = workspace.take<unsigned>(units * p.heads * mark_words);
   l.cells = workspace.take<int64_t>(l.n_segments * l.n_lists);
   return l;
 }
 
 // Count the entries of every list in every segment, or write them. Warp: a head of a segment of
 // units, in order, 32 slots at a time; of its lanes that meet in a list, each finds its place by
-// its rank. Reads 4 bytes a slot, and writes 8; bound by the latency of the cells, which a warp
-// reads and writes one group of slots after another.
+// its rank. Reads 4 bytes a slot, and writes 8, and 16 of marks a unit; bound by the latency of the
+// cells, which a warp reads and writes one group of slots after another.
 template <bool write>
 __global__ void __launch_bounds__(block_threads)
     nsa_list_visitors(Pattern p, VisitorLists l, int64_t units) {
@@ -304,9 +311,14 @@ __global__ void __launch_bounds__(block_threads)
       sequence = unit.sequence;
       list = head * l.n_blocks + p.keys.number(sequence, p.block);
     }
+    unsigned marked = 0;  // word `lane`
     for (int64_t base = 0; base < p.n_slots; base += warp_lanes) {
       const int64_t block = p.block_of_lane(slots, base, unit, lane);
       const bool counts = block >= 0;
+      if constexpr (write) {
+        const unsigned all = __ballot_sync(~0u, counts);
+        if (lane == base / warp_lanes) marked = all;
+      }
       const int64_t mine = counts ? list + block : -1;
       const unsigned same = __match_any_sync(~0u, static_cast<unsigned long long>(mine));
       const int rank = __popc(same & ((1u << lane) - 1));
@@ -318,6 +330,8 @@ __global__ void __launch_bounds__(block_threads)
       if (counts && rank == 0) *cell = before + __popc(same);
       __syncwarp();
     }
+    if constexpr (write)
+      if (l.marks && lane < mark_words) l.marks[(u * p.heads + head) * mark_words + lane] = marked;
   }
 }
 
