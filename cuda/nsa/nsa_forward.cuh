@@ -106,7 +106,8 @@ struct NsaForward {
     return shared_bytes<QueryRow<S>>(p.rows) + shared_bytes<Sum>(p.rows) +
            SharedMatrix<S>::bytes(p.rows, p.d_k) + SharedMatrix<S>::bytes(p.rows, p.d_v) +
            SharedMatrix<S>::bytes(p.keys, std::max(p.d_k, p.d_v)) +
-           SharedMatrix<S>::bytes(p.rows, p.keys);
+           SharedMatrix<S>::bytes(p.rows, p.keys) +
+           shared_bytes<unsigned>(block_threads / warp_lanes);
   }
 
   // Blocks for the rows that are wanted.
@@ -119,22 +120,26 @@ struct NsaForward {
     const auto tile = [&](int i) {
       return query_tile(problem, blockIdx.x + int64_t(i) * gridDim.x);
     };
-    int tiles = 1;
-    bool wanted = true;
+    SharedMemory shared;
+    unsigned* const wanted = shared.take<unsigned>(block_threads / warp_lanes);  // a bit a tile
     if (only.found) {
-      tiles = block_threads;
-      const QueryTile mine = tile(int(threadIdx.x));
-      wanted = mine.n > 0 && only.any(problem.pattern, mine);
-      if (__syncthreads_and(!wanted)) return;
+      const int thread = int(threadIdx.x);
+      const QueryTile mine = tile(thread);
+      const bool any = mine.n > 0 && only.any(problem.pattern, mine);
+      const unsigned of_warp = __ballot_sync(~0u, any);
+      if (thread % warp_lanes == 0) wanted[thread / warp_lanes] = of_warp;
+      if (__syncthreads_and(!any)) return;
     }
 #pragma unroll 1
-    for (int i = 0; i < tiles; ++i)
-      if (!__syncthreads_and(int(threadIdx.x) != i || !wanted)) attend(tile(i));
+    for (int i = 0; i < (only.found ? block_threads : 1); ++i)
+      if (!only.found || wanted[i / warp_lanes] >> i % warp_lanes & 1) {
+        __syncthreads();
+        attend(tile(i), shared);
+      }
   }
 
-  __device__ void attend(const QueryTile& tile) const {
+  __device__ void attend(const QueryTile& tile, SharedMemory shared) const {
     const auto& p = problem;
-    SharedMemory shared;
     QueryRow<S>* rows = shared.take<QueryRow<S>>(p.rows);
     Sum* sums = shared.take<Sum>(p.rows);
     const SharedMatrix<S> q(shared, p.rows, p.d_k), result(shared, p.rows, p.d_v);

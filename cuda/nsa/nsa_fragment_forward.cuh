@@ -143,8 +143,11 @@ struct NsaFragmentForward {
     const bool wrong = finish(x, lane);
     if (redo && __any_sync(~0u, x.rows[0].at >= 0 || x.rows[1].at >= 0)) {
       const bool any = __any_sync(~0u, wrong);
-      const unsigned at = number / unsigned(pieces) * unsigned(pattern.heads) + unsigned(head);
-      if (lane == 0) redo[at * unsigned(pieces) + number % unsigned(pieces)] = any;
+      // found again, as registers would be short to keep it
+      const unsigned block = made_here(blockIdx.x), heads = unsigned(pattern.heads);
+      const unsigned piece = block / heads * warps + unsigned(warp), of_unit = unsigned(pieces);
+      const unsigned at = piece / of_unit * heads + block % heads;
+      if (lane == 0) redo[at * of_unit + piece % of_unit] = any;
     }
   }
 

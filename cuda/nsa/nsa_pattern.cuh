@@ -294,9 +294,10 @@ inline VisitorLists take_lists(const Pattern& p, Workspace& workspace) {
 // Count the entries of every list in every segment, or write them. Warp: a head of a segment of
 // units, in order, 32 slots at a time; of its lanes that meet in a list, each finds its place by
 // its rank. Reads 4 bytes a slot, and writes 8, and 16 of marks a unit; bound by the latency of the
-// cells, which a warp reads and writes one group of slots after another.
+// cells, which a warp reads and writes one group of slots after another. Room for eight blocks, as
+// ptxas would spill to have more.
 template <bool write>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 8)
     nsa_list_visitors(Pattern p, VisitorLists l, int64_t units) {
   const int64_t warp = thread_number() / warp_lanes, segment = warp / p.heads;
   const int head = int(warp % p.heads), lane = int(threadIdx.x) % warp_lanes;

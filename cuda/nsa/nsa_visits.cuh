@@ -117,9 +117,10 @@ __device__ void for_records(const NsaProblem<T, S>& p, int parts, int64_t row, B
 }
 
 // What NsaForward gives, from the records of its visits. Warp: a row, lanes over features. Reads Dv
-// + 3 numbers a visit once, and writes Dv; bound by memory.
+// + 3 numbers a visit once, and writes Dv; bound by memory. Room for eight blocks, as ptxas would
+// spill to have more.
 template <class T, class S>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 8)
     nsa_join_visits(NsaForward<T, S> attend, VisitRecords<S> records) {
   const auto& p = attend.problem;
   const int64_t at = thread_number() / warp_lanes;
@@ -148,9 +149,9 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // grad q from the records of NsaKeyGradient. Warp: a row, lanes over features. Reads Dk numbers a
-// visit, writes Dk; bound by memory.
+// visit, writes Dk; bound by memory. Room for eight blocks, as for nsa_join_visits.
 template <class T, class S>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 8)
     nsa_join_query_gradients(NsaProblem<T, S> p, VisitRecords<S> records, T* __restrict__ grad_q) {
   const int64_t row = thread_number() / warp_lanes;
   if (row >= p.pattern.rows()) return;
