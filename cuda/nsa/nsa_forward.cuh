@@ -53,12 +53,39 @@ __device__ void weigh_keys(SoftmaxSum<S>& sum, const QueryRow<S>& row, S* x, int
   }
 }
 
+// What forms with sums in registers leave to NsaForward: whether of a warp of theirs any row is to
+// be made again. Rows are numbered unit by unit, in a unit head by head, of a head query by query,
+// and each has so many lanes.
+struct RowFlags {
+  int* found = nullptr;      // [all lanes / 32], or null
+  int64_t rows_of_unit = 0;  // of a head, with places that fill up its last warp
+  int lanes = 0;
+
+  int64_t n_lanes(const Pattern& p) const { return p.n_units() * p.heads * rows_of_unit * lanes; }
+  // Those of blocks of threads
+  int64_t size(const Pattern& p) const {
+    return ceil_div(n_lanes(p), block_threads) * (block_threads / warp_lanes);
+  }
+  __device__ bool any(const Pattern& p, const QueryTile& tile) const {
+    const TokenPiece& queries = tile.queries;
+    const int64_t unit = (queries.number + queries.sequence) * p.heads + tile.head;
+    const int64_t row =
+        unit * rows_of_unit + (queries.first - queries.number * p.unit) * p.group + tile.first_head;
+    const int64_t end = ((row + tile.n) * lanes + warp_lanes - 1) / warp_lanes;
+    bool yes = false;
+    for (int64_t i = row * lanes / warp_lanes; i < end; ++i) yes = yes || found[i];
+    return yes;
+  }
+};
+
 // Block: a tile of up to 64 rows that see the same blocks, one key/value head; it goes over their
 // keys in tiles of up to 64. Scores and results are 16 x 16 a warp on tensor cores (numbers from 16
 // bits) or 4 x 4 a thread; then a warp has a row's softmax. Shared memory: shared_memory(), shrunk
 // to 56 KB if tiles stay 16 or more, 99 KB at most. Reads Dk + Dv numbers a key for every tile of
 // rows, from L2 where tiles share keys; 2 (Dk + Dv) operations a row and key. Bound by shared
-// memory, which every operand of a product passes.
+// memory, which every operand of a product passes. Where only flagged rows are wanted, a block has
+// 128 tiles, far from each other, as neighbours are often wanted together; each thread looks at the
+// flags of one, and it is bound by their latency if there are none.
 template <class T, class S>
 struct NsaForward {
   static constexpr int blocks_at_once = tile_blocks<S>;
@@ -72,9 +99,7 @@ struct NsaForward {
   real<T>* lse;                  // [rows], or null
   RowStatistics<S> saved;        // each or null
   SplitLse<real<T>> softmax;     // both or none
-  // Rows that are to be done, with others of their tiles: those with a flag among their only_each.
-  const int* only = nullptr;  // [rows, only_each]; null: all
-  int only_each = 1;
+  RowFlags only{};               // rows that are wanted, with others of their tiles; null: all
 
   __host__ __device__ bool values_wanted() const { return out || saved.delta; }
   size_t shared_memory() const {
@@ -82,29 +107,46 @@ struct NsaForward {
     return shared_bytes<QueryRow<S>>(p.rows) + shared_bytes<Sum>(p.rows) +
            SharedMatrix<S>::bytes(p.rows, p.d_k) + SharedMatrix<S>::bytes(p.rows, p.d_v) +
            SharedMatrix<S>::bytes(p.keys, std::max(p.d_k, p.d_v)) +
-           SharedMatrix<S>::bytes(p.rows, p.keys);
+           SharedMatrix<S>::bytes(p.rows, p.keys) +
+           shared_bytes<unsigned>(block_threads / warp_lanes);
+  }
+
+  // Blocks for the rows that are wanted.
+  int64_t n_blocks() const {
+    const int64_t tiles = problem.n_tiles();
+    return only.found ? ceil_div(tiles, block_threads) : tiles;
   }
 
   __device__ void operator()() const {
-    const auto& p = problem;
+    const auto tile = [&](int i) {
+      return query_tile(problem, blockIdx.x + int64_t(i) * gridDim.x);
+    };
     SharedMemory shared;
+    unsigned* const wanted = shared.take<unsigned>(block_threads / warp_lanes);  // a bit a tile
+    if (only.found) {
+      const int thread = int(threadIdx.x);
+      const QueryTile mine = tile(thread);
+      const bool any = mine.n > 0 && only.any(problem.pattern, mine);
+      const unsigned of_warp = __ballot_sync(~0u, any);
+      if (thread % warp_lanes == 0) wanted[thread / warp_lanes] = of_warp;
+      if (__syncthreads_and(!any)) return;
+    }
+#pragma unroll 1
+    for (int i = 0; i < (only.found ? block_threads : 1); ++i)
+      if (!only.found || wanted[i / warp_lanes] >> i % warp_lanes & 1) {
+        __syncthreads();
+        attend(tile(i), shared);
+      }
+  }
+
+  __device__ void attend(const QueryTile& tile, SharedMemory shared) const {
+    const auto& p = problem;
     QueryRow<S>* rows = shared.take<QueryRow<S>>(p.rows);
     Sum* sums = shared.take<Sum>(p.rows);
     const SharedMatrix<S> q(shared, p.rows, p.d_k), result(shared, p.rows, p.d_v);
     const SharedMatrix<S> kv(shared, p.keys, max(p.d_k, p.d_v)), x(shared, p.rows, p.keys);
-    const QueryTile tile = query_tile(p);
     if (tile.n == 0) return;
 
-    if (only) {
-      bool none = true;
-      for (int i = int(threadIdx.x); i < tile.n; i += block_threads) {
-        const int64_t query = tile.queries.first + i / tile.heads;
-        const int64_t row = query * p.pattern.query_heads() + tile.head * p.pattern.group +
-                            tile.first_head + i % tile.heads;
-        for (int flag = 0; flag < only_each; ++flag) none = none && !only[row * only_each + flag];
-      }
-      if (__syncthreads_and(none)) return;
-    }
     describe_rows(p, tile, rows);
     fill(result, tile.n, p.d_v, S(0));
     __syncthreads();

@@ -28,20 +28,13 @@ struct NsaFragmentForward {
   using V = OperandMatrix<T, d_v>;
 
   NsaForward<T, float> attend;
-  int* redo;   // rows where a sum is not finite [rows], or null
+  int* redo;   // whether a sum of a warp is not finite, RowFlags of two lanes a row, or null
   int pieces;  // of a unit and head, of 16 rows
 
   NsaFragmentForward(const NsaForward<T, float>& attend, int* redo)
-      : attend(attend), redo(attend.values_wanted() ? redo : nullptr) {
-    Pattern& p = this->attend.problem.pattern;
-    const int64_t rows = warps * fragment_rows;
-    if (p.selected) {
-      pieces = int(ceil_div(p.unit * p.group, fragment_rows));
-    } else {  // a block has one unit
-      p.unit = std::max<int64_t>(1, rows / p.group);
-      pieces = int(ceil_div(p.unit * p.group, rows)) * warps;
-    }
-  }
+      : attend(attend),
+        redo(attend.values_wanted() ? redo : nullptr),
+        pieces(cut_units(this->attend.problem.pattern)) {}
   int64_t n_blocks() const {
     const Pattern& p = attend.problem.pattern;
     return ceil_div(p.n_units() * pieces, warps) * p.heads;
@@ -148,7 +141,15 @@ struct NsaFragmentForward {
           take_keys(x, K{at}, V{at + K::size(keys)}, first, n, base + __ffs(mine) - 1, lane);
       }
     }
-    finish(x, lane);
+    const bool wrong = finish(x, lane);
+    if (redo && __any_sync(~0u, x.rows[0].at >= 0 || x.rows[1].at >= 0)) {
+      const bool any = __any_sync(~0u, wrong);
+      // found again, as registers would be short to keep it
+      const unsigned block = made_here(blockIdx.x), heads = unsigned(pattern.heads);
+      const unsigned piece = block / heads * warps + unsigned(warp), of_unit = unsigned(pieces);
+      const unsigned at = piece / of_unit * heads + block % heads;
+      if (lane == 0) redo[at * of_unit + piece % of_unit] = any;
+    }
   }
 
   // Starts to copy the rows of a warp.
@@ -254,20 +255,22 @@ struct NsaFragmentForward {
   }
 
   // As NsaForward::finish. Lanes have of a row two numbers side by side, and their totals apart.
-  __device__ void finish(const State& x, int lane) const {
+  // Whether some of this lane are not finite.
+  __device__ bool finish(const State& x, int lane) const {
     const auto& p = attend.problem;
+    bool wrong = false;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float total = sum_of_row(x.total[r]);
       const int64_t at = x.rows[r].at;
       const bool any = total != 0, there = at >= 0;
-      float delta = 0, wrong = 0;
+      float delta = 0;
       if (attend.values_wanted() && there) {
         const float factor = any ? 1 / total : 0.f;
 #pragma unroll
         for (int j = 0; j < d_v / 8; ++j) {
           const int column = j * 8 + lane % 4 * 2;
-          if (!is_finite(x.sum[j][2 * r]) || !is_finite(x.sum[j][2 * r + 1])) wrong = 1;
+          wrong = wrong || !is_finite(x.sum[j][2 * r]) || !is_finite(x.sum[j][2 * r + 1]);
           if (column >= p.d_v) continue;
           const float y[2] = {any ? x.sum[j][2 * r] * factor : 0.f,
                               any ? x.sum[j][2 * r + 1] * factor : 0.f};
@@ -281,7 +284,6 @@ struct NsaFragmentForward {
         }
       }
       if (attend.saved.delta) delta = sum_of_row(delta);
-      wrong = max_of_row(wrong);
       if (!there) continue;
       const float top = x.top[r] * of_logit<T>;
       if (attend.softmax.max)
@@ -290,13 +292,13 @@ struct NsaFragmentForward {
           attend.softmax.sum[at * softmax_copies + c] = any ? total : 0.f;
         }
       if (lane % 4) continue;
-      if (redo) redo[at] = wrong != 0;
       const float lse = any ? top + logarithm(total) : -INFINITY;
       if (attend.lse) attend.lse[at] = lse;
       if (attend.saved.lse) attend.saved.lse[at] = lse;
       if (attend.saved.delta)
         attend.saved.delta[at] = attend.lse_cotangent ? delta - attend.lse_cotangent[at] : delta;
     }
+    return wrong;
   }
 };
 

@@ -420,7 +420,7 @@ struct NsaFragmentGradient {
 template <class T>
 __global__ void __launch_bounds__(block_threads, 8)
     nsa_add_records(Pattern p, int d_k, int parts, QuerySlice<T> slice,
-                    const uint4* __restrict__ marks, T* __restrict__ grad_q) {
+                    const unsigned* __restrict__ marks, T* __restrict__ grad_q) {
   constexpr int each = width<T>;
   const unsigned steps = unsigned(d_k / each);
   const unsigned number = blockIdx.x * unsigned(block_threads) + threadIdx.x;
@@ -446,12 +446,11 @@ __global__ void __launch_bounds__(block_threads, 8)
     return;
   }
   const int64_t unit = unsigned(query) / unsigned(p.unit);
-  const uint4 marked = __ldg(marks + (unit + s) * p.heads + head);
-  const unsigned words[] = {marked.x, marked.y, marked.z, marked.w};
+  const SlotMarks marked(marks + ((unit + s) * p.heads + head) * mark_words);
 #pragma unroll
-  for (int w = 0; w < int(most_slots) / warp_lanes; ++w)
+  for (int w = 0; w < mark_words; ++w)
 #pragma unroll 4
-    for (unsigned bits = words[w]; bits; bits &= bits - 1) {
+    for (unsigned bits = marked.words[w]; bits; bits &= bits - 1) {
       const int64_t slot = w * warp_lanes + __ffs(bits) - 1;
       if (parts == 1) {
         add(slot);
@@ -467,7 +466,6 @@ __global__ void __launch_bounds__(block_threads, 8)
 // What the gradient to q needs of the workspace, whether it is wanted or not.
 template <class T>
 struct NsaFragmentSpace {
-  uint4* marks = nullptr;
   T* records = nullptr;
   int64_t queries = 0;  // of a slice; 0: this form does not take the problem
   int64_t n_slots = 0;
@@ -482,7 +480,6 @@ struct NsaFragmentSpace {
     // rows that see so many blocks that a slice would not fill a tile
     if (!p.selected && most < p.queries.n_tokens && most * p.group < gradient_rows) return;
     queries = std::max<int64_t>(1, most / p.unit) * p.unit;
-    if (p.selected) marks = workspace.take<uint4>(p.n_units() * p.heads);
     records = workspace.take<T>(std::min(queries, p.queries.n_tokens) * numbers);
   }
 };
@@ -493,9 +490,7 @@ void gradients_on_fragments(const NsaKeyGradient<T, float>& keys, const NsaFragm
                             T* grad_q, cudaStream_t stream) {
   const auto& p = keys.problem;
   const Pattern& pattern = p.pattern;
-  const int64_t tokens = pattern.queries.n_tokens, units = pattern.n_units() * pattern.heads;
-  if (grad_q && pattern.selected)
-    launch_threads(units * warp_lanes, stream, nsa_mark_visits, pattern, units, space.marks);
+  const int64_t tokens = pattern.queries.n_tokens;
   const int64_t each = grad_q ? space.queries : std::max<int64_t>(1, tokens);
   for (int64_t first = 0; first < std::max<int64_t>(1, tokens); first += each) {
     const QuerySlice<T> slice{first, std::min(first + each, tokens), space.n_slots,
@@ -509,7 +504,8 @@ void gradients_on_fragments(const NsaKeyGradient<T, float>& keys, const NsaFragm
     });
     if (grad_q)
       launch_threads((slice.end - first) * pattern.query_heads() * (p.d_k / width<T>), stream,
-                     nsa_add_records<T>, pattern, p.d_k, space.parts, slice, space.marks, grad_q);
+                     nsa_add_records<T>, pattern, p.d_k, space.parts, slice, keys.lists.marks,
+                     grad_q);
   }
 }
 

@@ -7,24 +7,6 @@
 
 namespace gnograd {
 
-// Which slots of a unit and head bring a visit: a bit each. Warp: a unit and head; reads 4 n_slots
-// bytes and writes 16; bound by latency.
-static __global__ void __launch_bounds__(block_threads)
-    nsa_mark_visits(Pattern p, int64_t n, uint4* __restrict__ marks) {
-  const int64_t i = thread_number() / warp_lanes;
-  const int lane = int(threadIdx.x) % warp_lanes;
-  if (i >= n) return;
-  const TokenPiece unit = p.unit_of(i / p.heads);
-  const int32_t* slots = p.slots(unit, int(i % p.heads));
-  unsigned all[most_slots / warp_lanes];
-  for (int w = 0; w < int(most_slots) / warp_lanes; ++w) {
-    const int64_t slot = w * warp_lanes + lane;
-    all[w] = __ballot_sync(~0u, unit.size() > 0 && slot < p.n_slots &&
-                                    p.counts(slots, slot, unit.sequence, unit.end - 1));
-  }
-  if (lane == 0) marks[i] = uint4{all[0], all[1], all[2], all[3]};
-}
-
 // What a visit leaves, but for its values: their weights are power(x - top), of sum `total`.
 struct VisitSum {
   float top, total;
@@ -82,9 +64,10 @@ struct NsaFragmentVisits {
         const unsigned n_slots = unsigned(pattern.n_slots);
         record[r] = gate[r] = 0;
         if (i >= n_rows) continue;
-        const unsigned visitor = unsigned(lists.entries[chunk.first + i / per_entry]);
-        rows[r] = row_of_unit(pattern, pattern.unit_of(visitor / n_slots), head, i % per_entry);
-        const unsigned slot = visitor % n_slots;
+        const unsigned entry = i / per_entry;
+        const unsigned visitor = unsigned(lists.entries[chunk.first + entry]);
+        const unsigned unit = visitor / n_slots, slot = visitor - unit * n_slots;
+        rows[r] = row_of_unit(pattern, pattern.unit_of(unit), head, i - entry * per_entry);
         gate[r] = gate_of(p, rows[r], int(slot));
         record[r] = (int64_t(rows[r].at) * n_slots + slot) * parts() + part;
       }
@@ -126,52 +109,39 @@ struct NsaFragmentVisits {
         if (rows[r].at < 0) continue;
         if (lane % 4 == 0) sums[record[r]] = {top[r], total[r]};
         const float factor = total[r] == 0 ? 1.f : 1 / total[r];
+        T* const to = values + record[r] * p.d_v + lane % 4 * 2;
+        const int n_columns = p.d_v - lane % 4 * 2;
 #pragma unroll
-        for (int j = 0; j < d_v / 8; ++j) {
-          const int column = j * 8 + lane % 4 * 2;
-          if (column < p.d_v)
-            store_pair(values + record[r] * p.d_v + column, factor * sum[j][2 * r],
-                       factor * sum[j][2 * r + 1]);
-        }
+        for (int j = 0; j < d_v / 8; ++j)
+          if (j * 8 < n_columns)
+            store_pair(to + j * 8, factor * sum[j][2 * r], factor * sum[j][2 * r + 1]);
       }
     }
   }
 };
 
-// What NsaForward gives, from the records of its visits. Thread: 16 bytes of the features of a row,
-// and whether they are finite, redo [rows, Dv / width]. Reads Dv numbers and 8 bytes a visit,
-// writes Dv; bound by memory.
+// 16 bytes of the features of a row, from `column` on, from the records of its visits, and what
+// NsaForward gives beside them. Whether they are finite.
 template <class T>
-__global__ void __launch_bounds__(block_threads)
-    nsa_join_fragment_visits(NsaForward<T, float> attend, int parts,
-                             const uint4* __restrict__ marks, const VisitSum* __restrict__ sums,
-                             const T* __restrict__ values, int* __restrict__ redo) {
+__device__ bool join_fragments(const NsaForward<T, float>& attend, int parts, const unsigned* marks,
+                               const VisitSum* __restrict__ sums, const T* __restrict__ values,
+                               const TokenPiece& unit, int head, int64_t row, int column) {
   const auto& p = attend.problem;
   const Pattern& pattern = p.pattern;
   constexpr int each = width<T>;
-  const unsigned steps = unsigned(p.d_v / each), heads = unsigned(pattern.query_heads());
-  const unsigned number = blockIdx.x * unsigned(block_threads) + threadIdx.x, row = number / steps;
-  const int column = int(number % steps) * each;
-  const int64_t query = row / heads;
-  if (query >= pattern.queries.n_tokens) return;
-  const int64_t s = pattern.queries.of_token(query);
-  const int head = int(row % heads / unsigned(pattern.group));
-  const int64_t unit = unsigned(query) / unsigned(pattern.unit);
-  const uint4 marked = __ldg(marks + (unit + s) * pattern.heads + head);
-  const unsigned words[] = {marked.x, marked.y, marked.z, marked.w};
-  const int64_t from = int64_t(row) * pattern.n_slots * parts;
-  const int32_t* const slots =
-      pattern.block_index + (unit * pattern.heads + head) * pattern.n_slots;
+  const SlotMarks marked(marks);
+  const int64_t from = row * pattern.n_slots * parts;
   const auto for_visits = [&](auto body) {
 #pragma unroll
-    for (int w = 0; w < int(most_slots) / warp_lanes; ++w)
+    for (int w = 0; w < mark_words; ++w)
 #pragma unroll 4
-      for (unsigned bits = words[w]; bits; bits &= bits - 1) {
+      for (unsigned bits = marked.words[w]; bits; bits &= bits - 1) {
         const int64_t slot = w * warp_lanes + __ffs(bits) - 1;
         if (parts == 1) {
           body(from + slot);
         } else {
-          const int64_t n = pattern.keys.size(s) - int64_t(slots[slot]) * pattern.block;
+          const int64_t block = pattern.slots(unit, head)[slot];
+          const int64_t n = pattern.keys.size(unit.sequence) - block * pattern.block;
           for (int part = 0; part < parts && part * 64 < n; ++part)
             body(from + slot * parts + part);
         }
@@ -193,16 +163,39 @@ __global__ void __launch_bounds__(block_threads)
     sum[c] = any ? sum[c] / total : 0.f;
     finite = finite && is_finite(sum[c]);
   }
-  store_vector(attend.out + int64_t(row) * p.d_v + column, sum, each, true);
-  redo[number] = !finite;
-  if (column > 0) return;
+  store_vector(attend.out + row * p.d_v + column, sum, each, true);
+  if (column > 0) return finite;
   top *= of_logit<T>;
   if (attend.softmax.max)
     for (int c = 0; c < softmax_copies; ++c) {
-      attend.softmax.max[int64_t(row) * softmax_copies + c] = any ? top : -INFINITY;
-      attend.softmax.sum[int64_t(row) * softmax_copies + c] = any ? total : 0.f;
+      attend.softmax.max[row * softmax_copies + c] = any ? top : -INFINITY;
+      attend.softmax.sum[row * softmax_copies + c] = any ? total : 0.f;
     }
   if (attend.lse) attend.lse[row] = any ? top + logarithm(total) : -INFINITY;
+  return finite;
+}
+
+// Thread: 16 bytes of the features of a row, which are the lanes of RowFlags. Reads Dv numbers and
+// 8 bytes a visit, writes Dv; bound by memory.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    nsa_join_fragment_visits(NsaForward<T, float> attend, int parts,
+                             const unsigned* __restrict__ marks, const VisitSum* __restrict__ sums,
+                             const T* __restrict__ values, int* __restrict__ redo) {
+  const Pattern& pattern = attend.problem.pattern;
+  const unsigned steps = unsigned(attend.problem.d_v / width<T>), heads = unsigned(pattern.heads);
+  const unsigned rows_of_unit = unsigned(pattern.unit) * unsigned(pattern.group);
+  const unsigned number = blockIdx.x * unsigned(block_threads) + threadIdx.x, row = number / steps;
+  const unsigned place = row / rows_of_unit;
+  const int head = int(place % heads), column = int(number % steps) * width<T>;
+  const TokenPiece unit = pattern.unit_of(place / heads);
+  const int at = row_of_unit(pattern, unit, head, row % rows_of_unit).at;
+  bool finite = true;
+  if (at >= 0)
+    finite = join_fragments(attend, parts, marks + place * mark_words, sums, values, unit, head, at,
+                            column);
+  const bool wrong = __any_sync(~0u, !finite);
+  if (threadIdx.x % warp_lanes == 0) redo[number / warp_lanes] = wrong;
 }
 
 template <class T, int d_k, int d_v>
@@ -214,20 +207,18 @@ void launch_visits(const NsaProblem<T, float>& p, const VisitorLists& lists, Vis
 
 // Out and lse; rows whose values are not finite are left to NsaForward.
 template <class T>
-void forward_on_visits(const NsaForward<T, float>& attend, const VisitorLists& lists, uint4* marks,
-                       VisitSum* sums, T* values, int* redo, cudaStream_t stream) {
+void forward_on_visits(const NsaForward<T, float>& attend, const VisitorLists& lists,
+                       VisitSum* sums, T* values, const RowFlags& redo, cudaStream_t stream) {
   const auto& p = attend.problem;
   const Pattern& pattern = p.pattern;
-  const int64_t units = pattern.n_units() * pattern.heads;
   const int parts = int(ceil_div(pattern.block, 64));
   const int64_t blocks = lists.n_chunks * parts;
-  launch_threads(units * warp_lanes, stream, nsa_mark_visits, pattern, units, marks);
   with_features(p.d_k, p.d_v, [&](auto d_k, auto d_v) {
     launch_visits<T, decltype(d_k)::value, decltype(d_v)::value>(attend.problem, lists, sums,
                                                                  values, blocks, stream);
   });
-  launch_threads(pattern.rows() * (p.d_v / width<T>), stream, nsa_join_fragment_visits<T>, attend,
-                 parts, marks, sums, values, redo);
+  launch_threads(redo.n_lanes(pattern), stream, nsa_join_fragment_visits<T>, attend, parts,
+                 lists.marks, sums, values, redo.found);
 }
 
 }  // namespace gnograd

@@ -276,16 +276,34 @@ struct FragmentRow {
   }
 };
 
+// Marks of the slots of a unit and head, loaded at once.
+struct SlotMarks {
+  unsigned words[mark_words];
+  __device__ explicit SlotMarks(const unsigned* marks) {
+    const uint4 all = __ldg(reinterpret_cast<const uint4*>(marks));
+    words[0] = all.x, words[1] = all.y, words[2] = all.z, words[3] = all.w;
+  }
+};
+
+// Pieces of 16 rows of a unit and head, one for each warp. Where positions decide, a unit is made
+// what the warps of a block take side by side.
+inline int cut_units(Pattern& p) {
+  constexpr int warps = block_threads / warp_lanes, rows = warps * fragment_rows;
+  if (p.selected) return int(ceil_div(p.unit * p.group, fragment_rows));
+  p.unit = std::max<int64_t>(1, rows / p.group);
+  return int(ceil_div(p.unit * p.group, rows)) * warps;
+}
+
 // Row `within` of those of a unit and head, query by query.
 __device__ inline FragmentRow row_of_unit(const Pattern& p, const TokenPiece& unit, int head,
                                           unsigned within) {
   FragmentRow row;
-  const unsigned group = unsigned(p.group);
-  const int64_t query = unit.number * p.unit + within / group;
+  const unsigned group = unsigned(p.group), of_unit = within / group;
+  const int64_t query = unit.number * p.unit + of_unit;
   if (within >= p.unit * group || query < unit.first || query >= unit.end) return row;
   const int64_t s = unit.sequence, from = p.keys.first(s);
   const Range seen = p.visible(query - p.queries.first(s), p.keys.size(s));
-  row.at = int(query * p.query_heads() + head * p.group + within % group);
+  row.at = int(query * p.query_heads() + head * p.group + within - of_unit * group);
   row.keys = {int(from + seen.first), int(from + seen.end)};
   return row;
 }
@@ -334,14 +352,21 @@ template <class T, int n>
 __device__ void load_rows_as_left(Fragment<T> (&a)[n], const T* __restrict__ x, int size,
                                   const FragmentRow (&rows)[2], int lane) {
   constexpr int in_word = sizeof(unsigned) / sizeof(T);
+  const T* from[2];
+  int n_columns[2];  // from there on
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int first = lane % 4 * in_word;
+    from[r] = x + int64_t(max(rows[r].at, 0)) * size + first;
+    n_columns[r] = rows[r].at >= 0 ? size - first : 0;
+  }
 #pragma unroll
   for (int k = 0; k < n; ++k)
 #pragma unroll
     for (int r = 0; r < 4 * steps_of_16<T>; ++r) {
-      const int column = k * 16 + (r / 2 * 4 + lane % 4) * in_word;
-      const int64_t at = rows[r % 2].at;
-      a[k][r] = at >= 0 && column < size
-                    ? __ldg(reinterpret_cast<const unsigned*>(x + at * size + column))
+      const int column = k * 16 + r / 2 * 4 * in_word;
+      a[k][r] = column < n_columns[r % 2]
+                    ? __ldg(reinterpret_cast<const unsigned*>(from[r % 2] + column))
                     : 0;
     }
 }
@@ -378,14 +403,14 @@ constexpr bool has_fragments = sizeof(T) <= 4 && !ScalarTraits<S>::dual;
 // Whether by its sizes the problem is one for this form: rows of whole 16 bytes, of features for
 // which registers suffice, without a bias, and few enough for 32-bit numbers. Rows must be aligned
 // too, which is not known when a workspace is counted.
-constexpr int64_t most_slots = 128;
 template <class T, class S>
 bool fits_fragments(const NsaProblem<T, S>& p) {
   constexpr int64_t most = int64_t(1) << 30;
   if constexpr (!has_fragments<T, S>) return false;
   const Pattern& pattern = p.pattern;
   return forward_fits<T>(p.d_k, p.d_v) && p.d_k % width<T> == 0 && p.d_v % width<T> == 0 &&
-         !p.bias && pattern.unit * pattern.group < most && pattern.rows() < most / 8 &&
+         !p.bias && pattern.unit * pattern.group < most &&
+         pattern.n_units() * pattern.unit * pattern.query_heads() < most / 8 &&
          pattern.keys.n_tokens + pattern.block < most && pattern.n_slots <= most_slots &&
          pattern.queries.n_tokens * std::max<int64_t>(pattern.n_slots, 1) < most;
 }

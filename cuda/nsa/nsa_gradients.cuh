@@ -38,7 +38,7 @@ struct NsaQueryGradient {
     const SharedMatrix<S> kv(shared, p.keys, max(p.d_k, p.d_v)), x(shared, p.rows, p.keys);
     S* gate_sums = shared.take<S>(p.rows);
     const SharedMatrix<S> bias_sums(shared, p.bias ? p.rows : 0, p.bias.d + 1);
-    const QueryTile tile = query_tile(p);
+    const QueryTile tile = query_tile(p, blockIdx.x);
     if (tile.n == 0) return;
 
     describe_rows(p, tile, rows);

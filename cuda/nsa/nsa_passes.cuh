@@ -84,20 +84,21 @@ template <class T, class S>
 struct NsaForwardPass {
   NsaForward<T, S> attend;
   NsaVisitForward<T, S> visits;
-  // of forms with sums in registers: rows [rows, redo_each] whose values are not finite, and which
-  // slots bring a visit
-  int* redo = nullptr;
-  int redo_each = 1;
-  uint4* marks = nullptr;
+  RowFlags redo;  // of forms with sums in registers: rows whose values are not finite
 
   NsaForwardPass(const NsaForward<T, S>& operation, const VisitorLists& lists, S* values,
                  Workspace& workspace)
       : attend(operation), visits{attend.problem, lists, attend.known_lse, {}} {
     const Pattern& p = operation.problem.pattern;
     if (fits_fragments(operation.problem)) {
-      if (keys_first(p)) redo_each = operation.problem.d_v / width<T>;
-      redo = workspace.take<int>(p.rows() * redo_each);
-      if (keys_first(p)) marks = workspace.take<uint4>(p.n_units() * p.heads);
+      Pattern units = p;
+      redo.rows_of_unit = cut_units(units) * fragment_rows;
+      redo.lanes = warp_lanes / fragment_rows;
+      if (keys_first(p)) {
+        redo.rows_of_unit = p.unit * p.group;
+        redo.lanes = operation.problem.d_v / width<T>;
+      }
+      redo.found = workspace.take<int>(redo.size(units));
     }
     fit_query_tiles(attend);
     if (!keys_first(p)) return;
@@ -110,12 +111,12 @@ struct NsaForwardPass {
     // lse alone is for dual numbers: in float32 it has the roundings of their products, which
     // cancel
     if constexpr (has_fragments<T, S>)
-      if (redo && attend.problem.wide && (sizeof(T) == 2 || attend.values_wanted()) &&
+      if (redo.found && attend.problem.wide && (sizeof(T) == 2 || attend.values_wanted()) &&
           run_on_fragments(stream))
         return;
     const auto& p = attend.problem;
     if (!keys_first(p.pattern)) {
-      launch_operation(attend, p.n_tiles(), stream);
+      launch_operation(attend, attend.n_blocks(), stream);
       return;
     }
     launch_operation(visits, visits.lists.n_chunks * visits.records.parts, stream);
@@ -129,21 +130,21 @@ struct NsaForwardPass {
     const auto& p = attend.problem;
     if (!keys_first(p.pattern)) {
       if (!aligned_to<2 * sizeof(T)>(attend.out)) return false;
-      forward_on_fragments(attend, redo, stream);
+      forward_on_fragments(attend, redo.found, stream);
     } else {
       // their records fit where those of the general form would
       const auto& records = visits.records;
       if (!attend.out || attend.saved.delta || !aligned_to<16>(attend.out) ||
           !visits_fit<T>(p.d_k, p.d_v))
         return false;
-      forward_on_visits(attend, visits.lists, marks, reinterpret_cast<VisitSum*>(records.sums),
+      forward_on_visits(attend, visits.lists, reinterpret_cast<VisitSum*>(records.sums),
                         reinterpret_cast<T*>(records.values), redo, stream);
     }
     if (!attend.values_wanted()) return true;
     NsaForward<T, S> again = attend;
     again.only = redo;
-    again.only_each = redo_each;
-    launch_operation(again, p.n_tiles(), stream);
+    cut_units(again.problem.pattern);
+    launch_operation(again, again.n_blocks(), stream);
     return true;
   }
 };

@@ -91,7 +91,7 @@ struct Pattern {
       return {first, min(first + ball, n_keys)};
     }
     if (position + shift < 0) return {0, 0};
-    const int64_t end = (position + shift) / stride + 1;
+    const int64_t end = (stride == 1 ? position + shift : (position + shift) / stride) + 1;
     return {window ? max(end - window, int64_t(0)) : 0, min(end, n_keys)};
   }
 
@@ -141,12 +141,24 @@ struct Pattern {
       if (slots[i] == slots[slot]) return true;
     return false;
   }
+  // Whether queries up to `last` may see a block.
+  __device__ bool sees(int64_t b, int64_t sequence, int64_t last) const {
+    return b >= 0 && b * block < visible(last - queries.first(sequence), keys.size(sequence)).end;
+  }
   // Whether a slot brings a block that queries up to `last` may see.
   __device__ bool counts(const int32_t* slots, int64_t slot, int64_t sequence, int64_t last) const {
-    const int64_t b = slots[slot];
-    if (b < 0 || b >= n_blocks(sequence)) return false;
-    if (b * block >= visible(last - queries.first(sequence), keys.size(sequence)).end) return false;
-    return repeat || !named_before(slots, slot);
+    return sees(slots[slot], sequence, last) && (repeat || !named_before(slots, slot));
+  }
+  // Of the slots base..base+31 of a unit that has queries, this lane's: the block that it brings,
+  // or -1; a warp.
+  __device__ int64_t block_of_lane(const int32_t* slots, int64_t base, const TokenPiece& unit,
+                                   int lane) const {
+    const int32_t b = base + lane < n_slots ? slots[base + lane] : -1;
+    const bool first = repeat || !(__match_any_sync(~0u, b) & ((1u << lane) - 1));
+    if (!first || !sees(b, unit.sequence, unit.end - 1)) return -1;
+    for (int64_t i = 0; !repeat && i < base; ++i)
+      if (slots[i] == b) return -1;
+    return b;
   }
 };
 
@@ -223,6 +235,9 @@ struct VisitorLists {
 
   int64_t* starts = nullptr;   // [n_lists+1]
   int64_t* entries = nullptr;  // [at most units * heads * n_slots]
+  // Which slots of a unit bring a visit, a bit each [units, heads, 4]; those of units with queries.
+  // Null where there are more slots than bits.
+  unsigned* marks = nullptr;
   // Segments of units are counted apart, each by one warp: [n_segments, n_lists] lengths of the
   // lists, then where the segment's entries begin in them.
   int64_t n_segments = 0, segment = 0;
@@ -242,6 +257,9 @@ struct VisitorLists {
     return (unsigned(n) + length - 1) / length;
   }
 };
+
+constexpr int64_t most_slots = 128;
+constexpr int mark_words = int(most_slots) / warp_lanes;
 
 // Rows that a chunk has at least, so that it pays for its start; chunks that are enough for any
 // number of multiprocessors, more than which would take memory for their sums; of a list, at most.
@@ -268,40 +286,53 @@ inline VisitorLists take_lists(const Pattern& p, Workspace& workspace) {
   l.segment = ceil_div(units, l.n_segments);
   l.starts = workspace.take<int64_t>(l.n_lists + 1);
   l.entries = workspace.take<int64_t>(most);
+  if (p.n_slots <= most_slots) l.marks = workspace.take<unsigned>(units * p.heads * mark_words);
   l.cells = workspace.take<int64_t>(l.n_segments * l.n_lists);
   return l;
 }
 
 // Count the entries of every list in every segment, or write them. Warp: a head of a segment of
 // units, in order, 32 slots at a time; of its lanes that meet in a list, each finds its place by
-// its rank. Reads 4 bytes a slot, and writes 8; bound by the latency of the cells, which a warp
-// reads and writes one group of slots after another.
+// its rank. Reads 4 bytes a slot, and writes 8, and 16 of marks a unit; bound by the latency of the
+// cells, which a warp reads and writes one group of slots after another. Room for eight blocks, as
+// ptxas would spill to have more.
 template <bool write>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 8)
     nsa_list_visitors(Pattern p, VisitorLists l, int64_t units) {
   const int64_t warp = thread_number() / warp_lanes, segment = warp / p.heads;
   const int head = int(warp % p.heads), lane = int(threadIdx.x) % warp_lanes;
   if (segment >= l.n_segments) return;
   const int64_t end = min((segment + 1) * l.segment, units);
+  int64_t sequence = -1, list = 0;  // the first one of that sequence
   for (int64_t u = segment * l.segment; u < end; ++u) {
     const TokenPiece unit = p.unit_of(u);
     if (unit.size() <= 0) continue;
     const int32_t* slots = p.slots(unit, head);
-    const int64_t list = head * l.n_blocks + p.keys.number(unit.sequence, p.block);
+    if (sequence != unit.sequence) {
+      sequence = unit.sequence;
+      list = head * l.n_blocks + p.keys.number(sequence, p.block);
+    }
+    unsigned marked = 0;  // word `lane`
     for (int64_t base = 0; base < p.n_slots; base += warp_lanes) {
-      const int64_t slot = base + lane;
-      const bool counts = slot < p.n_slots && p.counts(slots, slot, unit.sequence, unit.end - 1);
-      const int64_t mine = counts ? list + slots[slot] : -1;
+      const int64_t block = p.block_of_lane(slots, base, unit, lane);
+      const bool counts = block >= 0;
+      if constexpr (write) {
+        const unsigned all = __ballot_sync(~0u, counts);
+        if (lane == base / warp_lanes) marked = all;
+      }
+      const int64_t mine = counts ? list + block : -1;
       const unsigned same = __match_any_sync(~0u, static_cast<unsigned long long>(mine));
       const int rank = __popc(same & ((1u << lane) - 1));
       int64_t* cell = l.cells + segment * l.n_lists + mine;
       const int64_t before = counts ? *cell : 0;
       if constexpr (write)
-        if (counts) l.entries[l.starts[mine] + before + rank] = u * p.n_slots + slot;
+        if (counts) l.entries[l.starts[mine] + before + rank] = u * p.n_slots + base + lane;
       __syncwarp();
       if (counts && rank == 0) *cell = before + __popc(same);
       __syncwarp();
     }
+    if constexpr (write)
+      if (l.marks && lane < mark_words) l.marks[(u * p.heads + head) * mark_words + lane] = marked;
   }
 }
 

@@ -56,7 +56,8 @@ struct NsaProblem {
     return pattern.unit < most ? pattern.unit : most;
   }
   __host__ __device__ int64_t query_parts() const {
-    return (pattern.unit + queries() - 1) / queries();
+    const int64_t each = queries();
+    return each == pattern.unit ? 1 : (pattern.unit + each - 1) / each;
   }
   // Tiles of the keys of a block
   __host__ __device__ int block_parts() const { return (pattern.block + keys - 1) / keys; }
@@ -111,18 +112,20 @@ struct QueryTile {
 };
 
 template <class T, class S>
-__device__ QueryTile query_tile(const NsaProblem<T, S>& p) {
-  int64_t b = blockIdx.x;
+__device__ QueryTile query_tile(const NsaProblem<T, S>& p, int64_t number) {
   QueryTile tile;
-  tile.head = int(b % p.pattern.heads);
-  b /= p.pattern.heads;
-  tile.part = int(b % p.head_parts());
-  b /= p.head_parts();
+  const auto [unit_part, head] = divided(number, p.pattern.heads);
+  const auto [query_part, part] = divided(unit_part, p.head_parts());
+  const int64_t parts = p.query_parts();
+  const int64_t unit = parts == 1 ? query_part : query_part / parts;
+  tile.head = head;
+  tile.part = part;
   tile.first_head = tile.part * p.heads();
   tile.heads = min(p.heads(), p.pattern.group - tile.first_head);
-  tile.queries = p.pattern.unit_of(b / p.query_parts());
+  tile.queries = p.pattern.unit_of(unit);
   // from the unit's first place on, whichever sequence that belongs to
-  const int64_t from = tile.queries.number * p.pattern.unit + b % p.query_parts() * p.queries();
+  const int64_t from =
+      tile.queries.number * p.pattern.unit + (query_part - unit * parts) * p.queries();
   const int64_t to = min(from + p.queries(), (tile.queries.number + 1) * p.pattern.unit);
   tile.queries.first = max(tile.queries.first, from);
   tile.queries.end = min(tile.queries.end, to);

@@ -151,9 +151,9 @@ __global__ void __launch_bounds__(block_threads, 8)
 }
 
 // grad q from the records of NsaKeyGradient. Warp: a row, lanes over features. Reads Dk numbers a
-// visit, writes Dk; bound by memory.
+// visit, writes Dk; bound by memory. Room for eight blocks, as for nsa_join_visits.
 template <class T, class S>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 8)
     nsa_join_query_gradients(NsaProblem<T, S> p, VisitRecords<S> records, T* __restrict__ grad_q) {
   const int64_t row = thread_number() / warp_lanes;
   if (row >= p.pattern.rows()) return;

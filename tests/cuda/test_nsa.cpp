@@ -667,6 +667,26 @@ void test_not_a_number() {
   s.window = 20;
   test_not_a_number<__half>(s);
   test_not_a_number<float>(s);
+  // tiles for three blocks that look for those to be made again; units that sequences cut, one at
+  // the last rows of a warp
+  Shape many{selected, {266, 1, 0, 40}, {75, 3, 4, 75}, 24, 2, 32, 24};
+  many.block_size = 64;
+  many.query_block = 2;
+  many.causal = true;
+  many.q_offset = 40;
+  test_not_a_number<__nv_bfloat16>(many);
+  many.n_query_heads = 2;
+  test_not_a_number<__half>(many);
+  test_not_a_number<float>(many);
+  many.branch = window;
+  many.window = 20;
+  test_not_a_number<float>(many);
+  // more heads than rows of a tile
+  Shape wide{window, {20}, {25}, 80, 1, 16, 16};
+  wide.causal = true;
+  wide.q_offset = 5;
+  wide.window = 6;
+  test_not_a_number<__nv_bfloat16>(wide);
 }
 
 // A key whose logits are -infinity in float32 has no part in anything.
