@@ -85,19 +85,23 @@ __global__ void __launch_bounds__(block_threads, 3)
     make(StoreRows<Target>{target, int64_t(blockIdx.z) * shape.m * n, n, paired});
   } else {
     using R = real<T>;
+    constexpr int pitch = tile_pitch<R, columns>, down = block_threads / columns;
+    static_assert(tile_rows<columns> * pitch <= TileSteps<T, columns, Layout>::numbers);
     SharedMemory memory;  // that of the factors, when they have been multiplied
     R* const tile = memory.template take<R>(TileSteps<T, columns, Layout>::numbers);
     make([&](int64_t y, int64_t x, R sum, R next, int count) {
-      R* const to = tile + int(y - first_row) * columns + int(x - first_column);
+      R* const to = tile + int(y - first_row) * pitch + int(x - first_column);
       to[0] = sum;
       if (count == 2) to[1] = next;
     });
     __syncthreads();
+    const int there = int(min(m - first_row, int64_t(tile_rows<columns>)));
+    const int column = int(threadIdx.x) % columns, x = int(first_column) + column;
+    if (x >= n) return;
+    int row = int(threadIdx.x) / columns;
+    int64_t i = (first_row + row) * n + x;
 #pragma unroll 2
-    for (int i = int(threadIdx.x); i < tile_rows<columns> * columns; i += block_threads) {
-      const int64_t y = first_row + i / columns, x = first_column + i % columns;
-      if (y < m && x < n) store(target, y * n + x, int(x), tile[i]);
-    }
+    for (; row < there; row += down, i += down * n) store(target, i, x, tile[row * pitch + column]);
   }
 }
 

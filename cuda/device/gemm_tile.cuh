@@ -92,8 +92,9 @@ class TileStep {
   }
 };
 
-// What a thread accumulates of a tile: `add` takes in a step of both factors, each(f) calls
-// f(row, column, sum, next) for its entries; `next` is the one behind it in the row if `run` is 2.
+// What a thread accumulates of a tile: `add` takes in a step of both factors, or half of one where
+// the rest is zeros (tensor cores), each(f) calls f(row, column, sum, next) for its entries; `next`
+// is the one behind it in the row if `run` is 2.
 // Where factors are `split`, infinite ones have made sums that have to be made again.
 template <class R, bool rounded, int columns>
 class GemmAccumulator {
@@ -110,7 +111,7 @@ class GemmAccumulator {
   static constexpr bool split = false;
 
   template <class A, class B>
-  __device__ void add(const R* a, const R* b) {
+  __device__ void add(const R* a, const R* b, bool) {
 #pragma unroll 4
     for (int l = 0; l < tile_depth<R>; ++l) {
       R x[cell_rows], y[cell_columns];
@@ -171,11 +172,13 @@ class GemmAccumulator<float, rounded, columns> : public FragmentSums<columns> {
   static constexpr bool split = true;
 
   template <class A, class B>
-  __device__ void add(const float* a, const float* b) {
+  __device__ void add(const float* a, const float* b, bool half) {
     using Split = SplitFloat<rounded>;
+    static_assert(tile_depth<float> == 16);
     float part[rows][across][4] = {};
 #pragma unroll
-    for (int step = 0; step < tile_depth<float>; step += 8) {
+    for (int step = 0; step < 16; step += 8) {
+      if (step > 0 && half) break;
       const int l = step + lane() % 4;
       unsigned large[across][2], small[across][2];
       for (int j = 0; j < across; ++j)
@@ -222,7 +225,7 @@ class GemmAccumulator<__nv_bfloat16, false, columns> : public FragmentSums<colum
   static constexpr bool split = false;
 
   template <class A, class B>
-  __device__ void add(const __nv_bfloat16* a, const __nv_bfloat16* b) {
+  __device__ void add(const __nv_bfloat16* a, const __nv_bfloat16* b, bool half) {
     const int octet = lane() / 8, in_octet = lane() % 8;
     unsigned y[across][4];
     for (int j = 0; j < across; ++j) {
@@ -231,7 +234,8 @@ class GemmAccumulator<__nv_bfloat16, false, columns> : public FragmentSums<colum
       else load_matrices_transposed(y[j], b + B::place(first, lane()));
     }
 #pragma unroll
-    for (int step = 0; step < 2; ++step)
+    for (int step = 0; step < 2; ++step) {
+      if (step > 0 && half) break;
       for (int i = 0; i < rows; ++i) {
         const int first = row() + 16 * i, k = 16 * step + octet / 2 * 8;
         unsigned x[4];
@@ -240,6 +244,7 @@ class GemmAccumulator<__nv_bfloat16, false, columns> : public FragmentSums<colum
         for (int j = 0; j < across; ++j)
           mma_m16n8k16(__nv_bfloat16(), sum[i][j], x, {y[j][2 * step], y[j][2 * step + 1]});
       }
+    }
   }
 };
 
@@ -258,6 +263,10 @@ struct TileSteps {
   static constexpr size_t bytes = numbers * sizeof(T);
   static_assert(bytes >= tile_rows<columns> * columns * sizeof(real<T>) && bytes <= plain_shared);
 };
+
+// Between rows of sums in shared memory, where a lane has two of eight rows.
+template <class R, int columns>
+constexpr int tile_pitch = sizeof(R) == 4 ? columns + 8 : columns;
 
 // store(row, column, sum, next, count) for the entries of C in the tile of this block's threads,
 // one or two side by side, from the columns `begin` to `end` of A alone. a_wide, b_wide: whether
@@ -298,7 +307,7 @@ __device__ void gemm_tile(const Operand<T>& a, bool a_wide, int64_t first_row, i
     await_copies<stages - 2>();
     __syncthreads();
     load();
-    sums.template add<A, B>(tiles + at, tiles + at + A::numbers);
+    sums.template add<A, B>(tiles + at, tiles + at + A::numbers, 2 * left <= tile_depth<T>);
     at = at == (stages - 1) * stage ? 0 : at + stage;
   }
   await_copies();

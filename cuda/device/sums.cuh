@@ -108,11 +108,18 @@ class SumOfSlices {
         space(ceil_div(length, folded), n_columns, workspace),
         sums(workspace.take<S>(ceil_div(length, folded) * n_columns)) {}
 
+  // fold(sums, whether they are added to): those of 64 rows each, of a slice of n
+  template <class Fold>
+  void add(int64_t n, Fold fold) {
+    fold(sums, n_rows > 0);
+    if (!n_rows) n_rows = ceil_div(n, folded);
+  }
   template <class Matrix>
   void add(const Matrix& matrix, int64_t n, cudaStream_t stream) {
-    if (n_rows) return fold_once(matrix, n, n_columns, SumsTo<S, true>{sums}, stream);
-    fold_once(matrix, n, n_columns, SumsTo<S>{sums}, stream);
-    n_rows = ceil_div(n, folded);
+    add(n, [&](S* to, bool added) {
+      if (added) fold_once(matrix, n, n_columns, SumsTo<S, true>{to}, stream);
+      else fold_once(matrix, n, n_columns, SumsTo<S>{to}, stream);
+    });
   }
   template <class T>
   void finish(T* out, cudaStream_t stream) const {

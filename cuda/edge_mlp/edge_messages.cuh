@@ -22,25 +22,38 @@ struct EdgeMessages {
   Planes<S> scale;               // s [n_dst], or null: 1
   const R *of_edges, *of_nodes;  // cotangents [n_edges, width], [n_dst, width], or null: 0
 
-  __device__ S normal(int64_t q, int64_t k) const {
-    return (m[q * width + k] - moments[2 * q]) * moments[2 * q + 1];
-  }
-  // edges_p
-  __device__ S operator()(int64_t q, int64_t k) const {
-    const S out = moments.v ? normal(q, k) * gamma[k] + beta[k] : m[q * width + k];
-    return e ? out + e[chunk.edge(q) * width + k] : out;
-  }
   // s_i w_p
   __device__ S coefficient(int64_t q) const {
     const S s = scale.v ? scale[chunk.dst(q)] : S(R(1));
     return weight ? s * weight[chunk.edge(q)] : s;
   }
-  // Gradient to edges_p
-  __device__ S gradient(int64_t q, int64_t k) const {
-    S sum = R(0);
-    if (of_edges) sum = of_edges[chunk.edge(q) * width + k];
-    if (of_nodes) sum += coefficient(q) * of_nodes[chunk.dst(q) * width + k];
-    return sum;
+  // By features of an edge: x_p, which is m_p where nothing is normalised,
+  __device__ auto normal(int64_t q) const {
+    const bool normalised = moments.v;
+    const S mean = normalised ? moments[2 * q] : S(R(0));
+    const S factor = normalised ? moments[2 * q + 1] : S(R(1));
+    return [row = m + q * width, normalised, mean, factor](int k) {
+      return normalised ? (row[k] - mean) * factor : row[k];
+    };
+  }
+  // edges_p,
+  __device__ auto edge(int64_t q) const {
+    return [this, x = normal(q), added = e ? e + chunk.edge(q) * width : e](int k) {
+      const S out = moments.v ? x(k) * gamma[k] + beta[k] : x(k);
+      return added ? out + added[k] : out;
+    };
+  }
+  // and the gradient to edges_p
+  __device__ auto gradient(int64_t q) const {
+    const R* const own = of_edges ? of_edges + chunk.edge(q) * width : nullptr;
+    const R* const node = of_nodes ? of_nodes + chunk.dst(q) * width : nullptr;
+    const S factor = of_nodes ? coefficient(q) : S(R(0));
+    return [own, node, factor](int k) {
+      S sum = R(0);
+      if (own) sum = own[k];
+      if (node) sum += factor * node[k];
+      return sum;
+    };
   }
 };
 
@@ -48,21 +61,10 @@ struct EdgeMessages {
 template <class R, class S>
 struct WeightedMessages {
   EdgeMessages<R, S> messages;
-  __device__ S operator()(int64_t q, int64_t k) const {
-    return messages.coefficient(q) * messages(q, k);
-  }
-};
-
-// What an edge adds to the gradients of [gamma | beta]. It moves its row of m and of the
-// cotangents.
-template <class R, class S>
-struct NormGradients {
-  EdgeMessages<R, S> messages;
-  __device__ S operator()(int64_t q, int64_t column) const {
-    if (!messages.chunk.has(q)) return S(R(0));
-    const int64_t width = messages.width, k = column < width ? column : column - width;
-    const S g = messages.gradient(q, k);
-    return column < width ? g * messages.normal(q, k) : g;
+  __device__ auto edge(int64_t q) const {
+    return [coefficient = messages.coefficient(q), message = messages.edge(q)](int k) {
+      return coefficient * message(k);
+    };
   }
 };
 
@@ -70,10 +72,12 @@ struct NormGradients {
 template <class R, class S>
 struct EdgeGradients {
   EdgeMessages<R, S> messages;
-  PlainMatrix<R> by_layer;
-  __device__ R operator()(int64_t q, int64_t k) const {
-    const R sum = by_layer(q, k);
-    return messages.e ? sum + result(messages.gradient(q, k)) : sum;
+  EdgeRows<R> by_layer;
+  __device__ auto edge(int64_t q) const {
+    return [residual = bool(messages.e), row = by_layer.edge(q),
+            more = messages.gradient(q)](int k) {
+      return residual ? row(k) + result(more(k)) : row(k);
+    };
   }
 };
 
@@ -105,27 +109,48 @@ __global__ void __launch_bounds__(block_threads)
   const Group warp = this_group(warp_lanes);
   const int64_t q = warp.number, width = messages.width;
   if (q >= messages.chunk.n) return;
-  const bool has = messages.chunk.has(q);
-  S sum = R(0), turned = R(0);
-  if (has && messages.moments.v) {
-    for (int64_t k = warp.lane; k < width; k += warp_lanes) {
-      const S g = messages.gradient(q, k) * messages.gamma[k];
+  const Planes<S> to = grad + q * width;
+  if (!messages.chunk.has(q)) {
+    for (int k = warp.lane; k < width; k += warp_lanes) to.set(k, S(R(0)));
+    return;
+  }
+  const bool normalised = messages.moments.v;
+  const auto gradient = messages.gradient(q);
+  const auto normal = messages.normal(q);
+  S sum = R(0), turned = R(0), factor = R(1);
+  if (normalised) {
+    for (int k = warp.lane; k < width; k += warp_lanes) {
+      const S g = gradient(k) * messages.gamma[k];
       sum += g;
-      turned += g * messages.normal(q, k);
+      turned += g * normal(k);
     }
     sum = group_sum(sum, warp) * (R(1) / R(width));
     turned = group_sum(turned, warp) * (R(1) / R(width));
+    factor = messages.moments[2 * q + 1];
   }
-  for (int64_t k = warp.lane; k < width; k += warp_lanes) {
-    S g = R(0);
-    if (has) {
-      g = messages.gradient(q, k);
-      if (messages.moments.v)
-        g = messages.moments[2 * q + 1] *
-            (g * messages.gamma[k] - sum - messages.normal(q, k) * turned);
-    }
-    grad.set(q * width + k, g);
+  for (int k = warp.lane; k < width; k += warp_lanes) {
+    const S g = gradient(k);
+    to.set(k, normalised ? factor * (g * messages.gamma[k] - sum - normal(k) * turned) : g);
   }
+}
+
+// sums [n/64, 2, width] = what 64 edges add to the gradients of [gamma | beta], or that is added to
+// them. Thread: a feature of 64 edges; reads m and the cotangents; bound by memory.
+template <class R, class S>
+__global__ void __launch_bounds__(block_threads)
+    message_norm_gradients(EdgeMessages<R, S> messages, S* __restrict__ sums, bool added) {
+  const auto [block, k] = divided(thread_number(), int(messages.width));
+  const int64_t first = block * folded, last = min(first + folded, messages.chunk.n);
+  if (first >= last) return;
+  S to_gamma = R(0), to_beta = R(0);
+  for (int64_t q = first; q < last && messages.chunk.has(q); ++q) {
+    const S g = messages.gradient(q)(k);
+    to_gamma += g * messages.normal(q)(k);
+    to_beta += g;
+  }
+  S* const to = sums + 2 * block * messages.width + k;
+  to[0] = added ? to[0] + to_gamma : to_gamma;
+  to[messages.width] = added ? to[messages.width] + to_beta : to_beta;
 }
 
 // d_w_p = edges_p . g_i, of a mean, by position, for message_mean_weights. Warp: an edge, lanes
@@ -137,8 +162,9 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t q = warp.number, width = messages.width;
   if (q >= messages.chunk.n || !messages.chunk.has(q)) return;
   S sum = R(0);
-  for (int64_t k = warp.lane; k < width; k += warp_lanes)
-    sum += messages(q, k) * messages.of_nodes[messages.chunk.dst(q) * width + k];
+  const auto message = messages.edge(q);
+  const R* const of_node = messages.of_nodes + messages.chunk.dst(q) * width;
+  for (int k = warp.lane; k < width; k += warp_lanes) sum += message(k) * of_node[k];
   sum = group_sum(sum, warp);
   if (warp.lane != 0) return;
   if (of_mean.v) of_mean.set(messages.chunk.first + q, sum);

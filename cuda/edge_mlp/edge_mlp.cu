@@ -111,7 +111,7 @@ struct EdgeMlp {
     chunks.each([&](const EdgeChunk& chunk) {
       const auto made = messages(layers, chunk, chunks.output(), room, in, tangents, {}, call);
       if (out.edges)
-        launch_threads(chunk.n * width(), call.stream, edges_scatter<EdgeMessages<T, S>, T>, chunk,
+        launch_columns(chunk.n, width(), call.stream, edges_scatter<EdgeMessages<T, S>, T>, chunk,
                        width(), made, out.edges);
       if (out.nodes) chunks.add({chunk, false}, width(), WeightedMessages<T, S>{made}, out.nodes);
     });
@@ -142,11 +142,15 @@ struct EdgeMlp {
       if (grad.edge_weight && g.nodes)
         launch_threads(chunk.n * warp_lanes, stream, message_weights<T, S>, made, along,
                        grad.edge_weight);
-      if (behind) to_behind.add(NormGradients<T, S>{made}, chunk.n, stream);
+      if (behind)
+        to_behind.add(chunk.n, [&](S* sums, bool added) {
+          launch_threads(ceil_div(chunk.n, folded) * width(), stream, message_norm_gradients<T, S>,
+                         made, sums, added);
+        });
       if (!wanted.any()) return;
       launch_threads(chunk.n * warp_lanes, stream, message_reverse<T, S>, made, chunks.grad);
-      chunks.reverse(chunk, wanted, [&](const PlainMatrix<T>& by_layer) {
-        launch_threads(chunk.n * f_e, stream, edges_scatter<EdgeGradients<T, S>, T>, chunk, f_e,
+      chunks.reverse(chunk, wanted, [&](const EdgeRows<T>& by_layer) {
+        launch_columns(chunk.n, f_e, stream, edges_scatter<EdgeGradients<T, S>, T>, chunk, f_e,
                        EdgeGradients<T, S>{made, by_layer}, grad.e);
       });
     });

@@ -38,28 +38,83 @@ static __global__ void __launch_bounds__(block_threads)
   place[q] = low;
 }
 
-// x [n, width] = the rows of a chunk's edges in a table by edge. Thread: an entry; bound by memory.
+// Columns of an edge that a thread has: what is the same for all of them it finds once.
+constexpr int columns_at_once = 4;
+
+// Those of this thread, where neighbours have neighbouring ones.
+struct EdgeColumns {
+  int64_t q;
+  int first, step, width;
+
+  explicit __device__ EdgeColumns(int64_t columns)
+      : step((int(columns) + columns_at_once - 1) / columns_at_once), width(int(columns)) {
+    const auto found = divided(thread_number(), step);
+    q = found.quotient, first = found.rest;
+  }
+  // f(column)
+  template <class F>
+  __device__ void each(F f) const {
+#pragma unroll
+    for (int j = 0; j < columns_at_once; ++j)
+      if (const int column = first + j * step; column < width) f(column);
+  }
+};
+// Run a kernel with EdgeColumns on n edges.
+template <class... P, class... A>
+void launch_columns(int64_t n, int64_t columns, cudaStream_t stream, void (*kernel)(P...),
+                    A&&... args) {
+  launch_threads(n * ceil_div(columns, columns_at_once), stream, kernel, std::forward<A>(args)...);
+}
+
+// x [n, width] = the rows of a chunk's edges in a table by edge. Thread: columns of an edge; bound
+// by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     edges_gather(EdgeChunk chunk, int64_t width, Input<R, S> table, Planes<S> x) {
-  const auto [q, column] = divided(thread_number(), int(width));
+  const EdgeColumns columns(width);
+  const int64_t q = columns.q;
   if (q >= chunk.n) return;
-  x.set(thread_number(), chunk.has(q) ? table[chunk.edge(q) * width + column] : S(R(0)));
+  const bool has = chunk.has(q);
+  const Input<R, S> row = table + (has ? chunk.edge(q) * width : 0);
+  const Planes<S> to = x + q * width;
+  columns.each([&](int column) { to.set(column, has ? row[column] : S(R(0))); });
 }
 
-// The rows of a chunk's edges in a table by edge = x(edge of the chunk, column). Thread: an entry;
-// bound by memory.
+// The rows of a chunk's edges in a table by edge = x.edge(edge of the chunk)(column). Thread:
+// columns of an edge; bound by memory.
 template <class X, class R>
 __global__ void __launch_bounds__(block_threads)
     edges_scatter(EdgeChunk chunk, int64_t width, X x, R* __restrict__ table) {
-  const auto [q, column] = divided(thread_number(), int(width));
-  if (q < chunk.n && chunk.has(q)) table[chunk.edge(q) * width + column] = result(x(q, column));
+  const EdgeColumns columns(width);
+  const int64_t q = columns.q;
+  if (q >= chunk.n || !chunk.has(q)) return;
+  R* const row = table + chunk.edge(q) * width;
+  const auto from = x.edge(q);
+  columns.each([&](int column) { row[column] = result(from(column)); });
 }
+
+// The rows of a matrix [n, width] by edges of the chunk.
+template <class R>
+struct EdgeRows {
+  const R* x;
+  int64_t width;
+  __device__ auto edge(int64_t q) const {
+    return [row = x + q * width](int column) { return row[column]; };
+  }
+};
 
 // ---- sums over the edges of a node ----
 
-// Many edges of a node are several pieces, so that no thread has much more to do than others.
+// Many edges of a node are several pieces, so that no thread has much more to do than others. A
+// piece ends at a multiple of this in the order of that end.
 constexpr int64_t longest_piece = 256;
+
+// Edges of a node that are added up together.
+struct EdgePiece {
+  int64_t place, end;  // in the order of that end
+  int32_t q, node;     // its first edge in the chunk
+  bool whole;          // whether the chunk has no others of the node
+};
 
 // The edges of a chunk by the nodes at one end.
 struct EdgeRuns {
@@ -85,24 +140,70 @@ struct EdgeRuns {
   __device__ bool first(int64_t node, int64_t k) const {
     return k == begin(node) || !inside(k - 1);
   }
+  // Whether a piece begins at edge q, and which
+  __device__ bool find(int64_t q, EdgePiece& piece) const {
+    if (q >= chunk.n || !chunk.has(q)) return false;
+    const int64_t node = this->node(q), k = place(q), row_end = begin(node + 1);
+    const bool first = this->first(node, k);
+    if (k % longest_piece != 0 && !first) return false;
+    const int64_t most = min(row_end, (k / longest_piece + 1) * longest_piece);
+    int64_t low = k + 1, high = most;  // those of the chunk follow each other
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (inside(middle)) low = middle + 1;
+      else high = middle;
+    }
+    const bool last = low < most || low == row_end || !inside(low);
+    piece = {k, low, int32_t(q), int32_t(node), first && last};
+    return true;
+  }
 };
 
-// sums[node] += sum of x(edge, :) over its edges, if they are one piece; else pieces[q] = that over
-// the piece that edge q of the chunk begins. Thread: a column of a piece, others end at once. Reads
-// x once, the columns of an edge together; bound by memory.
+// sums[node] += sum of x.edge(edge)(:) over its edges, if they are one piece; else pieces[q] = that
+// over the piece that edge q of the chunk begins. Block: 32 edges; a warp finds the pieces that
+// begin there, by bisection of at most 8 dependent reads, then `together` threads, a power of 2,
+// take one after another, a thread 4 columns. Shared memory: 1 KB. Reads x once, the columns of an
+// edge together; bound by memory.
 template <class X, class R>
-__global__ void __launch_bounds__(block_threads)
-    edges_sum_pieces(EdgeRuns runs, int width, X x, R* __restrict__ pieces, R* __restrict__ sums) {
-  const auto [q, column] = divided(thread_number(), width);
-  if (q >= runs.chunk.n || !runs.chunk.has(q)) return;
-  const int64_t node = runs.node(q), end = runs.begin(node + 1);
-  int64_t k = runs.place(q);
-  const bool first = runs.first(node, k);
-  if (k % longest_piece != 0 && !first) return;
-  auto sum = x(q, column);
-  for (++k; k < end && k % longest_piece != 0 && runs.inside(k); ++k) sum += x(runs.at(k), column);
-  if (first && (k == end || !runs.inside(k))) sums[node * width + column] += result(sum);
-  else pieces[thread_number()] = result(sum);
+__global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some for occupancy
+    edges_sum_pieces(EdgeRuns runs, int width, int together, X x, R* __restrict__ pieces,
+                     R* __restrict__ sums) {
+  SharedMemory memory;
+  EdgePiece* const found = memory.template take<EdgePiece>(warp_lanes);
+  int* const n_found = memory.template take<int>(1);
+  const int thread = int(threadIdx.x);
+  if (thread < warp_lanes) {
+    EdgePiece piece;
+    const bool begins = runs.find(int64_t(blockIdx.x) * warp_lanes + thread, piece);
+    const unsigned all = __ballot_sync(~0u, begins);
+    if (begins) found[__popc(all & ((1u << thread) - 1))] = piece;
+    if (thread == 0) *n_found = __popc(all);
+  }
+  __syncthreads();
+  const int count = *n_found, shift = __ffs(together) - 1;
+  for (int i = thread >> shift; i < count; i += block_threads >> shift) {
+    const EdgePiece piece = found[i];
+    for (int c = thread & (together - 1); c < width; c += columns_at_once * together) {
+      // beyond the last, that one again
+      const auto column = [&](int j) { return min(c + j * together, width - 1); };
+      decltype(x.edge(0)(0)) sum[columns_at_once];
+      const auto first = x.edge(piece.q);
+#pragma unroll
+      for (int j = 0; j < columns_at_once; ++j) sum[j] = first(column(j));
+#pragma unroll 2
+      for (int64_t k = piece.place + 1; k < piece.end; ++k) {
+        const auto next = x.edge(runs.at(k));
+#pragma unroll
+        for (int j = 0; j < columns_at_once; ++j) sum[j] += next(column(j));
+      }
+#pragma unroll
+      for (int j = 0; j < columns_at_once; ++j) {
+        if (c + j * together >= width) continue;
+        if (piece.whole) sums[int64_t(piece.node) * width + column(j)] += result(sum[j]);
+        else pieces[int64_t(piece.q) * width + column(j)] = result(sum[j]);
+      }
+    }
+  }
 }
 
 // sums[node] += its pieces, in order, if they are several. Block: 32 edges, all warps the same; of
@@ -131,14 +232,17 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-// sums [nodes, width] += x(edge of the chunk, column). `pieces` [n, width] is overwritten.
+// sums [nodes, width] += x.edge(edge of the chunk)(column). `pieces` [n, width] is overwritten.
 template <class X, class R>
 void add_to_nodes(const EdgeRuns& runs, int64_t width, const X& x, R* pieces, R* sums,
                   cudaStream_t stream) {
-  launch_threads(runs.chunk.n * width, stream, edges_sum_pieces<X, R>, runs, int(width), x, pieces,
-                 sums);
-  launch(edges_add_pieces<R>, grid_of(ceil_div(runs.chunk.n, warp_lanes)), dim3(block_threads), 0,
-         stream, runs, int(width), pieces, sums);
+  int together = 1;
+  while (together < block_threads && together * columns_at_once < width) together *= 2;
+  const dim3 grid = grid_of(ceil_div(runs.chunk.n, warp_lanes)), block(block_threads);
+  launch(edges_sum_pieces<X, R>, grid, block,
+         shared_bytes<EdgePiece>(warp_lanes) + shared_bytes<int>(1), stream, runs, int(width),
+         together, x, pieces, sums);
+  launch(edges_add_pieces<R>, grid, block, 0, stream, runs, int(width), pieces, sums);
 }
 
 template <class S>

@@ -109,8 +109,8 @@ class NodePart {
     if (!room) return;
     const EdgeRuns runs{chunk, of_sources};
     const int64_t width = layers.first_width();
-    add_to_nodes(runs, width, PlainMatrix<R>{grad.v, width}, pieces, sums.v, stream);
-    if (dual) add_to_nodes(runs, width, PlainMatrix<R>{grad.d, width}, pieces, sums.d, stream);
+    add_to_nodes(runs, width, EdgeRows<R>{grad.v, width}, pieces, sums.v, stream);
+    if (dual) add_to_nodes(runs, width, EdgeRows<R>{grad.d, width}, pieces, sums.d, stream);
   }
   // Gradients to what is seen, and to its rows of U_1; null where not wanted.
   void finish_reverse(R* grad_seen, R* packed) const {
@@ -128,25 +128,31 @@ class NodePart {
 // ---- layers on a chunk ----
 
 // pre_1: what the nodes and the bias add to what edges have brought, and hid = act(pre_1) unless it
-// is null. Thread: a feature of an edge; reads a row of either end, in part from caches, reads and
+// is null. Thread: features of an edge; reads a row of either end, in part from caches, reads and
 // writes its own; bound by memory.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     edges_first_layer(EdgeChunk chunk, int activation, int64_t width, bool from_edges,
                       Planes<S> src, Planes<S> dst, Input<R, S> bias, Planes<S> pre,
                       Planes<S> hid) {
-  const auto [q, k] = divided(thread_number(), int(width));
-  const int64_t i = thread_number();
+  const EdgeColumns columns(width);
+  const int64_t q = columns.q;
   if (q >= chunk.n) return;
-  S sum = R(0);
-  if (chunk.has(q)) {
-    sum = bias[k];
-    if (from_edges) sum += pre[i];
-    if (src.v) sum += src[chunk.src(q) * width + k];
-    if (dst.v) sum += dst[chunk.dst(q) * width + k];
-  }
-  if (pre.v != hid.v) pre.set(i, sum);
-  if (hid.v) hid.set(i, activate(activation, sum));
+  const bool has = chunk.has(q);
+  if (has && src.v) src = src + chunk.src(q) * width;
+  if (has && dst.v) dst = dst + chunk.dst(q) * width;
+  const Planes<S> to_pre = pre + q * width, to_hid = hid.v ? hid + q * width : hid;
+  columns.each([&](int k) {
+    S sum = R(0);
+    if (has) {
+      sum = bias[k];
+      if (from_edges) sum += to_pre[k];
+      if (src.v) sum += src[k];
+      if (dst.v) sum += dst[k];
+    }
+    if (to_pre.v != to_hid.v) to_pre.set(k, sum);
+    if (to_hid.v) to_hid.set(k, activate(activation, sum));
+  });
 }
 
 // pre += bias, and hid = act(pre) unless it is null; it may be pre itself. Of dual numbers; others
@@ -212,14 +218,14 @@ class EdgeChunks {
   void load(const EdgeChunk& chunk) const {
     const int64_t first = layers.first_width();
     if (below(1)) {
-      launch_threads(chunk.n * below(1), stream, edges_gather<R, S>, chunk, below(1), layers.edge.x,
+      launch_columns(chunk.n, below(1), stream, edges_gather<R, S>, chunk, below(1), layers.edge.x,
                      seen);
       gemm_planes(up[0], {chunk.n, first, below(1)}, seen.rows(below(1)), layers.layer(layers.edge),
                   pre[0], stream);
     }
-    launch_threads(chunk.n * first, stream, edges_first_layer<R, S>, chunk, layers.activation,
-                   first, below(1) > 0, src.of_nodes(), dst.of_nodes(),
-                   layers.packed + layers.bias(1), pre[0], hid[0]);
+    launch_columns(chunk.n, first, stream, edges_first_layer<R, S>, chunk, layers.activation, first,
+                   below(1) > 0, src.of_nodes(), dst.of_nodes(), layers.packed + layers.bias(1),
+                   pre[0], hid[0]);
     for (int64_t l = 2; l <= top(); ++l) {
       const GemmShape shape{chunk.n, layers.width(l), below(l)};
       const Operand<R> x = hid[l - 2].rows(below(l)), layer = layers.layer(l);
@@ -270,7 +276,7 @@ class EdgeChunks {
 
   int64_t most() const { return length; }
   const Planes<S>& output() const { return pre.back(); }
-  // x(edge of the chunk, column) to the nodes at one end; on the way back before `reverse`
+  // x.edge(edge of the chunk)(column) to the nodes at one end; on the way back before `reverse`
   template <class X>
   void add(const EdgeRuns& runs, int64_t width, const X& x, R* sums) const {
     add_to_nodes(runs, width, x, spare.v, sums, stream);
@@ -292,7 +298,7 @@ class EdgeChunks {
     }
   }
 
-  // From `grad` to the gradients of what is wanted; of_edges gets the matrix of those to c_e.
+  // From `grad` to the gradients of what is wanted; of_edges gets the rows of those to c_e.
   template <class OfEdges>
   void reverse(const EdgeChunk& chunk, const EdgeLayersGradients<R>& wanted, OfEdges of_edges) {
     if (!wanted.any()) return;
@@ -321,7 +327,7 @@ class EdgeChunks {
         if (wanted.edge) {
           down[0](dual, {chunk.n, n, width}, g, layers.layer(layers.edge).transposed(), spare.v,
                   false, stream);
-          of_edges(PlainMatrix<R>{spare.v, n});
+          of_edges(EdgeRows<R>{spare.v, n});
         }
       }
     }

@@ -241,7 +241,7 @@ struct GnoDiagonalSum {
     R* pieces = take_pieces(tile.length);
     const Gemm<T> to_kappa({tile.length, width(), features()}, workspace);
     GemmSum<T> to_layer({features(), width(), tile.length}, workspace);
-    const Gemm<T> to_hidden({tile.length, features(), width()}, workspace);
+    const Gemm<T> to_hidden({tile.length, problem.network.n_hidden, width()}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
@@ -266,7 +266,7 @@ struct GnoDiagonalSum {
         to_layer.add(dual, n, tile.hidden.rows(features()).transposed(), kappa.rows(width()),
                      stream);
       if (!want_hidden) return;
-      const GemmShape shape{n, features(), width()};
+      const GemmShape shape{n, problem.network.n_hidden, width()};
       const auto to = layer.rows(width()).transposed();
       gemm_planes(to_hidden, shape, kappa.rows(width()), to, tile.grad, stream);
       tile.reverse({walk.graph, first}, n, grad.coords, grad.hid, want_first);

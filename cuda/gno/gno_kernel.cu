@@ -51,7 +51,7 @@ struct GnoKernelMatrices {
     EdgeTile<T, S> tile(network, n_edges, size, workspace, stream);
     const Planes<S, T> layer(features() * size, workspace);
     GemmSum<T> to_layer({features(), size, tile.length}, workspace);
-    const Gemm<T> to_hidden({tile.length, features(), size}, workspace);
+    const Gemm<T> to_hidden({tile.length, network.n_hidden, size}, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
     const bool want_last = grad.v || grad.b_v, want_first = grad.u || grad.b_u;
@@ -64,7 +64,7 @@ struct GnoKernelMatrices {
       }
       if (!want_first && !grad.coords) return;
       const Operand<T> to = layer.rows(size).transposed();
-      gemm_planes(to_hidden, {n, features(), size}, g, to, tile.grad, stream);
+      gemm_planes(to_hidden, {n, network.n_hidden, size}, g, to, tile.grad, stream);
       tile.reverse(TilePositions(first), n, grad.coords, nullptr, want_first);
     });
     if (want_last) unpack_layer(order(), network.n_hidden, to_layer, grad.v, grad.b_v, stream);

@@ -161,16 +161,15 @@ __global__ void __launch_bounds__(block_threads)
   if (at < n) hidden.set(i, tile.has(at) ? network(tile.row(at), k) : S(real<T>(0)));
 }
 
-// Gradients to [hid; 1] become gradients to the first layer's sums, in place. Thread: a hidden
-// feature of an edge, whose sum is formed anew; bound by reading and writing `grad` and by the
-// slope.
+// Gradients to hid become gradients to the first layer's sums, in place. Thread: a hidden feature
+// of an edge, whose sum is formed anew; bound by reading and writing `grad` and by the slope.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
     gno_before_activation(EdgeNetwork<T, S> network, TilePositions tile, int64_t n,
                           Planes<S, T> grad) {
   const int64_t i = thread_number();
-  const auto [at, k] = divided(i, int(network.size()));
-  if (at >= n || k == network.n_hidden || !tile.has(at)) return;
+  const auto [at, k] = divided(i, network.n_hidden);
+  if (at >= n || !tile.has(at)) return;
   const int64_t e = tile.row(at);
   grad.set(i, grad[i] * slope(network.activation, network.before(e, k)));
 }
@@ -181,8 +180,8 @@ __global__ void __launch_bounds__(block_threads)
     gno_store_hidden(EdgeNetwork<T, S> network, TilePositions tile, int64_t n, Planes<S, T> grad,
                      T* __restrict__ grad_hid) {
   const int64_t i = thread_number();
-  const auto [at, k] = divided(i, int(network.size()));
-  if (at >= n || k == network.n_hidden || !tile.has(at)) return;
+  const auto [at, k] = divided(i, network.n_hidden);
+  if (at >= n || !tile.has(at)) return;
   grad_hid[tile.row(at) * network.n_hidden + k] = T(result(grad[i]));
 }
 
@@ -197,7 +196,7 @@ __global__ void __launch_bounds__(block_threads)
   if (at >= n || !tile.has(at)) return;
   S sum = 0;
   for (int k = warp.lane; k < network.n_hidden; k += warp_lanes)
-    sum += grad[at * network.size() + k] * network.u[int64_t(a) * network.n_hidden + k];
+    sum += grad[at * network.n_hidden + k] * network.u[int64_t(a) * network.n_hidden + k];
   sum = group_sum(sum, warp);
   if (warp.lane == 0) grad_coords[tile.row(at) * network.d + a] = result(sum);
 }
@@ -212,7 +211,7 @@ struct FirstLayerTerms {
   __device__ S operator()(int64_t at, int64_t column) const {
     if (!tile.has(at)) return S(real<T>(0));
     const auto [a, k] = divided(column, network.n_hidden);
-    const S x = grad[at * network.size() + k];
+    const S x = grad[at * network.n_hidden + k];
     return a == network.d ? x : x * network.coords[tile.row(at) * network.d + a];
   }
 };
@@ -260,7 +259,7 @@ struct EdgeTile {
   int64_t n_edges, length, n_tiles;
   FoldSpace<S> space;
   FirstLayer<T, S> layer;
-  Planes<S, T> hidden, grad;  // [length, K]
+  Planes<S, T> hidden, grad;  // [length, K], [length, H]
 
   // The longest that leaves all arrays of an edge, `width` numbers a row besides, in a GPU's cache
   static int64_t tile_length(int64_t n_edges, int64_t width) {
@@ -278,7 +277,7 @@ struct EdgeTile {
         space(length, network.layer(), workspace),
         layer(network, n_tiles, workspace),
         hidden(length * network.size(), workspace),
-        grad(length * network.size(), workspace) {}
+        grad(length * network.n_hidden, workspace) {}
 
   // Call f(first, n) for every tile.
   template <class F>
@@ -291,10 +290,10 @@ struct EdgeTile {
     launch_threads(n * network.size(), stream, gno_hidden_features<T, S>, network, tile, n, hidden);
   }
 
-  // With the gradients of [hid; 1] in `grad`.
+  // With the gradients of hid in `grad`.
   void reverse(const TilePositions& tile, int64_t n, real<T>* grad_coords, T* grad_hid,
                bool want_layer) const {
-    const int64_t size = n * network.size();
+    const int64_t size = n * network.n_hidden;
     if (network.from_table) {
       if (grad_hid)
         launch_threads(size, stream, gno_store_hidden<T, S>, network, tile, n, grad, grad_hid);

@@ -30,11 +30,16 @@ struct DeepEdges {
   __device__ S coefficient(int64_t q) const {
     return weight ? scale(q) * weight[chunk.edge(q)] : S(scale(q));
   }
-  __device__ S factor(int64_t q, int64_t column) const {
-    return kernel[q * width + int(column) % int(width)];
+  // Of an edge, by columns
+  __device__ auto factors(int64_t q) const {
+    return [row = kernel + q * width, width = int(width)](int column) {
+      return row[column % width];
+    };
   }
-  __device__ S feature(int64_t q, int64_t column) const {
-    return h ? h[chunk.src(q) * all + column] : S(R(1));
+  __device__ auto features(int64_t q) const {
+    return [row = h ? h + chunk.src(q) * all : h](int column) {
+      return row ? row[column] : S(R(1));
+    };
   }
 };
 
@@ -42,8 +47,11 @@ struct DeepEdges {
 template <class R, class S>
 struct DeepMessages {
   DeepEdges<R, S> edges;
-  __device__ S operator()(int64_t q, int64_t column) const {
-    return edges.coefficient(q) * (edges.factor(q, column) * edges.feature(q, column));
+  __device__ auto edge(int64_t q) const {
+    return [coefficient = edges.coefficient(q), factors = edges.factors(q),
+            features = edges.features(q)](int column) {
+      return coefficient * (factors(column) * features(column));
+    };
   }
 };
 
@@ -52,9 +60,11 @@ template <class R, class S>
 struct DeepMessagesBack {
   DeepEdges<R, S> edges;
   const R* g;  // [n_dst, all]
-  __device__ S operator()(int64_t q, int64_t column) const {
-    return edges.coefficient(q) * edges.factor(q, column) *
-           g[edges.chunk.dst(q) * edges.all + column];
+  __device__ auto edge(int64_t q) const {
+    return [coefficient = edges.coefficient(q), factors = edges.factors(q),
+            row = g + edges.chunk.dst(q) * edges.all](int column) {
+      return coefficient * factors(column) * row[column];
+    };
   }
 };
 
@@ -67,8 +77,9 @@ __global__ void __launch_bounds__(block_threads)
   if (q >= edges.chunk.n) return;
   S sum = R(0);
   if (edges.chunk.has(q)) {
-    for (int64_t c = column; c < edges.all; c += edges.width)
-      sum += edges.feature(q, c) * g[edges.chunk.dst(q) * edges.all + c];
+    const auto features = edges.features(q);
+    const R* const row = g + edges.chunk.dst(q) * edges.all;
+    for (int c = column; c < edges.all; c += int(edges.width)) sum += features(c) * row[c];
     sum = edges.coefficient(q) * sum;
   }
   grad.set(thread_number(), sum);
@@ -83,8 +94,11 @@ __global__ void __launch_bounds__(block_threads)
   const int64_t q = warp.number;
   if (q >= edges.chunk.n || !edges.chunk.has(q)) return;
   S sum = R(0);
-  for (int64_t c = warp.lane; c < edges.all; c += warp_lanes)
-    sum += edges.factor(q, c) * edges.feature(q, c) * g[edges.chunk.dst(q) * edges.all + c];
+  const auto factors = edges.factors(q);
+  const auto features = edges.features(q);
+  const R* const row = g + edges.chunk.dst(q) * edges.all;
+  for (int c = warp.lane; c < edges.all; c += warp_lanes)
+    sum += factors(c) * features(c) * row[c];
   sum = group_sum(edges.scale(q) * sum, warp);
   if (warp.lane == 0) grad_weight[edges.chunk.edge(q)] = result(sum);
 }
@@ -182,8 +196,8 @@ struct GnoDeep {
       if (grad.h) chunks.add({chunk, true}, all(), DeepMessagesBack<T, S>{e, g}, grad.h);
       if (!wanted.any()) return;
       launch_threads(chunk.n * e.width, stream, deep_kernel_gradient<T, S>, e, g, chunks.grad);
-      chunks.reverse(chunk, wanted, [&](const PlainMatrix<T>& of_c) {
-        launch_threads(chunk.n * d_c, stream, edges_scatter<PlainMatrix<T>, T>, chunk, d_c, of_c,
+      chunks.reverse(chunk, wanted, [&](const EdgeRows<T>& of_c) {
+        launch_columns(chunk.n, d_c, stream, edges_scatter<EdgeRows<T>, T>, chunk, d_c, of_c,
                        grad.c);
       });
     });
