@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some f
       const auto first = x.edge(piece.q);
 #pragma unroll
       for (int j = 0; j < columns_at_once; ++j) sum[j] = first(column(j));
-#pragma unroll 2
+#pragma unroll 1  // registers: more blocks at a time
       for (int64_t k = piece.place + 1; k < piece.end; ++k) {
         const auto next = x.edge(runs.at(k));
 #pragma unroll
