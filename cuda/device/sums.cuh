@@ -43,7 +43,7 @@ struct SumsTo {
 // Thread: 64 rows of a column; neighbours have neighbouring columns. Reads every entry of the
 // matrix once, and writes 1/64 of that; bound by memory, or by what an entry takes to compute.
 template <class Matrix, class Target>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some for occupancy
     sum_rows_fold(Matrix matrix, int64_t n_rows, int n_columns, Target target) {
   const auto [block, column] = divided(thread_number(), n_columns);
   const int64_t first = block * folded, last = min(first + folded, n_rows);
