@@ -100,7 +100,7 @@ fpm: fpm-branch ## A package of fpm that depends on that branch by git: built an
 fpm-branch: $(VENV)/tools ## The plain Fortran sources as a package of fpm, ready for a branch: build/fpm
 	python fortran/tools/expand.py build/fpm
 
-simt: build/simt/build.ninja ## The CUDA kernels on the host: plain, shuffled, address and undefined-behaviour checks
+simt: build/simt/build.ninja ## The CUDA kernels on the host: shuffled, and with address and undefined-behaviour checks
 	meson test -C build/simt --suite simt --print-errorlogs
 
 tsan: build/simt/build.ninja ## The CUDA kernels on the host under the thread sanitizer
