@@ -653,34 +653,27 @@ void test_not_a_number(const Shape& s) {
 }
 
 void test_not_a_number() {
-  Shape s{selected, {70}, {75}, 16, 1, 32, 24};
-  s.block_size = 64;
-  s.causal = true;
-  s.q_offset = 6;
-  s.popular = true;
-  test_not_a_number<__nv_bfloat16>(s);
-  test_not_a_number<float>(s);
-  s.n_query_heads = 2;
-  test_not_a_number<__half>(s);
-  test_not_a_number<float>(s);
-  s.branch = window;
-  s.window = 20;
-  test_not_a_number<__half>(s);
-  test_not_a_number<float>(s);
+  Shape one{selected, {70}, {75}, 16, 1, 32, 24};
+  one.q_offset = 6;
+  one.popular = true;
   // tiles for three blocks that look for those to be made again; units that sequences cut, one at
   // the last rows of a warp
   Shape many{selected, {266, 1, 0, 40}, {75, 3, 4, 75}, 24, 2, 32, 24};
-  many.block_size = 64;
   many.query_block = 2;
-  many.causal = true;
   many.q_offset = 40;
-  test_not_a_number<__nv_bfloat16>(many);
-  many.n_query_heads = 2;
-  test_not_a_number<__half>(many);
-  test_not_a_number<float>(many);
-  many.branch = window;
-  many.window = 20;
-  test_not_a_number<float>(many);
+  for (Shape s : {one, many}) {
+    s.block_size = 64;
+    s.causal = true;
+    test_not_a_number<__nv_bfloat16>(s);
+    test_not_a_number<float>(s);
+    s.n_query_heads = 2;
+    test_not_a_number<__half>(s);
+    test_not_a_number<float>(s);
+    s.branch = window;
+    s.window = 20;
+    test_not_a_number<__half>(s);
+    test_not_a_number<float>(s);
+  }
   // more heads than rows of a tile
   Shape wide{window, {20}, {25}, 80, 1, 16, 16};
   wide.causal = true;
