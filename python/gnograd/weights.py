@@ -298,14 +298,13 @@ def _check_names(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]
 def _assign_module(
     path: Path, arrays: Mapping[str, NDArray[Any]], module: Any, strict: bool
 ) -> None:
-    import torch
-    from safetensors.torch import load_file
-
-    if not isinstance(module, torch.nn.Module):
+    if not hasattr(module, "load_state_dict"):
         raise TypeError(
             "load_weights: into is a mapping of names to arrays of a tape, or a module of PyTorch, "
             f"not {type(module).__name__}"
         )
+    from safetensors.torch import load_file
+
     state = module.state_dict()
     found = load_file(os.fspath(path))
     # tied weights stand in the file once
