@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 import ctypes
 import multiprocessing
+import os
 import struct
 import subprocess
 import sys
@@ -54,6 +55,83 @@ def test_number_of_threads_has_a_limit(threads):
     assert gg.get_num_threads() == most
     threads(most)
     layer(2000)()
+
+
+GROUPS = {
+    "version 2": ("0::/a/b\n", {"a/b/cpu.max": "150000 100000\n"}, 2),
+    "of a group around": (
+        "0::/a/b\n", {"a/cpu.max": "300000 100000\n", "a/b/cpu.max": "max 100000\n"}, 3,
+    ),
+    "the least": (
+        "0::/a/b\n", {"a/cpu.max": "100000 100000\n", "a/b/cpu.max": "400000 100000\n"}, 1,
+    ),
+    "in a container": ("0::/of/the/host\n", {"cpu.max": "200000 100000\n"}, 2),
+    "version 1": (
+        "5:cpuset:/\n4:cpu,cpuacct:/a\n0::/\n",
+        {"cpu/a/cpu.cfs_quota_us": "250000\n", "cpu/a/cpu.cfs_period_us": "100000\n"},
+        3,
+    ),
+    "version 1 without": (
+        "4:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 0,
+    ),
+    "another controller": ("4:cpuset:/a\n", {"cpu/a/cpu.cfs_quota_us": "100000\n"}, 0),
+    "no numbers": ("0::/\n", {"cpu.max": "\n"}, 0),
+    "no group": ("", {}, 0),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="control groups")
+@pytest.mark.parametrize(("membership", "files", "quota"), GROUPS.values(), ids=GROUPS)
+def test_quota_of_control_groups(membership, files, quota, tmp_path):
+    """Processors that a container may use, rounded up; 0 where nothing limits them."""
+    library = ctypes.CDLL(str(Path(gg.__file__).parent / "lib" / "libgnograd.so"))
+    (tmp_path / "self").write_text(membership)
+    for name, text in files.items():
+        file = tmp_path / "groups" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    found = library.gnograd_cpu_quota(
+        str(tmp_path / "self").encode(), str(tmp_path / "groups").encode()
+    )
+    assert found == quota
+
+
+@pytest.fixture
+def control_group():
+    """A new control group of version 1 or 2, where this process may make one."""
+    for root in "/sys/fs/cgroup/cpu", "/sys/fs/cgroup":
+        folder = Path(root, "gnograd-test")
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            if (folder / "cpu.max").exists():
+                (folder / "cpu.max").write_text("100000 100000")
+            elif (folder / "cpu.cfs_quota_us").exists():
+                (folder / "cpu.cfs_quota_us").write_text("100000")
+            else:
+                continue
+            yield folder
+            return
+        finally:
+            folder.rmdir()
+    pytest.skip("needs the right to make a control group")
+
+
+def test_quota_bounds_the_default(control_group):
+    """A container with one processor on a machine of several has one thread, unless told."""
+    code = (
+        "import os, sys; open(sys.argv[1], 'w').write(str(os.getpid()));"
+        "import gnograd; print(gnograd.get_num_threads())"
+    )
+    for variables, expected in ({}, "1\n"), ({"OMP_NUM_THREADS": "3"}, "3\n"):
+        kept = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+        command = [sys.executable, "-c", code, str(control_group / "cgroup.procs")]
+        done = subprocess.run(
+            command, env=kept | variables, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == expected
 
 
 def run_path(file: Path) -> list[str]:
@@ -184,8 +262,8 @@ def test_forked_child_computes(threads):
     queue = context.Queue()
     child = context.Process(target=lambda: queue.put((gg.get_num_threads(), work())))
     child.start()
-    n, result = queue.get(timeout=30)
-    child.join(30)
+    n, result = queue.get(timeout=300)
+    child.join(300)
     assert child.exitcode == 0
     assert n == 1
     assert_array_equal(result, expected)
@@ -208,8 +286,8 @@ def test_forked_child_refuses_threads(threads):
     queue = context.Queue()
     child = context.Process(target=ask, args=(queue,))
     child.start()
-    n, message = queue.get(timeout=30)
-    child.join(30)
+    n, message = queue.get(timeout=300)
+    child.join(300)
     assert n == 1
     assert "forked process has one thread" in message
 

@@ -5,7 +5,7 @@ module gnograd_capi_runtime
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_char, c_null_char
   use, intrinsic :: iso_fortran_env, only: compiler_version, compiler_options
   use gnograd_core_blas, only: blas_name
-  use gnograd_core_threads, only: most_threads, n_threads, set_n_threads
+  use gnograd_core_threads, only: most_threads, steady_n_threads, set_n_threads
   implicit none
   private
 
@@ -23,7 +23,7 @@ contains
   function gnograd_num_threads() result(n) bind(c, name="gnograd_num_threads")
     integer(c_int) :: n
 
-    n = int(n_threads(), c_int)
+    n = int(steady_n_threads(), c_int)
   end function gnograd_num_threads
 
   function gnograd_most_threads() result(n) bind(c, name="gnograd_most_threads")

@@ -3,14 +3,31 @@
 !> How many threads the kernels use. A setting of the process, read at the start of each kernel;
 !> no result depends on it.
 module gnograd_core_threads
+  use, intrinsic :: iso_c_binding, only: c_int
   !$ use omp_lib, only: omp_get_max_threads, omp_get_thread_num, omp_get_num_procs, &
   !$ & omp_get_thread_limit
   implicit none
   private
-  public :: n_threads, set_n_threads, this_thread, most_threads
+  public :: n_threads, steady_n_threads, set_n_threads, this_thread, most_threads
 
-  !> 0: as OpenMP decides (OMP_NUM_THREADS, or all cores)
+  !> 0: OMP_NUM_THREADS, or as many as there are processors
   integer, save :: chosen = 0
+
+  interface
+    !> Threads by default, from what OpenMP would take; beside other work one more (core/processors.c)
+    function default_threads(threads) result(n) bind(c, name="gnograd_default_threads")
+      import :: c_int
+      integer(c_int), value :: threads
+      integer(c_int) :: n
+    end function default_threads
+
+    !> Threads by default on a quiet machine
+    function steady_threads(threads) result(n) bind(c, name="gnograd_steady_threads")
+      import :: c_int
+      integer(c_int), value :: threads
+      integer(c_int) :: n
+    end function steady_threads
+  end interface
 
 contains
 
@@ -22,9 +39,21 @@ contains
     n = chosen
     if (n == 0) then
       n = 1
-      !$ n = omp_get_max_threads()
+      !$ n = int(default_threads(omp_get_max_threads()))
     end if
   end function n_threads
+
+  !> Threads that have been asked for, or that are the default on a quiet machine.
+  function steady_n_threads() result(n)
+    integer :: n
+
+    !$omp atomic read
+    n = chosen
+    if (n == 0) then
+      n = 1
+      !$ n = int(steady_threads(omp_get_max_threads()))
+    end if
+  end function steady_n_threads
 
   !> Number of the calling thread in its parallel region, from 0.
   function this_thread() result(n)
