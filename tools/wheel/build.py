@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Wheels of gnograd, one for each Python, with one library in all of them.
 
-    build.py [--versions 3.11,3.12] [--levels x86-64-v3,x86-64-v4] [--to dist] [--jobs 2]
-             [--option=-Doptimization=0]
+    build.py [--source FOLDER] [--versions 3.11,3.12] [--levels x86-64-v3,x86-64-v4] [--to dist]
+             [--jobs 2] [--option=-Doptimization=0]
 
 The first wheel is built whole; the others take its library as it is, and compile nothing but the
 extension. auditwheel names the platform and brings libgfortran; OpenBLAS is a package of its own,
@@ -50,7 +50,7 @@ def variables() -> dict[str, str]:
 
 
 def epoch() -> str:
-    """When the commit was made; in an unpacked sdist, when its files were."""
+    """When the commit was made; without git, when the files were."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     if given:
         return given
@@ -60,12 +60,13 @@ def epoch() -> str:
     return str(int((ROOT / "pyproject.toml").stat().st_mtime))
 
 
-def build(python: str, version: str, jobs: int, *options: str) -> Path:
+def build(source: Path, python: str, version: str, jobs: int, *options: str) -> Path:
     """The wheel for one Python, with the tag of this machine alone."""
     folder = WORK / version
     tools = pythons.environment(python, folder / "tools", REQUIREMENTS)
     made = folder / "made"
-    shutil.rmtree(made, ignore_errors=True)
+    for old in made, folder / "meson":
+        shutil.rmtree(old, ignore_errors=True)
     chosen = ["-Dcuda=disabled", "-Dsimt=disabled", *STRIPPED, *options]
     settings = [f"-Csetup-args={o}" for o in chosen]
     env = variables()
@@ -73,7 +74,7 @@ def build(python: str, version: str, jobs: int, *options: str) -> Path:
     pip = [tools, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps"]
     pythons.run(
         *pip, "-w", made, f"-Cbuild-dir={folder / 'meson'}", f"-Ccompile-args=-j{jobs}",
-        *settings, ROOT, env=env,
+        *settings, source, env=env,
     )  # fmt: skip
     (wheel,) = made.glob("*.whl")
     return wheel
@@ -112,6 +113,7 @@ def check_size(wheels: list[Path]) -> None:
 def main() -> None:
     """Build what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--source", type=Path, default=ROOT)
     parser.add_argument("--versions", default=",".join(pythons.VERSIONS))
     parser.add_argument("--levels", default=",".join(LEVELS))
     parser.add_argument("--to", type=Path, default=ROOT / "dist")
@@ -127,7 +129,7 @@ def main() -> None:
     options = [f"-Dmarch={BASELINE}", f"-Dcpu_variants={given.levels}", SMALL, *given.option]
     for version, python in found.items():
         start = time.monotonic()
-        wheel = build(python, version, given.jobs, *options)
+        wheel = build(given.source, python, version, given.jobs, *options)
         if "library" not in options[0]:
             options = [f"-Dlibrary={library_of(wheel)}"]
         repair(wheel, repaired, *OUTSIDE)
