@@ -16,9 +16,16 @@ SIMT_LIBRARY := build/simt/tests/cuda/libgnograd_cuda_simt.so
 endif
 CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
+PYTEST := pytest -n auto --maxprocesses=4 --dist loadfile --slowest-files=20
+
+# Compilers of C, C++ and CUDA go through ccache where it is: by what is included, not by the
+# preprocessor, and from any folder.
+export CCACHE_DEPEND := 1
+export CCACHE_NOHASHDIR := 1
+export CCACHE_BASEDIR := $(CURDIR)
 PAGES ?= README.md docs tests/test_documents.py
 
-.PHONY: demo test fortran-test mpi-test fortran-mpi-test consumers lint doctest docs docs-fortran bench-report \
+.PHONY: demo test test-all python-tests fortran-test mpi-test fortran-mpi-test consumers lint doctest docs docs-fortran bench-report \
 	gallery sanitize fuzz fuzz-asan fpm fpm-branch simt tsan simt-long \
 	ptx ptx-all cuda gpu-model gpu-day gpu-test gpu-bench clean help
 
@@ -28,10 +35,14 @@ help: ## This list
 demo: $(VENV)/installed ## Train a graph neural operator on Darcy flow (about five minutes)
 	gnograd train darcy
 
-test: $(VENV)/installed $(SIMT_LIBRARY) ## Run the tests, those of the CUDA kernels on the host
-	OMP_WAIT_POLICY=passive GNOGRAD_CUDA_LIBRARY=$(abspath $(SIMT_LIBRARY)) \
-		pytest -n auto --maxprocesses=4 --dist loadfile --durations=5
+test: $(VENV)/installed ## Whether the installation can be trusted: all operators, NumPy, tape, Fortran; minutes
+	OMP_WAIT_POLICY=passive $(PYTEST) -m "not exhaustive"
 	$(MAKE) --no-print-directory fortran-test
+
+test-all: python-tests fortran-test ## All tests, also those that are exhaustive, and of the CUDA kernels on the host
+
+python-tests: $(VENV)/installed $(SIMT_LIBRARY)
+	OMP_WAIT_POLICY=passive GNOGRAD_CUDA_LIBRARY=$(abspath $(SIMT_LIBRARY)) $(PYTEST)
 
 fortran-test: $(VENV)/installed ## Run the Fortran tests alone
 	meson test -C build/wheel --print-errorlogs
@@ -52,13 +63,10 @@ consumers: build/mpi/build.ninja $(VENV)/installed ## Programs that link an inst
 	meson install -C build/mpi --no-rebuild --quiet
 	GNOGRAD_PREFIX=$(abspath build/mpi/installed) pytest tests/test_consumer.py
 
-lint: $(VENV)/installed ## ruff, mypy, and gfortran with warnings as errors
-	ruff check python tests tools benchmarks examples docs/conf.py docs/extensions docs/figures
-	ruff format --check python tests tools benchmarks examples docs/conf.py docs/extensions docs/figures
+lint: $(VENV)/installed ## ruff and mypy; make sanitize has gfortran's warnings as errors
+	ruff check python tests tools .ci benchmarks examples docs/conf.py docs/extensions docs/figures
+	ruff format --check python tests tools .ci benchmarks examples docs/conf.py docs/extensions docs/figures
 	mypy
-	test -d build/lint || meson setup build/lint -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled \
-		--buildtype=debug --werror
-	meson compile -C build/lint
 
 doctest: $(VENV)/installed ## Run the examples in docstrings and all code of the documents (PAGES="docs/start")
 	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py doctest)
@@ -177,10 +185,10 @@ build/wheel/build.ninja: $(VENV)/tools
 build/simt/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 	meson setup build/simt -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled --buildtype=debug
 
-# An absent optional array is passed on as a null descriptor, which gfortran 12 takes for an error.
+# Warnings are errors here. An absent optional array is passed on as a null descriptor, which gfortran 12 takes for an error.
 build/sanitize/build.ninja: $(VENV)/tools
 	meson setup build/sanitize -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmarch= \
-		--buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
+		--buildtype=debugoptimized --werror -Db_sanitize=address,undefined -Db_lundef=false \
 		-Dfortran_args="-fcheck=all -fno-sanitize=null"
 
 build/ptx/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
@@ -201,16 +209,44 @@ $(SIMT_LIBRARY): build/simt/build.ninja
 $(CUDA_LIBRARY): build/cuda/build.ninja
 	ninja -C build/cuda $(@:build/cuda/%=%)
 
+# ---- what tests run, without running it ----
+
+.PHONY: fortran-programs simt-programs tsan-programs sanitize-programs ptx-programs \
+	ptx-tests-programs mpi-programs simt-library
+
+programs = ninja -C build/$(1) $$($(BIN)/python tools/suite_targets.py build/$(1) $(2))
+
+fortran-programs: build/wheel/build.ninja
+	$(call programs,wheel,default)
+
+sanitize-programs: build/sanitize/build.ninja
+	$(call programs,sanitize,default)
+
+simt-programs tsan-programs: %-programs: build/simt/build.ninja
+	$(call programs,simt,$*)
+
+ptx-programs: $(VENV)/tools
+	@if python tests/cuda/ptx/usable.py; then $(MAKE) --no-print-directory ptx-tests-programs; fi
+
+ptx-tests-programs: build/ptx/build.ninja
+	$(call programs,ptx,ptx)
+
+mpi-programs: build/mpi/build.ninja
+	ninja -C build/mpi all tests/fortran/mpi/gnograd_mpi_tester
+
+simt-library: $(SIMT_LIBRARY)
+
 # ---- releases ----
 
-.PHONY: wheel wheel-test wheel-again wheel-cuda sdist sdist-test
+.PHONY: wheel wheel-test wheel-again wheel-cuda
 
 WHEEL ?=
 CUDA ?= 13
 ARCHITECTURES ?= 80,86,89,90,100,120
 
-wheel: $(VENV)/tools ## Wheels for all Pythons that are here, in dist (WHEEL="--versions 3.11,3.12")
-	python tools/wheel/build.py $(WHEEL)
+wheel: $(VENV)/tools ## Archive of the last commit, and wheels of it for all Pythons that are here, in dist (WHEEL="--versions 3.11,3.12")
+	python tools/wheel/sdist.py --unpack build/wheels/source
+	python tools/wheel/build.py --source build/wheels/source $(WHEEL)
 
 wheel-test: wheel ## Install them without a network or a compiler, and run the tests
 	python tools/wheel/install.py $(WHEEL_TEST)
@@ -220,12 +256,6 @@ wheel-again: wheel ## Build the last commit once more, elsewhere: the same bits
 
 wheel-cuda: $(VENV)/tools ## The CUDA kernels in a wheel of their own, most of an hour (CUDA=12, ARCHITECTURES=90)
 	python tools/wheel/cuda.py --cuda $(CUDA) --architectures $(ARCHITECTURES)
-
-sdist: $(VENV)/tools ## The sources in one archive, in dist
-	python tools/wheel/sdist.py
-
-sdist-test: $(VENV)/tools ## The same, unpacked, built and imported where there is no git
-	python tools/wheel/sdist.py --test
 
 # ---- set-up ----
 

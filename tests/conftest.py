@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Irregular graphs that every operator must survive."""
+"""Irregular graphs that every operator must survive, and where the time of all tests went."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,3 +70,20 @@ def threads():
     """Set the number of threads; put back at the end."""
     yield gg.set_num_threads
     gg.set_num_threads(0)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slowest-files", type=int, default=0, help="files to list by their time")
+
+
+def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
+    """Seconds of the slowest files, set-up and all."""
+    n = config.getoption("--slowest-files")
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.location[0]] += report.duration
+    if n and seconds:
+        listed = ", ".join(f"{name} {t:.0f}" for name, t in seconds.most_common(n))
+        terminalreporter.write_line(f"{sum(seconds.values()):.0f} s; slowest files: {listed}")

@@ -28,7 +28,7 @@ def run(*command: str | Path, folder: Path, **environment: str) -> str:
         pytest.skip(f"{command[0]} is not installed")
     done = subprocess.run(
         command, cwd=folder, env=os.environ | environment, capture_output=True, text=True,
-        timeout=120,
+        timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -106,7 +106,7 @@ def configure(lists: str, where: Path, folder: Path, *options: str) -> subproces
         found = f"-DCMAKE_PREFIX_PATH={where}"
     return subprocess.run(
         ["cmake", "-S", ".", "-B", "build", found, *options],
-        cwd=folder, capture_output=True, text=True, check=False, timeout=120,
+        cwd=folder, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 """The CUDA library under the package: on a GPU, or on the host's SIMT build of the same kernels.
 
 What the kernels compute is compared with the CPU in float64, whose own tests hold it to the
-formulas. ``make test`` names the SIMT build in GNOGRAD_CUDA_LIBRARY.
+formulas. ``make test-all`` names the SIMT build in GNOGRAD_CUDA_LIBRARY.
 """
 
 import contextlib

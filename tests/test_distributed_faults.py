@@ -11,7 +11,7 @@ import pytest
 
 from processes import mpiexec, torchrun
 
-SECONDS = 90
+SECONDS = 300
 """More than any of these takes, and less than engines wait of themselves."""
 
 

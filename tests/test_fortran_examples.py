@@ -17,7 +17,7 @@ pytestmark = needs_installation
 
 def run(program: Path, *arguments: str, threads: int = 1, device: str = "cpu") -> str:
     done = subprocess.run(
-        [program, *arguments], cwd=program.parent, capture_output=True, text=True, timeout=120,
+        [program, *arguments], cwd=program.parent, capture_output=True, text=True, timeout=300,
         env=os.environ | {"OMP_NUM_THREADS": str(threads), "GNOGRAD_DEVICE": device},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

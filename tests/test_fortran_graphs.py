@@ -75,7 +75,7 @@ def test_same_graphs(program, tmp_path, kind):
     gg.save_weights(tmp_path / "points.safetensors", arrays)
     done = subprocess.run(
         [program, "points.safetensors", "graphs.safetensors"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     found = gg.load_weights(tmp_path / "graphs.safetensors")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Make sure of what pip cannot bring: gfortran, g++ (for tests), pkg-config, venv, Python.h.
+# Make sure of what pip cannot bring: gfortran, g++ (for tests), pkg-config, venv, Python.h; and
+# ccache where apt-get is, without which all works but compiles again.
 # usage: bootstrap.sh PYTHON [further Debian packages]
 set -euo pipefail
 python=${1:-python3}
@@ -23,6 +24,11 @@ sys.exit(not (pathlib.Path(sysconfig.get_paths()["include"]) / "Python.h").exist
   echo "gnograd needs Python 3.10 or newer; choose one with: make PYTHON=python3.x" >&2
   exit 1
 }
+
+if ! command -v ccache >/dev/null && command -v apt-get >/dev/null; then
+  # nobody is asked for a password because of it alone
+  [ "$(id -u)" -ne 0 ] && [ ${#missing[@]} -eq 0 ] || missing+=(ccache)
+fi
 
 if [ ${#missing[@]} -gt 0 ]; then
   echo "Installing ${missing[*]}"
