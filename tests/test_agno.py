@@ -258,6 +258,7 @@ def _training_step(attention):
     return work
 
 
+@pytest.mark.exhaustive
 @needs_linux
 @pytest.mark.parametrize("attention", ATTENTION[1:])
 def test_memory_of_edges(attention):
