@@ -80,6 +80,7 @@ def pairs(**axes: Iterable[Any]) -> pytest.MarkDecorator:
             )
             for number in every
         ],
+        ids=str,
     )
 
 

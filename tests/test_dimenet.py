@@ -635,7 +635,9 @@ def test_peak_memory_is_as_documented(face, degree):
 # ---- determinism ----
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.exhaustive)]
+)
 def test_same_bits_for_any_number_of_threads(rng, threads, dtype):
     graph = power_law(200, 3000)
     sizes = (7, 6, 8, 24)

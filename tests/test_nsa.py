@@ -328,7 +328,23 @@ def test_vjp_and_jvp_are_adjoint(case, rng):
 # ---- hvp ----
 
 
-@every_case
+@pytest.mark.parametrize(
+    "case",
+    few(
+        CASES,
+        "selected",
+        "causal-gates",
+        "packed",
+        "shared",
+        "count-gates",
+        "compressed-causal",
+        "compressed-packed",
+        "window-packed",
+        "varying-balls",
+        "distances-packed",
+    ),
+    ids=str,
+)
 def test_hvp(case, rng):
     inputs, static = case.inputs(rng), case.arguments(rng)
     formula, tangents = case.formula(static), like(inputs, rng)
