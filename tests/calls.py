@@ -101,6 +101,18 @@ _WITHOUT = {n for n in FUNCTIONS if isinstance(getattr(gg, n), gg.Operator)} ^ s
 assert not _WITHOUT, f"neither an operator nor its call may be missing here: {sorted(_WITHOUT)}"
 
 
+FORMS = [
+    "gno",
+    "gno_with_laplacian",
+    "agg_simple",
+    "agg_relational",
+    "mha_gat_v2",
+    "radial_basis",
+    "selected_attention",
+]
+"""One operator of every form that an adapter sees: several outputs, static arrays, no graph, ..."""
+
+
 def call_of(name, graph):
     """Inputs and static arguments of one operator."""
     inputs, static = calls()[name]

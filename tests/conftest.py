@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Irregular graphs that every operator must survive, and where the time of all tests went."""
 
+import gc
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +46,7 @@ def edges(pairs: list[tuple[int, int]], n_src: int, n_dst: int) -> Edges:
 
 
 GRAPHS = {
-    "power law": power_law(12, 40),
+    "power law": power_law(10, 28),
     "isolated nodes": edges([(1, 1), (3, 1), (1, 4)], 6, 6),
     "self-loops": edges([(i, i) for i in range(5)] + [(0, 1), (4, 1)], 5, 5),
     "repeated edges": edges([(0, 1), (0, 1), (0, 1), (2, 0), (2, 0)], 3, 3),
@@ -55,14 +59,93 @@ GRAPHS = {
 }
 
 
-@pytest.fixture(params=GRAPHS.values(), ids=GRAPHS.keys())
-def any_graph(request: pytest.FixtureRequest) -> Edges:
-    return request.param
+def pairs(**axes: Iterable[Any]) -> pytest.MarkDecorator:
+    """Parametrize a test by several arguments, of which any two values meet.
+
+    All other combinations are exhaustive.
+    """
+    values = {name: list(each) for name, each in axes.items()}
+    every = list(product(*(range(len(each)) for each in values.values())))
+    met = {number: set(combinations(enumerate(number), 2)) for number in every}
+    left, chosen = set().union(*met.values()), set()
+    while left:
+        best = max(every, key=lambda number: len(met[number] & left))
+        chosen.add(best)
+        left -= met[best]
+    return pytest.mark.parametrize(
+        list(values),
+        [
+            pytest.param(
+                *(each[k] for each, k in zip(values.values(), number, strict=True)),
+                marks=[] if number in chosen else pytest.mark.exhaustive,
+            )
+            for number in every
+        ],
+        ids=str,
+    )
+
+
+def few(values: Iterable[Any], *chosen: str) -> list[Any]:
+    """Values for a parametrized test, of which all that are not chosen, by name, are exhaustive."""
+    named = {str(value): value for value in values}
+    assert named.keys() >= set(chosen), f"there is no {set(chosen) - named.keys()}"
+    return [
+        value if name in chosen else pytest.param(value, marks=pytest.mark.exhaustive)
+        for name, value in named.items()
+    ]
+
+
+def graphs_of(number: int) -> dict[str, list[str]]:
+    """Graphs for the case of this number: those that it always meets, and all others.
+
+    Cases that follow one another are of one operator. Three of them meet all graphs, and each of
+    them the first.
+    """
+    some = [name for k, name in enumerate(GRAPHS) if k == 0 or (k + number) % 3 == 0]
+    return {"some graphs": some, "other graphs": [name for name in GRAPHS if name not in some]}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test that takes `any_graph` one of several graphs; the rest are exhaustive."""
+    if "any_graph" in metafunc.fixturenames:
+        some, others = graphs_of(0)
+        metafunc.parametrize(
+            "any_graph", [some, pytest.param(others, marks=pytest.mark.exhaustive)]
+        )
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves to no garbage collection: each would take half a second."""
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Call a test that takes `any_graph` with one graph after the other, each as if alone."""
+    names = pyfuncitem._fixtureinfo.argnames
+    if "any_graph" not in names:
+        return None
+    own = {name: k for name, k in pyfuncitem.callspec.indices.items() if name != "any_graph"}
+    for graph in graphs_of(sum(own.values()))[pyfuncitem.funcargs["any_graph"]]:
+        arguments = {name: pyfuncitem.funcargs[name] for name in names}
+        arguments["any_graph"] = GRAPHS[graph]
+        if "rng" in arguments:
+            arguments["rng"] = new_rng()
+        try:
+            pyfuncitem.obj(**arguments)
+        except BaseException:
+            print(f"on the graph '{graph}'")
+            raise
+    return True
+
+
+def new_rng() -> np.random.Generator:
+    return np.random.default_rng(7)
 
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    return np.random.default_rng(7)
+    return new_rng()
 
 
 @pytest.fixture

@@ -316,6 +316,7 @@ def test_error_of_the_library_leaves_the_output(rng):
 # ---- memory ----
 
 
+@pytest.mark.exhaustive
 @needs_linux
 @pytest.mark.parametrize(
     ("case", "face"), [(cases("mean")[0], "hvp"), (cases("max")[0], "vjp")], ids=str

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import gnograd as gg
+from conftest import few
 from memory import needs_linux, temporary_bytes
 from reference import gaot as reference
 
@@ -181,7 +182,7 @@ def test_second_order_is_that_of_the_plain_formula():
 
 
 @pytest.mark.parametrize("attention", ATTENTION[1:])
-@pytest.mark.parametrize("hidden", [[8], [5, 6]], ids=str)
+@pytest.mark.parametrize("hidden", few([[8], [5, 6]], "[8]"), ids=str)
 def test_compiles_whole(attention, hidden):
     y, x = points()
     graph, f = gt.Graph.radius(y, 0.5, x), normal(2, N, CHANNELS).requires_grad_()
@@ -258,6 +259,7 @@ def _training_step(attention):
     return work
 
 
+@pytest.mark.exhaustive
 @needs_linux
 @pytest.mark.parametrize("attention", ATTENTION[1:])
 def test_memory_of_edges(attention):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gnograd as gg
-from conftest import Edges, edges, power_law
+from conftest import Edges, edges, pairs, power_law
 from gnograd.compat import pylibcugraphops
 from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
@@ -189,11 +189,14 @@ def test_aggregation(sequence, op, any_graph, rng):
         compare(gradient, expected_gradients[name])
 
 
-@pytest.mark.parametrize(("integer", "bipartite"), [("int32", True), ("int64", False)])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@every_op
-@every_sequence
-def test_types(sequence, op, dtype, integer, bipartite, rng):
+every_type = pairs(
+    sequence=SEQUENCES, op=AggOp, dtype=["float32", "float64"], integer=["int32", "int64"]
+)
+
+
+@every_type
+def test_types(sequence, op, dtype, integer, rng):
+    bipartite = integer == "int32"
     graph = power_law(12, 40)
     t = arrays(rng, graph, dtype)
     g = csc(graph, integer, bipartite)

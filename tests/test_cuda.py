@@ -38,7 +38,7 @@ import test_neighbor_list
 import test_neighbors
 import test_nsa
 import test_relational
-from conftest import GRAPHS, Edges, power_law
+from conftest import GRAPHS, Edges, pairs, power_law
 from faces import Case, convert, like
 from gnograd import shapes
 from gnograd.backends import cuda_library, has_cuda
@@ -242,9 +242,11 @@ def test_faces(case, any_graph, rng):
     check_faces(case.operator, inputs, tangents, cotangent, case.arguments(any_graph), "float64")
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("name", ["power law", "bipartite", "no edges"])
-@few_cases
+@pairs(
+    case=FEW,
+    name=["power law", "bipartite", "no edges"],
+    dtype=["float32", "float16", "bfloat16"],
+)
 def test_types(case, name, dtype, rng):
     edges, terms = GRAPHS[name], None
     inputs, tangents, (cotangent,) = draw(case, edges, rng, numbers(dtype))
@@ -519,9 +521,7 @@ def test_select_blocks(dtype, rng):
     assert_array_equal(actual.get(), expected)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("d", [1, 2, 3])
-@test_neighbors.every_case
+@pairs(case=test_neighbors.CASES, d=[1, 2, 3], dtype=["float32", "float64"])
 def test_neighbor_search(case, d, dtype, rng):
     """To the last point, as the CPU."""
     sources, destinations, options = test_neighbors.draw(case, d, rng, dtype)
@@ -533,10 +533,7 @@ def test_neighbor_search(case, d, dtype, rng):
         assert actual.dtype == e.dtype
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("k", [0, 1, 40, 100])
-@test_neighbors.every_nearest
+@pairs(case=test_neighbors.NEAREST, k=[0, 1, 40, 100], d=[1, 2, 3], dtype=["float32", "float64"])
 def test_nearest_neighbors(case, k, d, dtype, rng):
     sources, destinations, options = test_neighbors.draw_nearest(case, d, rng, dtype)
     expected = gg.knn(sources, k, destinations, **options)
@@ -576,10 +573,12 @@ def test_rows_longer_than_a_search_keeps(most, rng):
     assert_array_equal(found.indices.get(), expected.indices)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("full", [True, False])
-@pytest.mark.parametrize("d", [1, 2, 3])
-@test_neighbor_list.every_case
+@pairs(
+    case=test_neighbor_list.CASES,
+    d=[1, 2, 3],
+    full=[True, False],
+    dtype=["float32", "float64"],
+)
 def test_neighbor_list_on_device(case, d, full, dtype, rng):
     points, arguments = test_neighbor_list.draw(case, d, rng, dtype)
     expected = gg.neighbor_list(points, **arguments, full=full)
@@ -746,9 +745,7 @@ def assert_same_where_finite(actual, expected, dtype):
     assert_allclose(actual[~nan], expected[~nan], rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
-@pytest.mark.parametrize("of", ["q", "k", "v"])
-@pytest.mark.parametrize("case", test_nsa.CASES + test_nsa.LARGE[:2], ids=str)
+@pairs(case=test_nsa.CASES + test_nsa.LARGE[:2], of=["q", "k", "v"], dtype=["float64", "bfloat16"])
 def test_nan_in_sparse_attention(case, of, dtype, rng):
     """It reaches the rows that see it, and what these reach: others share their tiles only."""
     static, operator = case.arguments(rng), case.operator
@@ -1739,12 +1736,9 @@ class TestPylibcugraphops:
     def test_aggregation(self, sequence, op, any_graph, rng):
         test_compat.test_aggregation(sequence, op, any_graph, rng)
 
-    @pytest.mark.parametrize(("integer", "bipartite"), [("int32", True), ("int64", False)])
-    @pytest.mark.parametrize("dtype", ["float32", "float64"])
-    @test_compat.every_op
-    @test_compat.every_sequence
-    def test_types(self, sequence, op, dtype, integer, bipartite, rng):
-        test_compat.test_types(sequence, op, dtype, integer, bipartite, rng)
+    @test_compat.every_type
+    def test_types(self, sequence, op, dtype, integer, rng):
+        test_compat.test_types(sequence, op, dtype, integer, rng)
 
     @pytest.mark.parametrize("integer", ["int32", "int64"])
     def test_saved_arrays(self, integer):

@@ -116,11 +116,10 @@ def compare_rows(actual, terms):
     assert np.all(np.abs(actual[:, 0] - np.sum(terms, axis=1)) <= bound)
 
 
-@pytest.fixture
-def any_edges(any_graph):
-    """Irregular graphs whose sources and destinations are the same nodes."""
-    n = max(any_graph.n_src, any_graph.n_dst)
-    return Edges(any_graph.src, any_graph.dst, n, n)
+def square(edges):
+    """The same edges, among the same nodes on both sides."""
+    n = max(edges.n_src, edges.n_dst)
+    return Edges(edges.src, edges.dst, n, n)
 
 
 @pytest.fixture
@@ -196,8 +195,8 @@ def test_radial_basis_is_normalised():
 
 
 @pytest.mark.parametrize("exclude", EXCLUSIONS)
-def test_forward(rng, any_edges, exclude):
-    inputs, _, static, formula = small(rng, any_edges, exclude)
+def test_forward(rng, any_graph, exclude):
+    inputs, _, static, formula = small(rng, square(any_graph), exclude)
     compare(gg.agg_edge_to_edge(*inputs, **static), formula(*inputs), 1e-13)
 
 
@@ -288,8 +287,8 @@ def test_radial_basis_vjp(rng, basis):
     assert np.array_equal(only_sbf[1], np.zeros(4))
 
 
-def test_vjp(rng, any_edges):
-    inputs, _, static, formula = small(rng, any_edges)
+def test_vjp(rng, any_graph):
+    inputs, _, static, formula = small(rng, square(any_graph))
     cotangent = rng.normal(size=inputs[2].shape)
     actual = gg.agg_edge_to_edge.vjp(cotangent, inputs, **static)
     for a, b in zip(actual, derivatives.vjp(formula, inputs, cotangent), strict=True):
@@ -341,8 +340,8 @@ def test_radial_basis_jvp(rng, basis):
 
 
 @pytest.mark.parametrize("exclude", EXCLUSIONS)
-def test_jvp(rng, any_edges, exclude):
-    inputs, tangents, static, formula = small(rng, any_edges, exclude)
+def test_jvp(rng, any_graph, exclude):
+    inputs, tangents, static, formula = small(rng, square(any_graph), exclude)
     actual = gg.agg_edge_to_edge.jvp(inputs, tangents, **static)
     compare(actual, derivatives.jvp(formula, inputs, tangents), 1e-12)
 
@@ -383,8 +382,8 @@ def test_radial_basis_hvp(rng, basis):
     compare_rows(to_w[:, None], np.concatenate(terms).T)
 
 
-def test_hvp(rng, any_edges):
-    inputs, tangents, static, formula = small(rng, any_edges)
+def test_hvp(rng, any_graph):
+    inputs, tangents, static, formula = small(rng, square(any_graph))
     cotangent = rng.normal(size=inputs[2].shape)
     actual = gg.agg_edge_to_edge.hvp(cotangent, inputs, tangents, **static)
     expected = derivatives.hvp(formula, inputs, cotangent, tangents)
@@ -619,6 +618,7 @@ def prepare(face, degree):
     return call(40_000 // degree)
 
 
+@pytest.mark.exhaustive
 @needs_linux
 @pytest.mark.parametrize("face", ["forward", "vjp", "jvp", "hvp"])
 @pytest.mark.parametrize("degree", [4, 32])
@@ -635,7 +635,9 @@ def test_peak_memory_is_as_documented(face, degree):
 # ---- determinism ----
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.exhaustive)]
+)
 def test_same_bits_for_any_number_of_threads(rng, threads, dtype):
     graph = power_law(200, 3000)
     sizes = (7, 6, 8, 24)

@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 
 import gnograd as gg
+from conftest import few
 from processes import mpiexec, torchrun
 
 SIZES = [int(n) for n in os.environ.get("GNOGRAD_MPI_PROCESSES", "1,2,3").split(",")]
+MOSTLY = few(SIZES, str(SIZES[len(SIZES) // 2]))
+"""The other numbers of processes are exhaustive."""
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", MOSTLY)
 @pytest.mark.parametrize(
     "program", ["check_plan.py", "check_operators.py", "check_triplets.py", "check_tape.py"]
 )
@@ -25,6 +28,7 @@ def test_mpi(program, size):
     assert f"on {size} processes" in mpiexec(size, program)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("program", ["check_torch.py", "check_modules.py"])
 def test_mpi_torch(program, size):
@@ -32,7 +36,9 @@ def test_mpi_torch(program, size):
     assert f"on {size} processes" in mpiexec(size, program)
 
 
-@pytest.mark.parametrize("program", ["check_plan.py", "check_operators.py", "check_modules.py"])
+@pytest.mark.parametrize(
+    "program", few(["check_plan.py", "check_operators.py", "check_modules.py"], "check_modules.py")
+)
 def test_gloo(program):
     pytest.importorskip("torch")
     assert "on 2 processes" in torchrun(2, program)

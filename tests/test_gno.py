@@ -480,9 +480,17 @@ def documented_bytes(operator: gg.Operator, threads: int) -> int:
 @pytest.mark.parametrize(
     ("variant", "face"),
     [
-        *((WEIGHTED, face) for face in ("forward", "vjp", "jvp", "hvp")),
-        (KERNEL, "hvp"),
-        (AGGREGATE, "hvp"),
+        (WEIGHTED, "hvp"),
+        *(
+            pytest.param(*rest, marks=pytest.mark.exhaustive)
+            for rest in (
+                (WEIGHTED, "forward"),
+                (WEIGHTED, "vjp"),
+                (WEIGHTED, "jvp"),
+                (KERNEL, "hvp"),
+                (AGGREGATE, "hvp"),
+            )
+        ),
     ],
     ids=str,
 )

@@ -226,6 +226,7 @@ def prepare(kernel, n_batch, threads):
     return lambda: gg.gno.hvp(inputs[0], inputs, tangents, **static)
 
 
+@pytest.mark.exhaustive
 @needs_linux
 @pytest.mark.parametrize(("kernel", "n_batch"), [("full", 16), ("full", 2), ("diagonal", 16)])
 def test_peak_memory_is_as_documented(kernel, n_batch):

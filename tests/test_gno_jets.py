@@ -285,7 +285,7 @@ def test_gradient_of_a_laplacian_loss(rng):
 
 @few_cases
 def test_float32_is_as_good_as_the_plain_formula(case, rng):
-    faces.check_float32(case, power_law(20, 100), rng)
+    faces.check_float32(case, power_law(10, 40), rng)
 
 
 def test_float32_sums_over_many_edges(rng):
@@ -428,6 +428,7 @@ def large_laplacian(face):
     return faces.large_call(case, face, 2000, 20_000)
 
 
+@pytest.mark.exhaustive
 @needs_linux
 @pytest.mark.parametrize("face", ["vjp", "jvp", "hvp"])
 def test_peak_memory_is_as_documented(face):

@@ -18,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import calls
 import gnograd as gg
+from conftest import few
 from gnograd.recent import Recent
 
 jax = pytest.importorskip("jax")
@@ -101,7 +102,7 @@ def test_vjp_jvp_hvp(name, graph):
     assert_same(jax.grad(pushed, argnums=tuple(range(len(inputs))))(*inputs), hvp)
 
 
-@every_operator
+@pytest.mark.parametrize("name", few(NAMES, *calls.FORMS))
 def test_central_differences(name, graph):
     inputs, function, _ = bind(name, graph)
     function = jax.jit(function)

@@ -35,11 +35,13 @@ def on_devices(n, program):
     assert f"on {n} devices" in done.stdout
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_operators(n):
     on_devices(n, "check_jax.py")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_exchange_and_training(n):
     on_devices(n, "train_jax.py")

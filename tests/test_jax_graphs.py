@@ -18,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import calls
 import gnograd as gg
+from conftest import few
 from gnograd import shapes
 
 jax = pytest.importorskip("jax")
@@ -28,7 +29,9 @@ jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_enable_x64", True)
 
 NAMES = [name for name in calls.calls() if "graph" in getattr(gg, name).static]
-every_operator = pytest.mark.parametrize("name", NAMES)
+FORMS = [name for name in calls.FORMS if name in NAMES]
+every_operator = pytest.mark.parametrize("name", few(NAMES, *FORMS))
+"""The rest of the operators is exhaustive: `gnograd.jax` treats all in one way."""
 N, ROOM = 8, 11
 """Edges of the graph that all tests use, and rows of edge arrays where there is room for more."""
 
@@ -174,6 +177,7 @@ def test_room_for_more_edges(name):
     assert roomy._cache_size() == 1
 
 
+@pytest.mark.exhaustive
 def test_one_program_for_changing_sizes():
     x, layers = energy_arguments()
     exact, roomy = (jax.jit(jax.grad(energy, argnums=(0, 2))) for _ in range(2))
@@ -529,6 +533,7 @@ def exported(function, *arguments, **more):
     return program.serialize(**more)
 
 
+@pytest.mark.exhaustive
 def test_export(tmp_path):
     h, kappa = np.random.default_rng(0).normal(size=(5, 3)), np.zeros((8, 3, 2))
 
@@ -587,6 +592,7 @@ def test_export_for_any_sizes(name):
     assert_same(program.call(*arguments), jax.jit(gradients)(*arguments))
 
 
+@pytest.mark.exhaustive
 def test_kept_compilations(tmp_path):
     code = """
 jax.config.update("jax_compilation_cache_dir", sys.argv[1])
@@ -603,6 +609,7 @@ print(events.count("cache_hits"), events.count("cache_misses"))
     assert run_in_new_process(PRELUDE + code, tmp_path, 2).split() == ["1", "0"]
 
 
+@pytest.mark.exhaustive
 def test_many_devices():
     """Data-parallel training: a graph a device, parameters on all, gradients summed."""
     run_in_new_process(

@@ -7,6 +7,7 @@ from numpy.testing import assert_array_equal
 from scipy.spatial import cKDTree
 
 import gnograd as gg
+from conftest import few, pairs
 from reference import neighbors as oracle
 
 
@@ -46,7 +47,7 @@ def draw(case, d, rng, dtype="float64"):
 
 
 @every_case
-@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("d", few([1, 2, 3, 4], "1", "3"))
 def test_all_pairs(case, d, rng):
     sources, destinations, options = draw(case, d, rng)
     offsets, indices = gg.neighbors(sources, destinations=destinations, **options)
@@ -139,9 +140,7 @@ def expected_nearest(sources, k, destinations, options, radius=np.inf):
         )
 
 
-@every_nearest
-@pytest.mark.parametrize("d", [1, 2, 3, 4])
-@pytest.mark.parametrize("k", [0, 1, 5, 79, 100])
+@pairs(case=NEAREST, d=[1, 2, 3, 4], k=[0, 1, 5, 79, 100])
 def test_nearest(case, d, k, rng):
     sources, destinations, options = draw_nearest(case, d, rng)
     found = gg.knn(sources, k, destinations, **options)

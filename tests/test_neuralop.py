@@ -559,6 +559,7 @@ def _training_step(hidden):
     return work
 
 
+@pytest.mark.exhaustive
 @needs_linux
 @pytest.mark.parametrize(("hidden", "numbers"), [([128], 16), ([64, 64], 32)], ids=["one", "two"])
 def test_memory_of_edges(hidden, numbers):

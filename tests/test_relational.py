@@ -297,6 +297,7 @@ def prepare(case, face, threads):
     return call(20_000, 200_000)
 
 
+@pytest.mark.exhaustive
 @needs_linux
 @pytest.mark.parametrize("face", ["forward", "vjp", "hvp"])
 @few_cases

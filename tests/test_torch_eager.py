@@ -616,6 +616,7 @@ def test_self_loops_of_an_edge_index(dtype, sizes):
 # ---- imports ----
 
 
+@pytest.mark.exhaustive
 def test_nothing_but_torch_is_imported():
     """Neither by the import nor by a first call, a layer's or an operator's."""
     code = """

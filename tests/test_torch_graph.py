@@ -141,6 +141,7 @@ def test_graphs_of_graphs(sizes):
         gt.Graph.union(graphs[0], gt.Graph.from_edge_index(random_edges(9, 4), 9))
 
 
+@pytest.mark.exhaustive
 def test_compiled_graphs_of_points():
     """Searches, and what is made of their graphs, in one piece."""
 
@@ -384,6 +385,7 @@ def test_one_program_for_all_graphs(numpy, n_batches):
     assert len(made) <= 2
 
 
+@pytest.mark.exhaustive
 def test_one_program_for_all_edges():
     """The same where the graph is made inside the model, self-loops among its edges."""
     torch._dynamo.reset()
@@ -404,6 +406,7 @@ def test_one_program_for_all_edges():
     assert len(made) <= 2
 
 
+@pytest.mark.exhaustive
 def test_neighbours_in_a_program():
     torch._dynamo.reset()
 
@@ -424,6 +427,7 @@ def test_neighbours_in_a_program():
             torch.testing.assert_close(got, want)
 
 
+@pytest.mark.exhaustive
 def test_exported_program_takes_a_graph(tmp_path):
     """In a process of its own, with a graph of another size."""
     torch.manual_seed(0)
