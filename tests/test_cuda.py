@@ -933,14 +933,14 @@ def test_graph_from_edges(n, dtypes, self_loops, rng):
     ends = [rng.integers(0, k, n).astype(dtype) for k, dtype in zip((60, 45), dtypes, strict=True)]
     for pair in (ends, [ends[0], np.sort(ends[1])]):
         for nodes in ((60, 45), (70, None), (None, None)):
-            expected = gg.Graph.from_edges(*pair, *nodes, self_loops)
-            actual = gg.Graph.from_edges(*map(cuda.to_device, pair), *nodes, self_loops)
+            expected = gg.Graph.from_edges(*pair, *nodes, self_loops=self_loops)
+            actual = gg.Graph.from_edges(*map(cuda.to_device, pair), *nodes, self_loops=self_loops)
             assert actual._made_there
             assert_same_graph(actual, expected)
     if len(set(dtypes)) == 1:
         edges = np.stack(ends)
-        made = gg.Graph.from_edge_index(cuda.to_device(edges), 60, 45, self_loops)
-        assert_same_graph(made, gg.Graph.from_edge_index(edges, 60, 45, self_loops))
+        made = gg.Graph.from_edge_index(cuda.to_device(edges), 60, 45, self_loops=self_loops)
+        assert_same_graph(made, gg.Graph.from_edge_index(edges, 60, 45, self_loops=self_loops))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
