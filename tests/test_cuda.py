@@ -46,15 +46,11 @@ from gnograd.compat import ascend
 from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
 from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
+from gpus import GPUS, needs_gpu, on_host
 from processes import mpiexec
 from reference import gno
 
-GPUS = cuda_library.devices()[0]
-pytestmark = pytest.mark.skipif(
-    not GPUS,
-    reason="no GPU" if has_cuda() else "no CUDA kernels in this build, and no GNOGRAD_CUDA_LIBRARY",
-)
-on_host = pytest.mark.skipif("host (SIMT)" not in GPUS, reason="needs the SIMT build")
+pytestmark = needs_gpu
 if GPUS:
     from gnograd.backends import cuda
 
@@ -381,11 +377,11 @@ def test_selections_are_checked_where_duplicates_are_errors(rng):
             if a is not None:
                 assert_allclose(b, a, rtol=1e-12, atol=1e-12)
     for selection, kind in ((twice, ValueError), (absent, IndexError)):
-        for on_host, on_device in zip(calls(selection), calls(selection, to_device), strict=True):
+        for expect, found in zip(calls(selection), calls(selection, to_device), strict=True):
             with pytest.raises(kind) as expected:
-                on_host()
+                expect()
             with pytest.raises(kind, match=f"^{re.escape(str(expected.value))}$"):
-                on_device()
+                found()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -1667,6 +1663,31 @@ def test_library_that_does_not_load(tmp_path, monkeypatch):
         cuda_library.Library(tmp_path / "broken.so")
     monkeypatch.setenv("GNOGRAD_CUDA_LIBRARY", "")
     assert not has_cuda()
+
+
+@on_host
+def test_another_runtime_in_the_process(tmp_path):
+    """PyTorch's build for GPUs loads a CUDA runtime; its names are not taken for the stand-in's."""
+    source = tmp_path / "runtime.c"
+    source.write_text("int cudaGetDeviceCount(int *n) { *n = 0; return 35; }")
+    other = tmp_path / "libcudart.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", other, source], check=True)
+    call = "from gnograd.backends import cuda_library; print(cuda_library.devices())"
+    found = subprocess.run(
+        [sys.executable, "-c", call], env=os.environ | {"LD_PRELOAD": str(other)},
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "host (SIMT)" in found.stdout
+
+
+def test_a_named_library_without_a_device_is_no_reason_to_skip(tmp_path):
+    environment = os.environ | {"GNOGRAD_CUDA_LIBRARY": str(tmp_path / "none.so")}
+    ran = subprocess.run(
+        [sys.executable, "-c", "import gpus"], cwd=Path(__file__).parent, env=environment,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert ran.returncode
+    assert "none.so, which has no device" in ran.stderr
 
 
 def test_header():
