@@ -13,6 +13,7 @@ import pickle
 import re
 import subprocess
 import sys
+import weakref
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,7 +42,7 @@ import test_relational
 from conftest import GRAPHS, Edges, power_law
 from faces import Case, convert, like
 from gnograd import shapes
-from gnograd.backends import cuda_library, has_cuda
+from gnograd.backends import cuda_arrays, cuda_library, has_cuda
 from gnograd.compat import ascend
 from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
@@ -1190,6 +1191,7 @@ def test_assign_integers():
 def calls(monkeypatch):
     """What is asked of the library, by function."""
     gc.collect()  # what other tests have left
+    monkeypatch.setattr(cuda, "_cupy", lambda: None)  # its pool would be asked, where it is there
     library, log = cuda_library.library(), {}
 
     def noted(name, function):
@@ -1527,6 +1529,51 @@ def test_cupy_stream(weighted, calls, monkeypatch):
     monkeypatch.setattr(cuda, "_cupy", lambda: cupy)
     assert cuda._current([cuda.to_device(weighted.x)], None) == 70
     assert cuda._current([], 80) == 80
+
+
+@on_host
+def test_stream_of_cupy_lives_as_long_as_results(weighted, monkeypatch):
+    """CuPy destroys a stream with its object; bfloat16 results are given back on it later."""
+
+    class Stream:
+        ptr = 70
+
+    stream = Stream()
+    cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: stream))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(cuda, "_cupy", lambda: cupy)
+    new = cuda_arrays.empty
+
+    def empty(shape, dtype, like, stream=None):
+        return new(shape, dtype, 0, cuda._current([], stream))
+
+    monkeypatch.setattr(cuda, "empty", empty)
+    x, w = to_device((weighted.x, weighted.w))
+    out = gg.agg_weighted(x, w, graph=weighted.graph)
+    alive = weakref.ref(stream)
+    cupy.cuda.get_current_stream = stream = None
+    del x, w
+    gc.collect()
+    assert alive() is not None
+    assert_allclose(out.get(), weighted.out, rtol=1e-12)
+    del out
+    gc.collect()
+    assert alive() is None
+
+
+@on_host
+def test_stream_of_an_array_lives_as_long_as_results(weighted):
+    """It is promised to be there as long as the array that names it."""
+    lender = Lender(cuda.to_device(weighted.x), stream=70)
+    alive, w = weakref.ref(lender), cuda.to_device(weighted.w)
+    out = gg.agg_weighted(lender, w, graph=weighted.graph)
+    del lender, w
+    more = gg.agg_simple(out, graph=gg.Graph([0, 1], [0], len(weighted.out)))
+    assert_allclose(out.get(), weighted.out, rtol=1e-12)
+    del out
+    assert alive() is not None
+    del more
+    assert alive() is None
 
 
 @on_host
