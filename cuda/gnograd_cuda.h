@@ -321,12 +321,12 @@ GNOGRAD_CUDA_API int gnograd_cuda_graph_from_csc_build_i64(
  * x [n_src, D], w [n_edges] (agg_concat: or null, all 1), e [n_edges, De], own [n_dst, Do].
  * Saved by forward, or null: location [n_dst, D + De] of Min and Max, the winner's position in
  * by_dst, -1 without edges; degree real [n_dst] of Mean, the sum of w. vjp computes again what it
- * needs and does not get; `out` is taken as on the CPU, but what is saved in 16 bits would cost
- * accuracy, so it is not read. An input may be null where no gradient that is wanted depends on it.
+ * needs and does not get or read. An input may be null where no gradient that is wanted depends on it.
  * Where own is x (n_src = n_dst, D = Do), the gradients may be one array too, grad_own = grad_x: it
  * gets their sum, rounded once.
  */
 
+/* vjp of agg_weighted does not read: out, degree; out where aggregation=sum|min|max. */
 GNOGRAD_CUDA_API size_t gnograd_cuda_agg_weighted_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_features, int aggregation);
 GNOGRAD_CUDA_API int gnograd_cuda_agg_weighted_forward_f32(
@@ -540,6 +540,7 @@ GNOGRAD_CUDA_API int gnograd_cuda_agg_simple_hvp_bf16(
     const void *cotangent, const void *x, const void *e, const void *t_x, const void *t_e,
     void *grad_x, void *grad_e, void *workspace, size_t workspace_bytes, void *stream);
 
+/* vjp of agg_concat does not read: out, degree; out where aggregation=sum|min|max. */
 GNOGRAD_CUDA_API size_t gnograd_cuda_agg_concat_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_features, int64_t n_edge_features,
     int64_t n_own_features, int aggregation);
@@ -1015,14 +1016,15 @@ GNOGRAD_CUDA_API int gnograd_cuda_update_edges_hvp_bf16(
  * activation: LeakyReLU 0, ELU 1, Linear 2, ReLU 3, Scalar 4, Sigmoid 5, Tanh 6; negative_slope is
  * the slope of LeakyReLU, the factor of ELU and of Scalar.
  * Saved by forward, or null: lse real [n_dst, n_heads], log of the sum of exp(score);
- * softmax_scores real [2, n_heads, n_edges], scores and their softmax by position in by_dst. vjp
- * takes out and both as on the CPU and reads none: the pass that would use them finds the maxima
- * anyway.
+ * softmax_scores real [2, n_heads, n_edges], scores and their softmax by position in by_dst. A vjp
+ * that gets out and lse need not look at all edges once more.
  * mha_gat_v2 also saves activation_scores [n_edges, D], the activated sums by position in by_dst. A
  * vjp that gets them reads them instead of x_dst and e, which may then be null; the negative_slope
  * of LeakyReLU and ELU must not be negative there.
  */
 
+/* vjp of mha_gat does not read: softmax_scores; out, lse where concat_heads=False; out, lse in f16
+ * and bf16. */
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
     int concat_heads, int activation, double negative_slope, double dropout, const int64_t *seed);
@@ -1187,6 +1189,8 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_hvp_bf16(
     void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
     void *stream);
 
+/* vjp of mha_gat_v2 does not read: softmax_scores; out, lse where concat_heads=False; out, lse in
+ * f16 and bf16. */
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_gat_v2_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
     int activation, double negative_slope, double dropout, const int64_t *seed);
@@ -1352,6 +1356,8 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_gat_v2_hvp_bf16(
     void *grad_x_dst, void *grad_a, void *grad_e, void *workspace, size_t workspace_bytes,
     void *stream);
 
+/* vjp of mha_simple does not read: softmax_scores; out, lse where concat_heads=False; out, lse in
+ * f16 and bf16. */
 GNOGRAD_CUDA_API size_t gnograd_cuda_mha_simple_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
     int norm_by_dim, double dropout, const int64_t *seed);
@@ -1508,9 +1514,10 @@ GNOGRAD_CUDA_API int gnograd_cuda_mha_simple_hvp_bf16(
 
 /* ---- edge_softmax: softmax of scores over the edges of a destination, per head ----
  *
- * s, out [n_edges, n_heads]. vjp takes out as on the CPU and does not read it.
+ * s, out [n_edges, n_heads].
  */
 
+/* vjp of edge_softmax does not read: out. */
 GNOGRAD_CUDA_API size_t gnograd_cuda_edge_softmax_forward_workspace_bytes_f32(
     const gnograd_cuda_graph *graph, int64_t n_heads);
 GNOGRAD_CUDA_API int gnograd_cuda_edge_softmax_forward_f32(

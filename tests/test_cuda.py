@@ -13,6 +13,7 @@ import pickle
 import re
 import subprocess
 import sys
+import weakref
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,20 +42,16 @@ import test_relational
 from conftest import GRAPHS, Edges, pairs, power_law
 from faces import Case, convert, like
 from gnograd import shapes
-from gnograd.backends import cuda_library, has_cuda
+from gnograd.backends import cuda_arrays, cuda_library, has_cuda
 from gnograd.compat import ascend
 from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
 from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
+from gpus import GPUS, needs_gpu, on_host
 from processes import mpiexec
 from reference import gno
 
-GPUS = cuda_library.devices()[0]
-pytestmark = pytest.mark.skipif(
-    not GPUS,
-    reason="no GPU" if has_cuda() else "no CUDA kernels in this build, and no GNOGRAD_CUDA_LIBRARY",
-)
-on_host = pytest.mark.skipif("host (SIMT)" not in GPUS, reason="needs the SIMT build")
+pytestmark = needs_gpu
 if GPUS:
     from gnograd.backends import cuda
 
@@ -383,11 +380,11 @@ def test_selections_are_checked_where_duplicates_are_errors(rng):
             if a is not None:
                 assert_allclose(b, a, rtol=1e-12, atol=1e-12)
     for selection, kind in ((twice, ValueError), (absent, IndexError)):
-        for on_host, on_device in zip(calls(selection), calls(selection, to_device), strict=True):
+        for expect, found in zip(calls(selection), calls(selection, to_device), strict=True):
             with pytest.raises(kind) as expected:
-                on_host()
+                expect()
             with pytest.raises(kind, match=f"^{re.escape(str(expected.value))}$"):
-                on_device()
+                found()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -930,14 +927,14 @@ def test_graph_from_edges(n, dtypes, self_loops, rng):
     ends = [rng.integers(0, k, n).astype(dtype) for k, dtype in zip((60, 45), dtypes, strict=True)]
     for pair in (ends, [ends[0], np.sort(ends[1])]):
         for nodes in ((60, 45), (70, None), (None, None)):
-            expected = gg.Graph.from_edges(*pair, *nodes, self_loops)
-            actual = gg.Graph.from_edges(*map(cuda.to_device, pair), *nodes, self_loops)
+            expected = gg.Graph.from_edges(*pair, *nodes, self_loops=self_loops)
+            actual = gg.Graph.from_edges(*map(cuda.to_device, pair), *nodes, self_loops=self_loops)
             assert actual._made_there
             assert_same_graph(actual, expected)
     if len(set(dtypes)) == 1:
         edges = np.stack(ends)
-        made = gg.Graph.from_edge_index(cuda.to_device(edges), 60, 45, self_loops)
-        assert_same_graph(made, gg.Graph.from_edge_index(edges, 60, 45, self_loops))
+        made = gg.Graph.from_edge_index(cuda.to_device(edges), 60, 45, self_loops=self_loops)
+        assert_same_graph(made, gg.Graph.from_edge_index(edges, 60, 45, self_loops=self_loops))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
@@ -1191,6 +1188,7 @@ def test_assign_integers():
 def calls(monkeypatch):
     """What is asked of the library, by function."""
     gc.collect()  # what other tests have left
+    monkeypatch.setattr(cuda, "_cupy", lambda: None)  # its pool would be asked, where it is there
     library, log = cuda_library.library(), {}
 
     def noted(name, function):
@@ -1531,6 +1529,51 @@ def test_cupy_stream(weighted, calls, monkeypatch):
 
 
 @on_host
+def test_stream_of_cupy_lives_as_long_as_results(weighted, monkeypatch):
+    """CuPy destroys a stream with its object; bfloat16 results are given back on it later."""
+
+    class Stream:
+        ptr = 70
+
+    stream = Stream()
+    cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: stream))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(cuda, "_cupy", lambda: cupy)
+    new = cuda_arrays.empty
+
+    def empty(shape, dtype, like, stream=None):
+        return new(shape, dtype, 0, cuda._current([], stream))
+
+    monkeypatch.setattr(cuda, "empty", empty)
+    x, w = to_device((weighted.x, weighted.w))
+    out = gg.agg_weighted(x, w, graph=weighted.graph)
+    alive = weakref.ref(stream)
+    cupy.cuda.get_current_stream = stream = None
+    del x, w
+    gc.collect()
+    assert alive() is not None
+    assert_allclose(out.get(), weighted.out, rtol=1e-12)
+    del out
+    gc.collect()
+    assert alive() is None
+
+
+@on_host
+def test_stream_of_an_array_lives_as_long_as_results(weighted):
+    """It is promised to be there as long as the array that names it."""
+    lender = Lender(cuda.to_device(weighted.x), stream=70)
+    alive, w = weakref.ref(lender), cuda.to_device(weighted.w)
+    out = gg.agg_weighted(lender, w, graph=weighted.graph)
+    del lender, w
+    more = gg.agg_simple(out, graph=gg.Graph([0, 1], [0], len(weighted.out)))
+    assert_allclose(out.get(), weighted.out, rtol=1e-12)
+    del out
+    assert alive() is not None
+    del more
+    assert alive() is None
+
+
+@on_host
 def test_two_devices(weighted, calls):
     x, w = (cuda.to_device(a, device=1) for a in (weighted.x, weighted.w))
     assert cuda.device_of(x) == 1
@@ -1664,6 +1707,31 @@ def test_library_that_does_not_load(tmp_path, monkeypatch):
         cuda_library.Library(tmp_path / "broken.so")
     monkeypatch.setenv("GNOGRAD_CUDA_LIBRARY", "")
     assert not has_cuda()
+
+
+@on_host
+def test_another_runtime_in_the_process(tmp_path):
+    """PyTorch's build for GPUs loads a CUDA runtime; its names are not taken for the stand-in's."""
+    source = tmp_path / "runtime.c"
+    source.write_text("int cudaGetDeviceCount(int *n) { *n = 0; return 35; }")
+    other = tmp_path / "libcudart.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", other, source], check=True)
+    call = "from gnograd.backends import cuda_library; print(cuda_library.devices())"
+    found = subprocess.run(
+        [sys.executable, "-c", call], env=os.environ | {"LD_PRELOAD": str(other)},
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "host (SIMT)" in found.stdout
+
+
+def test_a_named_library_without_a_device_is_no_reason_to_skip(tmp_path):
+    environment = os.environ | {"GNOGRAD_CUDA_LIBRARY": str(tmp_path / "none.so")}
+    ran = subprocess.run(
+        [sys.executable, "-c", "import gpus"], cwd=Path(__file__).parent, env=environment,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert ran.returncode
+    assert "none.so, which has no device" in ran.stderr
 
 
 def test_header():

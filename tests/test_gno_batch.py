@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import gnograd as gg
 import gnograd.autodiff as ad
 from conftest import Edges, power_law
-from gnograd.backends import cuda_library
+from gpus import needs_gpu
 from memory import needs_linux, temporary_bytes
 
 LEADING = [(2, 3), (17,), (2,), (1,), (0,), (2, 0)]
@@ -380,7 +380,7 @@ def test_jax(case, rng):
 # ---- CUDA ----
 
 
-@pytest.mark.skipif(not cuda_library.devices()[0], reason="no GPU, and no SIMT build named")
+@needs_gpu
 @every_case
 @pytest.mark.parametrize("leading", [(2, 3), (1,), (0,)], ids=str)
 def test_cuda(case, leading, rng):

@@ -213,35 +213,35 @@ def test_loops_at_nodes_that_are_not_there():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "options", "message"),
     [
-        ((np.zeros(3), 1.0), r"sources has shape \(3,\)"),
-        ((np.zeros((3, 0)), 1.0), r"sources has shape \(3, 0\), needs one coordinate or more"),
-        ((np.full((1, 1), np.nan), 1.0), "sources has entries that are not finite"),
-        ((np.zeros((1, 2)), -1.0), "radius is -1.0"),
-        ((np.zeros((1, 2)), np.nan), "radius is nan"),
-        ((np.zeros((1, 2)), 1.0, np.zeros((1, 3))), "sources has 2 coordinates"),
-        ((np.zeros((1, 2)), 1.0, np.zeros((1, 2)), False), "include_self"),
+        ((np.zeros(3), 1.0), {}, r"sources has shape \(3,\)"),
+        ((np.zeros((3, 0)), 1.0), {}, r"sources has shape \(3, 0\), needs one coordinate or more"),
+        ((np.full((1, 1), np.nan), 1.0), {}, "sources has entries that are not finite"),
+        ((np.zeros((1, 2)), -1.0), {}, "radius is -1.0"),
+        ((np.zeros((1, 2)), np.nan), {}, "radius is nan"),
+        ((np.zeros((1, 2)), 1.0, np.zeros((1, 3))), {}, "sources has 2 coordinates"),
+        ((np.zeros((1, 2)), 1.0, np.zeros((1, 2))), {"include_self": False}, "include_self"),
     ],
 )
-def test_refused_points(arguments, message):
+def test_refused_points(arguments, options, message):
     with pytest.raises(ValueError, match=message):
-        gg.Graph.radius(*arguments)
+        gg.Graph.radius(*arguments, **options)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "options", "message"),
     [
-        ((np.zeros((1, 2)), "0.3"), "radius is '0.3', needs a number"),
-        ((np.zeros((1, 2)), np.ones(3)), r"radius is an array of shape \(3,\), needs a number"),
-        ((1.0, np.zeros((1, 2))), r"radius is an array of shape \(1, 2\), needs a number"),
-        ((np.zeros((1, 2), complex), 1.0), "sources is complex128, needs real numbers"),
-        ((np.zeros((1, 2)), 1.0, np.zeros((1, 2), complex)), "destinations is complex128"),
-        ((np.ma.zeros((1, 2)), 1.0), "sources is a masked array"),
-        ((np.zeros((1, 2)), 1.0, None, "no"), "include_self is 'no', needs True or False"),
-        ((np.zeros((1, 2)), 1.0, None, True, "1.0"), "period is <U3, needs real numbers"),
+        ((np.zeros((1, 2)), "0.3"), {}, "radius is '0.3', needs a number"),
+        ((np.zeros((1, 2)), np.ones(3)), {}, r"radius is an array of shape \(3,\), needs a number"),
+        ((1.0, np.zeros((1, 2))), {}, r"radius is an array of shape \(1, 2\), needs a number"),
+        ((np.zeros((1, 2), complex), 1.0), {}, "sources is complex128, needs real numbers"),
+        ((np.zeros((1, 2)), 1.0, np.zeros((1, 2), complex)), {}, "destinations is complex128"),
+        ((np.ma.zeros((1, 2)), 1.0), {}, "sources is a masked array"),
+        ((np.zeros((1, 2)), 1.0), {"include_self": "no"}, "include_self is 'no', needs True"),
+        ((np.zeros((1, 2)), 1.0), {"period": "1.0"}, "period is <U3, needs real numbers"),
     ],
 )
-def test_points_of_another_kind(arguments, message):
+def test_points_of_another_kind(arguments, options, message):
     with pytest.raises(TypeError, match=f"neighbors: {message}"):
-        gg.Graph.radius(*arguments)
+        gg.Graph.radius(*arguments, **options)

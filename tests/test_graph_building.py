@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Graphs of points with batches, of matrices, and of other graphs."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -34,7 +36,7 @@ def edges_of(graph):
 def test_batches_are_disjoint(options, rng):
     points, others = rng.random((30, 2)), rng.random((20, 2))
     batch, other_batch = np.repeat([-3, 5, 2**40], [7, 3, 20]), np.repeat([5, 6, 2**40], [12, 3, 5])
-    whole = gg.Graph.radius(points, 0.4, others, True, None, batch, other_batch)
+    whole = gg.Graph.radius(points, 0.4, others, batch=batch, destination_batch=other_batch)
     near = gg.Graph.radius(points, 0.4, others)
     pairs = [(j, i) for _, j, i in edges_of(near) if batch[j] == other_batch[i]]
     assert [(j, i) for _, j, i in edges_of(whole)] == pairs
@@ -239,3 +241,81 @@ def test_kernels_take_what_is_made(rng):
         expected_weight[row] = cotangent[i] @ x[j]
     np.testing.assert_allclose(gradients[0], expected_x, rtol=1e-12)
     np.testing.assert_allclose(gradients[1], expected_weight, rtol=1e-12)
+
+
+# ---- arguments by name ----
+
+POINTS = np.arange(4.0)[:, None] * 0.1
+ITEMS = np.array([0, 1, 2, 4])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: gg.Graph.radius(POINTS, 1.0, POINTS, True, None, ITEMS, ITEMS),
+            "Graph.radius: include_self and period and batch and destination_batch by position, "
+            "needs include_self=..., period=..., batch=..., destination_batch=...",
+        ),
+        (
+            lambda: gg.Graph.radius(POINTS, 1.0, None, False, batch=ITEMS),
+            "Graph.radius: include_self by position, needs include_self=...",
+        ),
+        (
+            lambda: gg.Graph.knn(POINTS, 2, POINTS, 1.0),
+            "Graph.knn: period by position, needs period=...",
+        ),
+        (
+            lambda: gg.knn(POINTS, 2, POINTS, True),
+            "knn: include_self by position, needs include_self=...",
+        ),
+        (
+            lambda: gg.neighbors(POINTS, 1.0, POINTS, True, None, ITEMS, ITEMS),
+            "neighbors: include_self and period and source_items and destination_items by position",
+        ),
+        (
+            lambda: gg.neighbor_list(POINTS, 1.0, None, True, False),
+            "neighbor_list: periodic and full by position, needs periodic=..., full=...",
+        ),
+        (
+            lambda: gg.DistributedGraph.radius(POINTS, 1.0, None, POINTS, True),
+            "DistributedGraph.radius: x_dst and include_self by position, needs x_dst=...",
+        ),
+        (
+            lambda: gg.Graph.from_edges([0], [0], 1, 1, True),
+            "Graph.from_edges: self_loops by position, needs self_loops=...",
+        ),
+        (
+            lambda: gg.Graph.from_edge_index([[0], [0]], 1, 1, True),
+            "Graph.from_edge_index: self_loops by position, needs self_loops=...",
+        ),
+    ],
+)
+def test_positions_that_meant_other_things(call, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        call()
+
+
+def test_more_positions_than_ever_were():
+    with pytest.raises(TypeError, match=r"takes .* positional arguments"):
+        gg.Graph.radius(POINTS, 1.0, POINTS, True, None, ITEMS, ITEMS, 3)
+
+
+@pytest.mark.parametrize("find", [gg.Graph.radius, gg.Graph.knn, gg.neighbors, gg.knn])
+def test_items_by_pointer_and_by_id(find):
+    amount = 2 if "knn" in find.__name__ else 1.0
+    ends, ids = [0, 1, 4], [0, 1, 1, 1]
+    by_id = find(POINTS, amount, batch=ids)
+    for both in ({}, {"destination_items": ends}):
+        by_pointer = find(POINTS, amount, source_items=ends, **both)
+        assert all(map(np.array_equal, arrays_of(by_pointer), arrays_of(by_id)))
+    there = find(POINTS, amount, POINTS, source_items=ends, destination_items=ends)
+    assert all(map(np.array_equal, arrays_of(there), arrays_of(by_id)))
+    with pytest.raises(ValueError, match="batch and source_items: give one of them"):
+        find(POINTS, amount, batch=ids, source_items=ends)
+    with pytest.raises(ValueError, match="source_items goes with destination_items"):
+        find(POINTS, amount, POINTS, source_items=ends)
+
+
+def arrays_of(found):
+    return found.offsets, found.indices

@@ -270,6 +270,8 @@ def test_pytree():
     assert jax.tree.map(jnp.shape, same).arrays == jax.tree.map(lambda x: x.shape, shaped).arrays
     with pytest.raises(TypeError, match=r"graph is of type int, needs a gnograd\.Graph"):
         gj.Graph.of(3)
+    with pytest.raises(TypeError, match=r"Graph\.shaped: ordered by position, needs ordered="):
+        gj.Graph.shaped(*graph.sizes, True)
 
 
 def test_batch():

@@ -156,8 +156,53 @@ def test_wrong_out(graph, inputs):
         attend.forward(*inputs, out=(np.empty((8, 2)).T,), graph=graph, heads=4)
     with pytest.raises(TypeError, match="attend: x is float64 but out for z is float32"):
         attend.jvp(inputs, (), out=(None, np.empty(3, np.float32)), graph=graph, heads=4)
-    with pytest.raises(TypeError, match="attend: out is of type ndarray, needs a tuple of arrays"):
+    with pytest.raises(
+        TypeError, match="attend: out is of type ndarray, needs a tuple of 2 arrays"
+    ):
         attend.forward(*inputs, out=np.empty((2, 8)), graph=graph, heads=4)
+    x, w = np.ones((3, 2)), np.ones(2)
+    with pytest.raises(TypeError, match="agg_weighted: out is of type ndarray, needs a tuple of 2"):
+        gg.agg_weighted.vjp(np.ones((2, 2)), (x, w), out=x, graph=gg.Graph([0, 1, 2], [0, 1], 3))
+    with pytest.raises(TypeError, match="edge_softmax: out for out is of type int, needs an array"):
+        gg.edge_softmax.forward(np.ones((2, 1)), out=3, graph=gg.Graph([0, 2], [0, 0]))
+    with pytest.raises(ValueError, match=r"edge_softmax: out for out has shape \(2,\), needs"):
+        gg.edge_softmax.forward(np.ones((2, 1)), out=np.ones(2), graph=gg.Graph([0, 2], [0, 0]))
+
+
+def test_out_is_an_array_where_there_is_one_output():
+    """As NumPy's functions take it."""
+    rng, graph = np.random.default_rng(0), gg.Graph([0, 2, 3], [0, 1, 0])
+    s, c, t = (rng.normal(size=(3, 2)) for _ in range(3))
+    mine = np.empty_like(s)
+    for saved in (False, True):
+        mine[:] = 0
+        found = gg.edge_softmax.forward(s, out=mine, return_saved=saved, graph=graph)
+        assert (found[0] if saved else found) is mine
+        np.testing.assert_array_equal(mine, gg.edge_softmax(s, graph=graph))
+    faces = {
+        gg.edge_softmax.jvp: ((s,), (t,)),
+        gg.edge_softmax.vjp: (c, (s,)),
+        gg.edge_softmax.hvp: (c, (s,), (t,)),
+    }
+    for face, arguments in faces.items():
+        expected = face(*arguments, graph=graph)
+        found = face(*arguments, out=mine, graph=graph)
+        assert (found[0] if isinstance(found, tuple) else found) is mine
+        np.testing.assert_array_equal(mine, np.squeeze(np.array(expected)))
+    # one saved array more, and one of two outputs that is not there
+    x, w = rng.normal(size=(2, 2)), np.ones(3)
+    mine = np.empty((2, 2))
+    out, saved = gg.agg_weighted.forward(
+        x, w, return_saved=True, out=mine, graph=graph, aggregation="max"
+    )
+    assert out is mine
+    assert saved[0] is mine
+    inputs, static = calls.call_of("edge_mlp", calls.graph())
+    whole = gg.edge_mlp(*inputs, **static)
+    for k, outputs in enumerate(("edges", "nodes")):
+        mine = np.empty_like(whole[k])
+        assert gg.edge_mlp.forward(*inputs, out=mine, **static | {"outputs": outputs}) is mine
+        np.testing.assert_array_equal(mine, whole[k])
 
 
 # ---- memory for results ----

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import io
 import pickle
 import subprocess
@@ -40,8 +41,8 @@ def test_graph_of_edges(sizes, self_loops):
     """By the library, and by what a GPU does, run on the CPU: the same to the last entry."""
     n_src, n_dst, n_edges = sizes
     ends = torch.stack([random_edges(n, n_edges, n)[0] for n in (n_src, n_dst)])
-    graph = gt.Graph.from_edge_index(ends, n_src, n_dst, self_loops)
-    same(graph, gg.Graph.from_edges(*ends.numpy(), n_src, n_dst, self_loops))
+    graph = gt.Graph.from_edge_index(ends, n_src, n_dst, self_loops=self_loops)
+    same(graph, gg.Graph.from_edges(*ends.numpy(), n_src, n_dst, self_loops=self_loops))
     on_device = graph_building._edges_on_device(ends, n_src, n_dst, self_loops)
     for mine, theirs in zip(graph.arrays, on_device, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=0)
@@ -89,6 +90,8 @@ BATCH = torch.arange(40) // 15 * 3
         {"batch": BATCH, "include_self": False},
         {"destinations": POINTS[5:] + 0.01, "batch": BATCH, "destination_batch": BATCH[5:]},
         {"max_neighbors": 2, "batch": BATCH, "period": 1.0},
+        {"source_items": [0, 18, 40], "destination_items": [0, 20, 40]},
+        {"destinations": POINTS[5:], "source_items": [0, 18, 40], "destination_items": [0, 2, 35]},
     ],
 )
 def test_graphs_of_points(options):
@@ -105,7 +108,45 @@ def test_graphs_of_points(options):
     same(gt.Graph.knn(POINTS, 4, **options), gg.Graph.knn(POINTS.numpy(), 4, **arrays))
 
 
+@pytest.mark.parametrize("name", ["radius", "knn", "from_edge_index"])
+def test_arguments_are_those_of_numpy(name):
+    """One name, one position, one default in both fronts."""
+    mine, theirs = (
+        [
+            (p.name, p.kind, p.default)
+            for p in inspect.signature(getattr(of, name)).parameters.values()
+        ]
+        for of in (gt.Graph, gg.Graph)
+    )
+    assert mine == theirs
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: gt.Graph.radius(POINTS, 1.0, POINTS, True, None, BATCH, BATCH),
+            r"Graph\.radius: include_self .* source_items and destination_items by position",
+        ),
+        (lambda: gt.Graph.knn(POINTS, 2, POINTS, 1.0), "needs period=..."),
+        (
+            lambda: gt.Graph.from_edge_index(random_edges(3, 4), 3, 3, True),
+            "needs self_loops=...",
+        ),
+        (
+            lambda: gt.graph_from_edge_index(random_edges(3, 4), 3, 3, True),
+            "needs self_loops=...",
+        ),
+    ],
+)
+def test_positions_that_meant_other_things(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
 def test_items_and_batch():
+    with pytest.raises(ValueError, match=r"Graph\.knn: batch and source_items: give one of them"):
+        gt.Graph.knn(POINTS, 4, batch=BATCH, source_items=[0, 40])
     with pytest.raises(ValueError, match="batch and source_items: give one of them"):
         gt.Graph.radius(POINTS, 0.4, batch=BATCH, source_items=[0, 40])
     with pytest.raises(ValueError, match="batch goes with destination_batch"):
@@ -182,7 +223,7 @@ def test_edges_become_a_graph_once():
     edges = random_edges(6, 20)
     graph = gt.graph_from_edge_index(edges, 6, 6)
     assert gt.graph_from_edge_index(edges, 6, 6) is graph
-    assert gt.graph_from_edge_index(edges, 6, 6, True) is not graph
+    assert gt.graph_from_edge_index(edges, 6, 6, self_loops=True) is not graph
     assert gt.graph_from_edge_index(edges.clone(), 6, 6) is not graph
     edges[0, 0] = (edges[0, 0] + 1) % 6
     changed = gt.graph_from_edge_index(edges, 6, 6)
@@ -193,7 +234,12 @@ def test_edges_become_a_graph_once():
 def test_one_conversion_for_all_layers(monkeypatch):
     made = []
     original = gg.Graph.from_edges
-    monkeypatch.setattr(gg.Graph, "from_edges", lambda *a: made.append(a) or original(*a))
+
+    def counted(*args, **kwargs):
+        made.append(args)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(gg.Graph, "from_edges", counted)
     layers = [gt.GATConv(4, 4) for _ in range(3)]
     x, edges = torch.randn(6, 4), random_edges(6, 20)
     for layer in layers:

@@ -186,6 +186,7 @@ enum gnograd_aggregation {
     GNOGRAD_MAX = 3
 };
 
+/* vjp of agg_weighted does not read: out where aggregation=sum|min|max. */
 int gnograd_agg_weighted_forward_r32(
     const gnograd_graph *graph, int64_t n_features, int aggregation,
     const float *x,    /* [n_src, n_features] */
@@ -260,6 +261,7 @@ int gnograd_agg_simple_hvp_r64(
     const double *cotangent, const double *x, const double *e, const double *t_x, const double *t_e,
     double *grad_x, double *grad_e);
 
+/* vjp of agg_concat does not read: out where aggregation=sum|min|max. */
 int gnograd_agg_concat_forward_r32(
     const gnograd_graph *graph, int64_t n_features, int64_t n_edge_features, int64_t n_own_features,
     int aggregation,
@@ -450,7 +452,7 @@ int gnograd_update_edges_hvp_r64(
  *
  * Saved by forward for vjp: out, and lse, the logarithm of the sum of exp(s) (-infinity without
  * edges). A vjp that does not get both computes them. softmax_scores are s and its softmax, edges
- * by position in the destination-major order; vjp takes them, but does not read them.
+ * by position in the destination-major order.
  */
 
 enum gnograd_score_activation {
@@ -463,6 +465,7 @@ enum gnograd_score_activation {
     GNOGRAD_SCORE_TANH = 6
 };
 
+/* vjp of mha_gat does not read: softmax_scores; out, lse where concat_heads=False. */
 int gnograd_mha_gat_forward_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int64_t n_edge_channels,
     int concat_heads, int activation, double negative_slope, double dropout,
@@ -523,6 +526,7 @@ int gnograd_mha_gat_hvp_r64(
     const double *e, const double *t_x_src, const double *t_x_dst, const double *t_a,
     const double *t_e, double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);
 
+/* vjp of mha_gat_v2 does not read: softmax_scores; out, lse where concat_heads=False. */
 int gnograd_mha_gat_v2_forward_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
     int activation, double negative_slope, double dropout,
@@ -583,6 +587,7 @@ int gnograd_mha_gat_v2_hvp_r64(
     const double *cotangent, const double *x_src, const double *x_dst, const double *a,
     const double *e, const double *t_x_src, const double *t_x_dst, const double *t_a,
     const double *t_e, double *grad_x_src, double *grad_x_dst, double *grad_a, double *grad_e);
+/* vjp of mha_simple does not read: softmax_scores; out, lse where concat_heads=False. */
 int gnograd_mha_simple_forward_r32(
     const gnograd_graph *graph, int64_t n_heads, int64_t n_channels, int concat_heads,
     int norm_by_dim, double dropout,

@@ -16,6 +16,8 @@ _SAVED = {
     "aggregation=sum|mean": {"location": "None"},
     "aggregation=sum|min|max": {"degree": "None"},
 }
+_UNREAD = {"cuda": "out degree", "aggregation=sum|min|max": "out"}
+"""On a GPU both are computed again: what is saved in 16 bits would cost accuracy."""
 
 
 @operator(
@@ -23,6 +25,7 @@ _SAVED = {
     outputs={"out": "n_dst D"},
     arguments="graph D aggregation",
     saved={"out": "n_dst D", "location": "int64 n_dst D", "degree": "real n_dst"},
+    unread=_UNREAD,
     when=_SAVED,
     choices={"aggregation": AGGREGATIONS},
 )
@@ -138,6 +141,7 @@ def agg_simple(
     outputs={"out": "n_dst D+De+Do"},
     arguments="graph D De Do aggregation",
     saved={"out": "n_dst D+De+Do", "location": "int64 n_dst D+De", "degree": "real n_dst"},
+    unread=_UNREAD,
     when=_SAVED,
     summed=("x", "own"),
     choices={"aggregation": AGGREGATIONS},

@@ -88,7 +88,7 @@ class Call:
         return self._arrays("saved ", saved, self.signature.saved)
 
     def gradients(
-        self, wanted: Collection[str], out: Sequence[Array] | None = None
+        self, wanted: Collection[str], out: Sequence[Array] | Array = None
     ) -> tuple[Array, ...]:
         """Memory for the gradients of the wanted inputs that are present."""
         specs = {
@@ -98,13 +98,27 @@ class Call:
         return self.memory(specs, out)
 
     def memory(
-        self, specs: Mapping[str, str], out: Sequence[Array] | None = None
+        self, specs: Mapping[str, str], out: Sequence[Array] | Array = None, n: int | None = None
     ) -> tuple[Array, ...]:
-        """Memory for results: the caller's as far as it is given, else new."""
+        """Memory for results: the caller's as far as it is given, else new.
+
+        Parameters
+        ----------
+        specs : dict
+            Shapes of the results.
+        out : tuple of array or array, optional
+            One entry a result. A single result may be given as it is.
+        n : int, optional
+            How many results callers see, if not all.
+        """
         if out is None:
             return tuple(None if spec == "None" else self.empty(spec) for spec in specs.values())
         if not isinstance(out, tuple | list):
-            raise TypeError(f"{self.name}: out is {kind_of(out)}, needs a tuple of arrays")
+            if n is None:
+                n = sum(spec != NOTHING for spec in specs.values())
+            if n != 1:
+                raise TypeError(f"{self.name}: out is {kind_of(out)}, needs a tuple of {n} arrays")
+            out = (out,)
         others = list(self._checked)
         out = self._of_every_output(out, specs)
         given = self._arrays("out for ", out, specs, absent=True)
@@ -130,7 +144,7 @@ class Call:
             shapes.shape_of(spec, self._sizes), shapes.dtype_of(spec, self._type.dtype), self._like
         )
 
-    def results(self, return_saved: bool, out: Sequence[Array] | None) -> tuple[Array, ...]:
+    def results(self, return_saved: bool, out: Sequence[Array] | Array) -> tuple[Array, ...]:
         """Memory for the outputs, and for what else is saved: if it is wanted, and needed."""
         own = {
             name: spec if return_saved else "None"
@@ -139,7 +153,8 @@ class Call:
         }
         kept = {name: spec for name, spec in own.items() if spec != "None"}
         wanted = {**self.signature.outputs, **kept}
-        arrays = dict(zip(wanted, self.memory(wanted, out), strict=True))
+        n = sum(self.signature.there)
+        arrays = dict(zip(wanted, self.memory(wanted, out, n), strict=True))
         return tuple(arrays.get(name) for name in (*self.signature.outputs, *own))
 
     def _of_every_output(self, arrays: Sequence[Array], specs: Mapping[str, str]) -> Any:

@@ -86,6 +86,10 @@ class Declaration:
     is that output."""
     offered: Collection[str] = ()
     """Those of `saved` that kernels write and read for callers in C, and that are not kept here."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Names among `saved` that no vjp reads, by where that is so: words that all hold, each a
+    backend (``"cuda"``), types of its numbers (``"cuda f16|bf16"``) or a condition. All others are
+    read. Both headers tell callers of it, and `tests/test_saved.py` holds every backend to it."""
     arrays: Mapping[str, str] = field(default_factory=dict)
     """Shapes of static arguments that are arrays, each with its dtype."""
     when: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -149,6 +153,30 @@ class Declaration:
                 for fault in faults
             ],
         )
+
+    def not_read(self, backend: str, type_: str, static: Mapping[str, Any]) -> set[str]:
+        """Those of `saved` that the vjp of a backend does not read.
+
+        Parameters
+        ----------
+        backend : {"cpu", "cuda"}
+        type_ : str
+            How the names of its functions for these numbers end: f32, f64, f16, bf16; r32, r64.
+        static : dict
+            Static arguments, complete.
+        """
+
+        def holds(word: str) -> bool:
+            if "=" in word:
+                return _holds(word, static)
+            return word == backend or type_ in word.split("|")
+
+        return {
+            name
+            for where, names in self.unread.items()
+            if all(map(holds, where.split()))
+            for name in names.split()
+        }
 
     def words_on_tape(self, static: Collection[str], lists: Collection[str]) -> list[str]:
         """Those of `arguments` that the C function of the operation on the tape takes.

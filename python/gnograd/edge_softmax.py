@@ -15,6 +15,7 @@ __all__ = ["edge_softmax"]
     outputs={"out": "n_edges num_heads"},
     arguments="graph num_heads",
     saved={"out": "n_edges num_heads"},
+    unread={"cuda": "out"},
 )
 def edge_softmax(s: Array, *, graph: GraphLike) -> Array:
     """Softmax over the edges of every destination.

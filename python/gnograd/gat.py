@@ -20,6 +20,12 @@ _SAVED = {
     "lse": "real n_dst num_heads",
     "softmax_scores": "real 2 num_heads n_edges",
 }
+_UNREAD = {
+    "": "softmax_scores",
+    "concat_heads=False": "out lse",
+    "cuda f16|bf16": "out lse",
+}
+"""A mean over heads does not tell theirs, and in 16 bits `out` is not what it was."""
 _MEAN_OF_HEADS = {"concat_heads=False": {"out": "n_dst C"}}
 _SEED = {"seed": "int64 1 or None"}
 _WHEN = {**_MEAN_OF_HEADS, "dropout!=0.0": {"seed": "int64 1"}}
@@ -36,6 +42,7 @@ _WHEN = {**_MEAN_OF_HEADS, "dropout!=0.0": {"seed": "int64 1"}}
     arguments="graph num_heads C Ce concat_heads activation negative_slope dropout seed",
     saved=_SAVED,
     offered=("softmax_scores",),
+    unread=_UNREAD,
     arrays=_SEED,
     when=_WHEN,
     choices={"activation": ACTIVATIONS},
@@ -142,6 +149,7 @@ def mha_gat(
     arguments="graph num_heads C concat_heads activation negative_slope dropout seed",
     saved={**_SAVED, "activation_scores": "n_edges num_heads*C"},
     offered=("softmax_scores", "activation_scores"),
+    unread=_UNREAD,
     arrays=_SEED,
     when=_WHEN,
     choices={"activation": ACTIVATIONS},
@@ -233,6 +241,7 @@ def mha_gat_v2(
     arguments="graph num_heads C concat_heads norm_by_dim dropout seed",
     saved=_SAVED,
     offered=("softmax_scores",),
+    unread=_UNREAD,
     arrays=_SEED,
     when=_WHEN,
     limits=LIMITS,

@@ -25,6 +25,7 @@ from gnograd.graph_arrays import (
 )
 from gnograd.graph_building import GraphBuilding
 from gnograd.graph_in_parts import GraphInParts
+from gnograd.keywords import named_now
 from gnograd.static import AT_LEAST_0, LARGEST, integer
 
 __all__ = ["EdgesBySource", "Graph", "GraphLike", "lend"]
@@ -187,12 +188,14 @@ class Graph(GraphBuilding):
         return self
 
     @classmethod
+    @named_now("self_loops")
     def from_edges(
         cls,
         src: ArrayLike,
         dst: ArrayLike,
         n_src: int | None = None,
         n_dst: int | None = None,
+        *,
         self_loops: bool | None = None,
     ) -> Graph:
         """Graph of the edges ``src[e] -> dst[e]``, in any order.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnograd import graph_gpu
 from gnograd.graph_arrays import Borders, GraphArrays, GraphSizes
+from gnograd.keywords import named_now
 from gnograd.neighbors import Neighbors, knn, neighbors
-from gnograd.neighbors_arguments import items_of, shape_of
+from gnograd.neighbors_arguments import shape_of
 
 __all__ = ["GraphBuilding"]
 
@@ -49,6 +50,7 @@ class GraphBuilding:
             dst: ArrayLike,
             n_src: int | None = None,
             n_dst: int | None = None,
+            *,
             self_loops: bool | None = None,
         ) -> G:
             """Graph of the edges from pairs of nodes in any order."""
@@ -69,11 +71,13 @@ class GraphBuilding:
         sources: Any,
         radius: float,
         destinations: Any = None,
+        *,
         include_self: bool = True,
         period: ArrayLike | None = None,
         batch: Any = None,
         destination_batch: Any = None,
-        *,
+        source_items: Iterable[Any] | None = None,
+        destination_items: Iterable[Any] | None = None,
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
@@ -85,26 +89,31 @@ class GraphBuilding:
         sources: Any,
         radius: Sequence[float],
         destinations: Any = None,
+        *,
         include_self: bool = True,
         period: ArrayLike | None = None,
         batch: Any = None,
         destination_batch: Any = None,
-        *,
+        source_items: Iterable[Any] | None = None,
+        destination_items: Iterable[Any] | None = None,
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
     ) -> list[G]: ...
     @classmethod
+    @named_now("include_self", "period", "batch", "destination_batch")
     def radius(
         cls: type[G],
         sources: Any,
         radius: float | Sequence[float],
         destinations: Any = None,
+        *,
         include_self: bool = True,
         period: ArrayLike | None = None,
         batch: Any = None,
         destination_batch: Any = None,
-        *,
+        source_items: Iterable[Any] | None = None,
+        destination_items: Iterable[Any] | None = None,
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
@@ -130,6 +139,9 @@ class GraphBuilding:
         batch, destination_batch : array of int, (n_src,), (n_dst,), optional
             The item of a batch that every point belongs to, ids that do not descend: edges are only
             between points of the same one. The second goes with `destinations`.
+        source_items, destination_items : iterable of int, (n_items + 1,), optional
+            Instead of these, the first point of every item, and the number of points at the end.
+            The second goes with `destinations`.
         max_neighbors : int, optional
             No destination has more edges; all when left out.
         choose : {"nearest", "random"}, optional
@@ -167,25 +179,29 @@ class GraphBuilding:
         [Graph(n_src=3, n_dst=3, n_edges=3), Graph(n_src=3, n_dst=3, n_edges=5)]
         """
         found = neighbors(
-            sources, cast(float, radius), destinations, include_self, period,
-            *_items("neighbors", sources, destinations, batch, destination_batch),
-            max_neighbors=max_neighbors, choose=choose, seed=seed,
+            sources, cast(float, radius), destinations, include_self=include_self, period=period,
+            batch=batch, destination_batch=destination_batch, source_items=source_items,
+            destination_items=destination_items, max_neighbors=max_neighbors, choose=choose,
+            seed=seed,
         )  # fmt: skip
         if isinstance(found, Neighbors):
             return cls._of_neighbors(found, sources)
         return [cls._of_neighbors(each, sources) for each in found]
 
     @classmethod
+    @named_now("period", "batch", "destination_batch")
     def knn(
         cls: type[G],
         sources: Any,
         k: int,
         destinations: Any = None,
+        *,
+        include_self: bool = True,
         period: ArrayLike | None = None,
         batch: Any = None,
         destination_batch: Any = None,
-        *,
-        include_self: bool = True,
+        source_items: Iterable[Any] | None = None,
+        destination_items: Iterable[Any] | None = None,
     ) -> G:
         """Graph of the k sources nearest to every destination, the nearest first.
 
@@ -198,7 +214,8 @@ class GraphBuilding:
             Coordinates of the sources.
         k : int
             Edges of a destination; where there are less sources, all are neighbours.
-        destinations, period, batch, destination_batch, include_self
+        destinations, include_self, period, batch, destination_batch, source_items, \
+destination_items
             As for `Graph.radius`.
 
         Raises
@@ -218,8 +235,11 @@ class GraphBuilding:
         >>> graph.src, graph.dst
         (array([0, 1, 1, 0, 2, 1], dtype=int32), array([0, 0, 1, 1, 2, 2], dtype=int32))
         """
-        items = _items("knn", sources, destinations, batch, destination_batch)
-        found = knn(sources, k, destinations, include_self, period, *items)
+        found = knn(
+            sources, k, destinations, include_self=include_self, period=period, batch=batch,
+            destination_batch=destination_batch, source_items=source_items,
+            destination_items=destination_items,
+        )  # fmt: skip
         return cls._of_neighbors(found, sources)
 
     @classmethod
@@ -229,11 +249,13 @@ class GraphBuilding:
     # ---- other forms of edges ----
 
     @classmethod
+    @named_now("self_loops")
     def from_edge_index(
         cls: type[G],
         edge_index: ArrayLike,
         n_src: int | None = None,
         n_dst: int | None = None,
+        *,
         self_loops: bool | None = None,
     ) -> G:
         """Graph of PyG's ``edge_index``, whose rows are sources and destinations.
@@ -257,11 +279,11 @@ class GraphBuilding:
         """
         if graph_gpu.is_on_gpu(edge_index):
             src, dst = graph_gpu.rows("edge_index", edge_index)
-            return cls.from_edges(src, dst, n_src, n_dst, self_loops)
+            return cls.from_edges(src, dst, n_src, n_dst, self_loops=self_loops)
         edges = np.asanyarray(edge_index)
         if edges.ndim != 2 or len(edges) != 2:
             raise ValueError(f"graph: edge_index has shape {edges.shape}, needs (2, n_edges)")
-        return cls.from_edges(edges[0], edges[1], n_src, n_dst, self_loops)
+        return cls.from_edges(edges[0], edges[1], n_src, n_dst, self_loops=self_loops)
 
     @classmethod
     def from_scipy(cls: type[G], matrix: Any) -> G:
@@ -499,12 +521,3 @@ class GraphBuilding:
                 np.append(src_indices, nowhere), np.append(rows[src_edges], left), positions,
             )
         )  # fmt: skip
-
-
-def _items(
-    operator: str, sources: Any, destinations: Any, batch: Any, destination_batch: Any
-) -> tuple[Any, Any]:
-    if batch is None and destination_batch is None:
-        return None, None
-    n_dst = None if destinations is None else shape_of(destinations)[0]
-    return items_of(operator, batch, destination_batch, shape_of(sources)[0], n_dst)

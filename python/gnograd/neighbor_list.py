@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnograd import neighbors_cpu, neighbors_gpu
+from gnograd.keywords import named_now
 from gnograd.neighbors_arguments import Search, length, real_numbers, shape_of
 from gnograd.static import LARGEST, boolean, shown
 
@@ -39,10 +40,12 @@ class NeighborList(NamedTuple):
     """To the image, (n_edges, d), float64."""
 
 
+@named_now("periodic", "full")
 def neighbor_list(
     points: Any,
     radius: float,
     cell: ArrayLike | None = None,
+    *,
     periodic: bool | Sequence[bool] = True,
     full: bool = True,
 ) -> NeighborList:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, overload
 from numpy.typing import ArrayLike
 
 from gnograd import neighbors_cpu, neighbors_gpu
+from gnograd.keywords import named_now
 from gnograd.neighbors_arguments import Search, Wanted
 from gnograd.static import Limits, integer
 
@@ -29,11 +30,13 @@ def neighbors(
     sources: Any,
     radius: float,
     destinations: Any = None,
+    *,
     include_self: bool = True,
     period: ArrayLike | None = None,
+    batch: Any = None,
+    destination_batch: Any = None,
     source_items: Iterable[Any] | None = None,
     destination_items: Iterable[Any] | None = None,
-    *,
     max_neighbors: int | None = None,
     choose: str = "nearest",
     seed: int = 0,
@@ -43,24 +46,29 @@ def neighbors(
     sources: Any,
     radius: Sequence[float],
     destinations: Any = None,
+    *,
     include_self: bool = True,
     period: ArrayLike | None = None,
+    batch: Any = None,
+    destination_batch: Any = None,
     source_items: Iterable[Any] | None = None,
     destination_items: Iterable[Any] | None = None,
-    *,
     max_neighbors: int | None = None,
     choose: str = "nearest",
     seed: int = 0,
 ) -> list[Neighbors]: ...
+@named_now("include_self", "period", "source_items", "destination_items")
 def neighbors(
     sources: Any,
     radius: float | Sequence[float],
     destinations: Any = None,
+    *,
     include_self: bool = True,
     period: ArrayLike | None = None,
+    batch: Any = None,
+    destination_batch: Any = None,
     source_items: Iterable[Any] | None = None,
     destination_items: Iterable[Any] | None = None,
-    *,
     max_neighbors: int | None = None,
     choose: str = "nearest",
     seed: int = 0,
@@ -85,9 +93,12 @@ def neighbors(
     period : float or array of float, (d,), optional
         Lengths of a periodic box, 0 along axes that are not periodic. Distances are to the nearest
         image, and a source is a neighbour once even where more images are in reach.
+    batch, destination_batch : array of int, (n_src,), (n_dst,), optional
+        The item of a batch that every point belongs to, ids that do not descend: only points of the
+        same item are neighbours. The second goes with `destinations`.
     source_items, destination_items : iterable of int, (n_items + 1,), optional
-        First point of every item of a batch, and the number of points at the end: only points of
-        the same item are neighbours. Both or none.
+        Instead of these, the first point of every item, and the number of points at the end. The
+        second goes with `destinations`.
     max_neighbors : int, optional
         No destination has more of them; all when left out.
     choose : {"nearest", "random"}, optional
@@ -142,19 +153,24 @@ def neighbors(
     """
     wanted = Wanted.of("neighbors", radius, max_neighbors, choose, seed)
     search = Search.of(
-        "neighbors", sources, destinations, include_self, period, source_items, destination_items
-    )
+        "neighbors", sources, destinations, include_self, period, source_items, destination_items,
+        batch, destination_batch,
+    )  # fmt: skip
     device = neighbors_gpu if search.on_gpu else neighbors_cpu
     found = [Neighbors(*each) for each in device.within(search, *wanted)]
     return found if isinstance(radius, list | tuple) else found[0]
 
 
+@named_now("include_self", "period", "source_items", "destination_items")
 def knn(
     sources: Any,
     k: int,
     destinations: Any = None,
+    *,
     include_self: bool = True,
     period: ArrayLike | None = None,
+    batch: Any = None,
+    destination_batch: Any = None,
     source_items: Iterable[Any] | None = None,
     destination_items: Iterable[Any] | None = None,
 ) -> Neighbors:
@@ -170,7 +186,7 @@ def knn(
         Coordinates. On a GPU in float32 or float64, with at most three axes.
     k : int
         Where there are less sources (in an item of a batch), all are neighbours.
-    destinations, include_self, period, source_items, destination_items
+    destinations, include_self, period, batch, destination_batch, source_items, destination_items
         As for `neighbors`.
 
     Returns
@@ -197,7 +213,8 @@ def knn(
     """
     k = integer("knn: k", k, Limits(0, endless=True))
     search = Search.of(
-        "knn", sources, destinations, include_self, period, source_items, destination_items
-    )
+        "knn", sources, destinations, include_self, period, source_items, destination_items,
+        batch, destination_batch,
+    )  # fmt: skip
     device = neighbors_gpu if search.on_gpu else neighbors_cpu
     return Neighbors(*device.nearest(search, k))

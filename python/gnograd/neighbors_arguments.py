@@ -71,15 +71,18 @@ class Search(NamedTuple):
         destinations: Any,
         include_self: bool,
         period: ArrayLike | None,
-        source_items: Iterable[Any] | None,
-        destination_items: Iterable[Any] | None,
+        source_items: Iterable[Any] | None = None,
+        destination_items: Iterable[Any] | None = None,
+        batch: Any = None,
+        destination_batch: Any = None,
         names: tuple[str, str] = ("sources", "destinations"),
     ) -> Search:
         """Check the arguments of an operator, where sources and destinations go by these names."""
         include_self = boolean(f"{operator}: include_self", include_self)
         if destinations is not None and not include_self:
             raise ValueError(f"{operator}: include_self=False needs {names[1]}=None")
-        if destinations is None:
+        alone = destinations is None
+        if alone:
             destinations = sources
         points = dict(zip(names, (sources, destinations), strict=True))
         on_gpu = [hasattr(x, "__cuda_array_interface__") for x in points.values()]
@@ -100,6 +103,14 @@ class Search(NamedTuple):
             raise ValueError(
                 f"{operator}: {names[0]} has {d} coordinates but {names[1]} has {shapes[1][1]}"
             )
+        if batch is not None or destination_batch is not None:
+            if source_items is not None or destination_items is not None:
+                raise ValueError(f"{operator}: batch and source_items: give one of them")
+            source_items, destination_items = items_of(
+                operator, batch, destination_batch, n_src, None if alone else n_dst
+            )
+        elif alone and destination_items is None:
+            destination_items = source_items
         items = checked_items(
             operator,
             {

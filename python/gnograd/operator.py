@@ -188,7 +188,7 @@ class Function(Generic[P, R]):
         self,
         *inputs: Array,
         return_saved: bool = False,
-        out: Sequence[Array] | None = None,
+        out: Sequence[Array] | Array = None,
         **static: Any,
     ) -> Array:
         """Value of the operator.
@@ -199,9 +199,9 @@ class Function(Generic[P, R]):
             As the operator's own documentation says; they may be given by name.
         return_saved : bool, optional
             Return ``(y, saved)``; `saved` makes a later `vjp` cheaper.
-        out : tuple of array, optional
+        out : array or tuple of array, optional
             Memory for the results, in the order of `results`, which no other array of the call has
-            a part of; None is new memory.
+            a part of; None is new memory. An array is that of a single output.
         **static
             Static arguments.
         """
@@ -400,7 +400,7 @@ class Function(Generic[P, R]):
         choice: Hashable,
         given: tuple[Array, ...],
         static: Mapping[str, Any],
-        out: Sequence[Array] | None = None,
+        out: Sequence[Array] | Array = None,
     ) -> tuple[Hashable, tuple[int, ...]]:
         """What a call has in common with others, whose checks hold for it, and its addresses.
 
@@ -429,7 +429,7 @@ class Operator(Function[P, R]):
         inputs: Sequence[Array],
         wrt: Collection[str] | None = None,
         saved: Sequence[Array] | None = None,
-        out: Sequence[Array] | None = None,
+        out: Sequence[Array] | Array = None,
         **static: Any,
     ) -> tuple[Array, ...]:
         """Gradients of ``sum(cotangent * op(*inputs))``.
@@ -445,7 +445,8 @@ class Operator(Function[P, R]):
         saved : tuple of array, optional
             From ``forward(..., return_saved=True)`` with the same inputs.
         out : tuple of array, optional
-            Memory for the gradients, one entry an input; None is new memory.
+            Memory for the gradients, one entry an input; None is new memory. An operator of one
+            input takes its array.
         **static
             Static arguments.
 
@@ -481,7 +482,7 @@ class Operator(Function[P, R]):
         self,
         inputs: Sequence[Array],
         tangents: Sequence[Array],
-        out: Sequence[Array] | None = None,
+        out: Sequence[Array] | Array = None,
         **static: Any,
     ) -> Array:
         """Derivative of ``op(*(inputs + t * tangents))`` by t at 0.
@@ -492,8 +493,9 @@ class Operator(Function[P, R]):
             The inputs in order; None for an absent one.
         tangents : tuple of array
             One entry an input, in its shape; None is zero.
-        out : tuple of array, optional
-            Memory for the tangents of the outputs; None is new memory.
+        out : array or tuple of array, optional
+            Memory for the tangents of the outputs; None is new memory. An array is that of a single
+            output.
         **static
             Static arguments.
         """
@@ -521,7 +523,7 @@ class Operator(Function[P, R]):
         inputs: Sequence[Array],
         tangents: Sequence[Array],
         wrt: Collection[str] | None = None,
-        out: Sequence[Array] | None = None,
+        out: Sequence[Array] | Array = None,
         **static: Any,
     ) -> tuple[Array, ...]:
         """Derivative of ``vjp(cotangent, inputs + t * tangents)`` by t at 0.
@@ -537,7 +539,8 @@ class Operator(Function[P, R]):
         wrt : collection of str, optional
             Names of the inputs whose gradients' tangents are wanted, all when left out.
         out : tuple of array, optional
-            Memory for the results, one entry an input; None is new memory.
+            Memory for the results, one entry an input; None is new memory. An operator of one input
+            takes its array.
         **static
             Static arguments.
 

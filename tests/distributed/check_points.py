@@ -111,7 +111,7 @@ def check_search(comm, label, d):
                 where = x_dst[slice(*first_dst[comm.rank : comm.rank + 2])]
             whole = gg.Graph.radius(x, radius, x_dst, **options)
             mine = gg.DistributedGraph.radius(
-                own, radius, comm, None if x_dst is None else where, **options
+                own, radius, comm, x_dst=None if x_dst is None else where, **options
             )
             pairs = [(whole, mine)]
             if isinstance(radius, list):
@@ -129,7 +129,7 @@ def check_no_points(comm):
     empty = np.zeros((0, 2))
     dg = gg.DistributedGraph.radius(empty, 1.0, comm)
     assert (dg.n_own, dg.n_halo, dg.n_edges) == (0, 0, 0)
-    dg = gg.DistributedGraph.radius(np.ones((2, 2)), 1.0, comm, empty)
+    dg = gg.DistributedGraph.radius(np.ones((2, 2)), 1.0, comm, x_dst=empty)
     assert (dg.n_own, dg.n_dst, dg.n_edges) == (2, 0, 0)
 
 
@@ -170,14 +170,14 @@ def check_errors(comm):
     bad = np.full((2, 2), np.nan) if comm.rank == last else x
     where = f" (process {last})" if comm.size > 1 else ""
     calls = {
-        "x_own has entries that are not finite": lambda: (bad, 1.0),
-        "radius is -1.0, needs": lambda: (x, -1.0 if comm.rank == last else 1.0),
-        "x_own has shape (2,), needs": lambda: (x[0] if comm.rank == last else x, 1.0),
-        "x_own has 2 coordinates but x_dst has 3": lambda: (x, 1.0, comm, np.zeros((2, 3))),
+        "x_own has entries that are not finite": (bad, 1.0, None),
+        "radius is -1.0, needs": (x, -1.0 if comm.rank == last else 1.0, None),
+        "x_own has shape (2,), needs": (x[0] if comm.rank == last else x, 1.0, None),
+        "x_own has 2 coordinates but x_dst has 3": (x, 1.0, np.zeros((2, 3))),
     }
-    for message, arguments in calls.items():
+    for message, (own, radius, x_dst) in calls.items():
         try:
-            gg.DistributedGraph.radius(*arguments())
+            gg.DistributedGraph.radius(own, radius, comm, x_dst=x_dst)
         except ValueError as error:
             assert message in str(error), error
             assert "(process" not in str(error) or where in str(error) or "x_dst" in message, error
@@ -187,7 +187,7 @@ def check_errors(comm):
         for other in (
             lambda: gg.DistributedGraph.radius(x, 1.0 + comm.rank, comm),
             lambda: gg.DistributedGraph.radius(np.zeros((2, 1 + min(comm.rank, 1))), 1.0, comm),
-            lambda: gg.DistributedGraph.radius(x, 1.0, comm, x if comm.rank else None),
+            lambda: gg.DistributedGraph.radius(x, 1.0, comm, x_dst=x if comm.rank else None),
         ):
             try:
                 other()

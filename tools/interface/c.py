@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -49,6 +50,21 @@ def _extents(dims: Sequence[str]) -> str:
     if dims == (NOTHING,):
         return "null"
     return f"[{', '.join(dims)}]"
+
+
+def unread(op: Operator, backend: str) -> str:
+    """A comment on what vjp takes and does not read, empty where it reads all that is saved."""
+    parts = []
+    for where, names in op.unread.items():
+        words = [word for word in where.split() if word != backend]
+        if {"cpu", "cuda"} & {*words}:
+            continue
+        told = ", ".join(names.split())
+        for word in words:
+            told += f" where {word}" if "=" in word else f" in {' and '.join(word.split('|'))}"
+        parts.append(told)
+    text = f"/* vjp of {op.name} does not read: {'; '.join(parts)}. */"
+    return textwrap.fill(text, WIDTH, subsequent_indent=" * ") if parts else ""
 
 
 def pointer(array: Array, real: str, wide: str) -> str:

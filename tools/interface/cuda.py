@@ -53,6 +53,8 @@ class Class:
     name: str
     sizes: tuple[Parameter, ...]
     faces: tuple[Face, ...]
+    unread: str = ""
+    """What callers are told of saved arrays."""
 
     @property
     def template(self) -> str:
@@ -80,7 +82,8 @@ def declared(op: Operator) -> Class:
         groups.append(arrays)  # of forward: outputs, and what it saves
         parameters = tuple(tuple(map(_array, group)) for group in groups if group)
         faces.append(Face(face, parameters))
-    return Class(op.name, tuple(c.before_arrays(op, "gnograd_cuda_graph")), tuple(faces))
+    before = tuple(c.before_arrays(op, "gnograd_cuda_graph"))
+    return Class(op.name, before, tuple(faces), c.unread(op, "cuda"))
 
 
 def _array(array: Array) -> Parameter:
@@ -410,7 +413,7 @@ def functions(operator: Class, type_: str) -> Iterable[tuple[Face, bool, str, li
 
 def declare(operator: Class, types: Sequence[str]) -> str:
     """All functions of an operator. Arrays are explained where they come first."""
-    lines, told = [], set[str]()
+    lines, told = [operator.unread] if operator.unread else [], set[str]()
     for type_ in types:
         for _, counts, name, parameters in functions(operator, type_):
             explained = [
@@ -468,7 +471,10 @@ def write_entries(source: Path, target: Path) -> None:
     if missing or not found:
         raise SystemExit(f"{source}: no line for {missing or 'any operator'} in {TEMPLATE}")
     text = [define(operator, type_) for operator in found for type_ in types[operator.name]]
-    target.write_text("\n".join(["using namespace gnograd;", *text]) + "\n")
+    whole = "\n".join(["using namespace gnograd;", *text]) + "\n"
+    # what is not touched needs no compilation
+    if not target.exists() or target.read_text() != whole:
+        target.write_text(whole)
 
 
 def write_header(check: bool) -> None:

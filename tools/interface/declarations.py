@@ -102,6 +102,8 @@ class Operator:
     """What stands for arguments that are left out, by their names in C."""
     summed: tuple[str, ...]
     """Inputs whose gradients may be written to one array."""
+    unread: Mapping[str, str]
+    """Saved arrays that no vjp reads, by where; see `Declaration`."""
     renamed: Mapping[str, Mapping[str, str]]
     """By condition, sizes that are then others, by their names in C."""
     differentiable: bool
@@ -268,6 +270,7 @@ def _operator(
         arrays=tuple(array(name, spec) for name, spec in arrays.items()),
         absent={c_name(n): in_c(e) for n, e in shapes.get("absent", {}).items()},
         summed=tuple(shapes.get("summed", ())),
+        unread=shapes.get("unread", {}),
         renamed={
             condition: {c_name(word): in_c(changes[word]) for word in changes if word in sizes}
             for condition, changes in when.items()

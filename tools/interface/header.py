@@ -31,7 +31,7 @@ def declare(op: Operator) -> str:
                 told.add(array.name)
             told |= {text for text, _ in parameters}
             functions.append(c.function(f"int gnograd_{op.name}_{face}_{kind}", parameters))
-    return "\n".join(functions)
+    return "\n".join(filter(None, [c.unread(op, "cpu"), *functions]))
 
 
 def declare_on_tape(op: Operator) -> str:

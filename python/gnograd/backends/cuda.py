@@ -24,13 +24,14 @@ import numpy as np
 from gnograd.backends import cuda_arrays
 from gnograd.backends.cuda_arrays import (
     DeviceArray,
+    OwnedStream,
     address,
     describe,
     device_of,
     hold,
     on_device,
+    owned_stream_of,
     room,
-    stream_of,
     strides,
     to_device,
     use_on,
@@ -194,8 +195,9 @@ def _current(arrays: Sequence[Any], stream: int | None) -> int:
         return int(sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream)
     cupy = _cupy() if "cupy" in sys.modules else None
     if cupy is not None:
-        return int(cupy.cuda.get_current_stream().ptr)
-    named = (stream_of(array) for array in arrays)
+        current = cupy.cuda.get_current_stream()
+        return OwnedStream(current.ptr, current)
+    named = map(owned_stream_of, arrays)
     return next((stream for stream in named if stream is not None), 0)
 
 

@@ -24,12 +24,27 @@ from gnograd.backends.cuda_library import library
 from gnograd.shapes import Shape
 
 __all__ = [
-    "DeviceArray", "Memory", "address", "describe", "device_of", "empty", "hold", "item_size",
-    "on_device", "room", "stream_of", "strides", "to_device", "use_on",
+    "DeviceArray", "Memory", "OwnedStream", "address", "describe", "device_of", "empty", "hold",
+    "item_size", "on_device", "owned_stream_of", "room", "stream_of", "strides", "to_device",
+    "use_on",
 ]  # fmt: skip
 
 _ALIGNMENT = 256
 _BFLOAT16 = "<V2"  # NumPy has none of its own
+
+
+class OwnedStream(int):
+    """A stream by its number, and what has to be there for it to be one.
+
+    Whoever keeps the number keeps the stream: results and inputs are given back on it later.
+    """
+
+    owner: Any
+
+    def __new__(cls, stream: int, owner: Any) -> OwnedStream:  # noqa: D102
+        made = super().__new__(cls, stream)
+        made.owner = owner
+        return made
 
 
 class Memory:
@@ -39,8 +54,8 @@ class Memory:
     ----------
     address : int
     stream : int or None
-        The one that used it last, in whose order it is given back; it must live as long as this
-        memory. None: any number of streams read it at a time, and the end waits for all of them.
+        The one that used it last, in whose order it is given back; an `OwnedStream` lives as long
+        as this memory. None: any number of streams read it at a time, and the end waits for all.
     """
 
     def __init__(self, address: int, device: int, stream: int | None) -> None:
@@ -86,8 +101,10 @@ class DeviceArray:
     It does no more than hold results: any library that knows ``__cuda_array_interface__``
     (PyTorch, CuPy, Numba) takes it without a copy.
 
-    Its memory is given back in the order of the stream that gnograd used it on. Who reads it on
-    another stream keeps it until that has been done, as the interface asks of a consumer.
+    Its memory is given back in the order of the stream that gnograd used it on, which is kept with
+    it: CuPy's stream, or the array that named it, as the interface promises that a stream lives as
+    long as the array. Who destroys a stream by hand waits until such arrays are gone. Who reads it
+    on another stream keeps it until that has been done, as the interface asks of a consumer.
 
     Attributes
     ----------
@@ -221,8 +238,17 @@ def stream_of(array: Any) -> int | None:
     if isinstance(array, Memory):
         return array.stream
     stream = array.__cuda_array_interface__.get("stream")
-    # there the default stream is 1
-    return stream if stream is None else 0 if stream == 1 else int(stream)
+    if stream is None or isinstance(stream, OwnedStream):
+        return stream
+    return 0 if stream == 1 else int(stream)  # there the default stream is 1
+
+
+def owned_stream_of(array: Any) -> int | None:
+    """The stream of an array to keep for later: with the array of another library that named it."""
+    stream = stream_of(array)
+    if not stream or isinstance(array, DeviceArray):
+        return stream
+    return OwnedStream(stream, array)
 
 
 def _interface_stream(stream: int | None) -> int | None:

@@ -394,9 +394,8 @@ def _backward(
         own_saved = saved[:n] if isinstance(saved, tuple | list) else saved
         kept = None if saved is None else call.saved(own_saved)
         wanted = op.wanted(wrt)
-        if out is not None and len({id(x) for x in out if x is not None}) < sum(
-            x is not None for x in out
-        ):
+        given = [x for x in out if x is not None] if isinstance(out, tuple | list) else []
+        if len({*map(id, given)}) < len(given):
             raise ValueError(
                 f"{op.name}: out has one array for two gradients, on a DistributedGraph"
             )

@@ -18,6 +18,7 @@ from gnograd.distributed.communicator import Communicator
 from gnograd.distributed.engines import communicator
 from gnograd.distributed.partition import partition
 from gnograd.distributed.plan import Ids
+from gnograd.keywords import named_now
 from gnograd.neighbors_arguments import Search, Wanted
 
 __all__ = ["FromPoints"]
@@ -54,10 +55,10 @@ class FromPoints:
         x_own: Any,
         radius: float,
         comm: Any = None,
+        *,
         x_dst: Any = None,
         include_self: bool = True,
         period: ArrayLike | None = None,
-        *,
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
@@ -69,24 +70,25 @@ class FromPoints:
         x_own: Any,
         radius: Sequence[float],
         comm: Any = None,
+        *,
         x_dst: Any = None,
         include_self: bool = True,
         period: ArrayLike | None = None,
-        *,
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
     ) -> list[G]: ...
     @classmethod
+    @named_now("x_dst", "include_self", "period")
     def radius(
         cls: type[G],
         x_own: Any,
         radius: float | Sequence[float],
         comm: Any = None,
+        *,
         x_dst: Any = None,
         include_self: bool = True,
         period: ArrayLike | None = None,
-        *,
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
@@ -155,7 +157,7 @@ class FromPoints:
         with comm.together(doing):
             wanted = Wanted.of(doing, radius, max_neighbors, choose, seed)
             search = Search.of(
-                doing, _on_host(x_own), _on_host(x_dst), include_self, period, None, None,
+                doing, _on_host(x_own), _on_host(x_dst), include_self, period,
                 names=("x_own", "x_dst"),
             )  # fmt: skip
             src = _inside(search, "x_own", search.sources)

@@ -17,6 +17,7 @@ import numpy as np
 
 import gnograd.graph
 from gnograd.graph_arrays import Borders, GraphArrays, OfArrays
+from gnograd.keywords import named_now
 
 __all__ = ["AnyGraph", "Graph", "arrays_of", "check", "words"]
 
@@ -86,7 +87,8 @@ class Graph(OfArrays):
         return graph if isinstance(graph, Graph) else _copied(graph)
 
     @classmethod
-    def shaped(cls, n_src: Any, n_dst: Any, n_edges: Any, ordered: bool = False) -> Graph:
+    @named_now("ordered")
+    def shaped(cls, n_src: Any, n_dst: Any, n_edges: Any, *, ordered: bool = False) -> Graph:
         """Shapes and dtypes in place of arrays, for `jax.eval_shape`, ``lower`` and `jax.export`.
 
         Parameters

@@ -85,7 +85,7 @@ class PointGINO(Network):
         return {
             "encode": Graph.radius(points, self.reach, grid, period=self.period),
             # the nearest, so that every query has some
-            "decode": Graph.knn(grid, 3**self.dimension, targets, self.period),
+            "decode": Graph.knn(grid, 3**self.dimension, targets, period=self.period),
         }
 
     def forward(

@@ -111,7 +111,7 @@ class ToQueries(nn.Module):
 
     def graph(self, points: Tensor, queries: Tensor) -> Graph:
         """Points that the queries see."""
-        return Graph.knn(points, min(self.neighbors, len(points)), queries, self.period)
+        return Graph.knn(points, min(self.neighbors, len(points)), queries, period=self.period)
 
     def forward(self, points: Cloud, h: Tensor, queries: Cloud, graph: Graph) -> Tensor:
         """Features at the queries, (m, width)."""

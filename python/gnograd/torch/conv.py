@@ -118,7 +118,7 @@ class Convolution(nn.Module):
             return Given(x_src, x_dst, n_dst, cast(AnyGraph, edge_index))
         if matrix is None:
             ends = (n_dst, n_src) if self.backwards else (n_src, n_dst)
-            graph = graph_from_edge_index(edge_index, *ends, self_loops or None)
+            graph = graph_from_edge_index(edge_index, *ends, self_loops=self_loops or None)
             return Given(x_src, x_dst, n_dst, graph, edge_index)
         if self.backwards:
             raise ValueError(
@@ -132,7 +132,7 @@ class Convolution(nn.Module):
                 "sources"
             )
         edge_index, values = _entries(matrix)
-        graph = graph_from_edge_index(edge_index, n_src, n_dst, self_loops or None)
+        graph = graph_from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops or None)
         return Given(x_src, x_dst, n_dst, graph, None, matrix.layout, values)
 
     def along(self, graph: AnyGraph, device: torch.device) -> AnyGraph:

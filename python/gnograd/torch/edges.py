@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gnograd.distributed.graph import DistributedGraph
 from gnograd.graph_in_parts import GraphInParts
+from gnograd.keywords import named_now
 from gnograd.torch import functional
 from gnograd.torch.distributed import halo
 from gnograd.torch.graph import AnyGraph, Graph
@@ -31,8 +32,9 @@ Edges: TypeAlias = "AnyGraph | GraphInParts | Tensor"
 a sparse matrix with a row for every destination."""
 
 
+@named_now("self_loops")
 def graph_from_edge_index(
-    edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None = None
+    edge_index: Tensor, n_src: int, n_dst: int, *, self_loops: bool | None = None
 ) -> Graph:
     """`Graph.from_edge_index`, made once of a tensor that is given again unchanged.
 
@@ -53,7 +55,7 @@ def graph_from_edge_index(
         No tensor of integers, another shape, a node out of range.
     """
     if torch.compiler.is_compiling() or not isinstance(edge_index, Tensor):
-        return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops)
+        return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops)
     return _made.graph(edge_index, n_src, n_dst, self_loops)
 
 
@@ -73,9 +75,10 @@ class _Made:
     def __init__(self) -> None:
         self._kept: dict[int, _Kept] = {}
 
-    def graph(self, edge_index: Tensor, *arguments: Any) -> Graph:
+    def graph(self, edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None) -> Graph:
+        arguments = n_src, n_dst, self_loops
         if edge_index.is_inference():  # it does not say how often it was changed
-            return Graph.from_edge_index(edge_index, *arguments)
+            return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops)
         key, forget = id(edge_index), self._kept.pop
         state = edge_index.data_ptr(), tuple(edge_index.shape), edge_index._version
         kept = self._kept.get(key)
@@ -83,7 +86,9 @@ class _Made:
             kept = _Kept(weakref.ref(edge_index, lambda _: forget(key, None)), state, {})
             self._kept[key] = kept
         if arguments not in kept.graphs:
-            kept.graphs[arguments] = Graph.from_edge_index(edge_index, *arguments)
+            kept.graphs[arguments] = Graph.from_edge_index(
+                edge_index, n_src, n_dst, self_loops=self_loops
+            )
         return kept.graphs[arguments]
 
 

@@ -20,6 +20,7 @@ from gnograd.graph_arrays import (
     side_by_side,
     with_room,
 )
+from gnograd.keywords import named_now
 from gnograd.torch.graph_building import (
     first_edges,
     graph_from_csc,
@@ -70,11 +71,13 @@ class Graph(GraphOfPoints, OfArrays):
         self._lent: gnograd.graph.Graph | None = None
 
     @classmethod
+    @named_now("self_loops")
     def from_edge_index(
         cls,
         edge_index: Tensor,
         n_src: int | None = None,
         n_dst: int | None = None,
+        *,
         self_loops: bool | None = None,
     ) -> Graph:
         """Graph of PyG's ``edge_index``, whose rows are sources and destinations.

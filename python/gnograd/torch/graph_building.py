@@ -73,7 +73,7 @@ def _from_edges(
 ) -> list[Tensor]:
     if edge_index.device.type == "cpu":
         src, dst = edge_index.numpy()
-        made = gnograd.graph.Graph.from_edges(src, dst, n_src, n_dst, self_loops)
+        made = gnograd.graph.Graph.from_edges(src, dst, n_src, n_dst, self_loops=self_loops)
         arrays = made.arrays
         if arrays.edge_ids is None:  # there is but one form of the results
             places, edges = np.arange(made.n_edges), arrays.src_edges.copy()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from torch import Tensor
 
+from gnograd.keywords import named_now
 from gnograd.torch.searches import Pointer, items_of_batch, nearest_of, neighbors_of
 
 __all__ = ["GraphOfPoints"]
@@ -31,13 +32,13 @@ class GraphOfPoints:
         sources: Tensor,
         radius: float | Tensor,
         destinations: Tensor | None = None,
+        *,
         include_self: bool = True,
         period: float | Sequence[float] | None = None,
-        source_items: Pointer = None,
-        destination_items: Pointer = None,
-        *,
         batch: Tensor | None = None,
         destination_batch: Tensor | None = None,
+        source_items: Pointer = None,
+        destination_items: Pointer = None,
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
@@ -49,30 +50,31 @@ class GraphOfPoints:
         sources: Tensor,
         radius: list[float],
         destinations: Tensor | None = None,
+        *,
         include_self: bool = True,
         period: float | Sequence[float] | None = None,
-        source_items: Pointer = None,
-        destination_items: Pointer = None,
-        *,
         batch: Tensor | None = None,
         destination_batch: Tensor | None = None,
+        source_items: Pointer = None,
+        destination_items: Pointer = None,
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
     ) -> list[G]: ...
     @classmethod
+    @named_now("include_self", "period", "source_items", "destination_items")
     def radius(
         cls: type[G],
         sources: Tensor,
         radius: float | Tensor | list[float],
         destinations: Tensor | None = None,
+        *,
         include_self: bool = True,
         period: float | Sequence[float] | None = None,
-        source_items: Pointer = None,
-        destination_items: Pointer = None,
-        *,
         batch: Tensor | None = None,
         destination_batch: Tensor | None = None,
+        source_items: Pointer = None,
+        destination_items: Pointer = None,
         max_neighbors: int | None = None,
         choose: str = "nearest",
         seed: int = 0,
@@ -85,11 +87,12 @@ class GraphOfPoints:
             On one device, where they are looked for.
         radius, include_self, period
             As for `gnograd.Graph.radius`; of a list of radii, there is a graph each.
-        source_items, destination_items : sequence of int or Tensor, (n_items + 1,), optional
-            First point of every item of a batch, and the number of points at the end: only points
-            of the same item are neighbours. Both or none, but for the sources among themselves.
         batch, destination_batch : Tensor of int, (n_src,), (n_dst,), optional
-            Instead of these, the item of every point: ids that do not descend.
+            The item of a batch that every point belongs to, ids that do not descend: edges are only
+            between points of the same one. The second goes with `destinations`.
+        source_items, destination_items : sequence of int or Tensor, (n_items + 1,), optional
+            Instead of these, the first point of every item, and the number of points at the end.
+            The second goes with `destinations`.
         max_neighbors, choose, seed
             As for `gnograd.Graph.radius`.
         """
@@ -102,7 +105,8 @@ class GraphOfPoints:
             *_points("radius", sources, destinations, include_self),
             radii, period,
             *_items(
-                sources, destinations, source_items, destination_items, batch, destination_batch
+                "radius", sources, destinations, source_items, destination_items, batch,
+                destination_batch,
             ),
             max_neighbors, seed if choose == "random" and max_neighbors is not None else None,
         )  # fmt: skip
@@ -110,16 +114,19 @@ class GraphOfPoints:
         return graphs if isinstance(radius, list | tuple) else graphs[0]
 
     @classmethod
+    @named_now("period", "batch", "destination_batch")
     def knn(
         cls: type[G],
         sources: Tensor,
         k: int,
         destinations: Tensor | None = None,
+        *,
+        include_self: bool = True,
         period: float | Sequence[float] | None = None,
         batch: Tensor | None = None,
         destination_batch: Tensor | None = None,
-        *,
-        include_self: bool = True,
+        source_items: Pointer = None,
+        destination_items: Pointer = None,
     ) -> G:
         """Graph of the k nearest sources of every destination, as `gnograd.Graph.knn` makes it.
 
@@ -127,12 +134,18 @@ class GraphOfPoints:
         ----------
         sources, destinations : Tensor, (n_src, d), (n_dst, d)
             On one device, where they are looked for.
-        k, period, batch, destination_batch, include_self
+        k, include_self, period
             As for `gnograd.Graph.knn`.
+        batch, destination_batch, source_items, destination_items
+            As for `Graph.radius`.
         """
         found = nearest_of(
             *_points("knn", sources, destinations, include_self),
-            k, period, *_items(sources, destinations, None, None, batch, destination_batch),
+            k, period,
+            *_items(
+                "knn", sources, destinations, source_items, destination_items, batch,
+                destination_batch,
+            ),
         )  # fmt: skip
         return cls.from_csc(*found, n_src=sources.shape[0])
 
@@ -147,6 +160,7 @@ def _points(
 
 
 def _items(
+    name: str,
     sources: Tensor,
     destinations: Tensor | None,
     source_items: Pointer,
@@ -157,6 +171,8 @@ def _items(
     """First point of every item, as given, or of the items of all points."""
     if batch is not None or destination_batch is not None:
         if source_items is not None or destination_items is not None:
-            raise ValueError("Graph.radius: batch and source_items: give one of them")
+            raise ValueError(f"Graph.{name}: batch and source_items: give one of them")
         return items_of_batch(batch, destination_batch, sources, destinations)
-    return source_items, (source_items if destinations is None else destination_items)
+    if destinations is None and destination_items is None:
+        destination_items = source_items
+    return source_items, destination_items
