@@ -337,6 +337,8 @@ def subgroups():
     """Communicators that come and go, with handles that MPI uses again."""
     from mpi4py import MPI
 
+    none = MPI.COMM_WORLD.Split(MPI.UNDEFINED)
+    assert "is not in it" in str(message_of("none", lambda: gg.distributed.communicator(none)))
     for turn in range(30):
         part = MPI.COMM_WORLD.Split((RANK + turn) % 2, RANK)
         dg = ring(gg.distributed.communicator(part))

@@ -45,6 +45,11 @@ class Mpi(Communicator):
         if comm is None:
             comm = MPI.COMM_WORLD
             _check_launcher(comm.Get_size())
+        if comm == MPI.COMM_NULL:
+            raise ValueError(
+                "communicator: this process is not in it (COMM_NULL, as Split gives to a process "
+                "without a colour)"
+            )
         known: Any = comm.Get_attr(_OURS)
         if known is None:
             known = cls(comm)
