@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 import ctypes
 import multiprocessing
+import os
 import struct
 import subprocess
 import sys
@@ -54,6 +55,23 @@ def test_number_of_threads_has_a_limit(threads):
     assert gg.get_num_threads() == most
     threads(most)
     layer(2000)()
+
+
+def test_threads_of_the_environment_have_a_limit():
+    program = """
+import numpy as np, gnograd as gg
+graph = gg.Graph.radius(np.random.default_rng(0).random((2000, 2)), 0.1)
+y = gg.agg_simple(np.ones((2000, 8)), graph=graph)
+print(gg.get_num_threads(), gg._core.gnograd_most_threads(), y.shape)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {"OMP_NUM_THREADS": "200000"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    used, most, *_ = done.stdout.split()
+    assert used == most
+    assert f"RuntimeWarning: OMP_NUM_THREADS is 200000: gnograd uses {most} threads" in done.stderr
 
 
 def run_path(file: Path) -> list[str]:

@@ -23,6 +23,8 @@ contains
     if (n == 0) then
       n = 1
       !$ n = omp_get_max_threads()
+      ! OMP_NUM_THREADS may say what no process can have
+      if (n > 64) n = min(n, most_threads())
     end if
   end function n_threads
 
