@@ -226,6 +226,20 @@ def test_nodes_without_edges(case, rng):
     faces.check_isolated_nodes(case, GRAPHS["isolated nodes"], rng, own)
 
 
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_nothing_is_zero_without_a_sign(aggregation):
+    graph = gg.Graph.from_edges([0], [0], n_src=1, n_dst=3)
+    x = np.array([[1.0, -1.0]])
+    own = np.ones((3, 1))
+    out = gg.agg_simple(x, graph=graph, aggregation=aggregation)
+    weighted = gg.agg_weighted(x, np.ones(1), graph=graph, aggregation=aggregation)
+    joined = gg.agg_concat(x, None, None, own, graph=graph, aggregation=aggregation)
+    tangent = gg.agg_simple.jvp((x, None), (x, None), graph=graph, aggregation=aggregation)
+    for found in (out, weighted, joined[:, :2], np.asarray(tangent).reshape(3, 2)):
+        assert not np.signbit(found[1:]).any()
+        assert_array_equal(found[1:], 0)
+
+
 def test_weights_that_add_up_to_zero_divide_by_zero():
     edges = GRAPHS["star"]
     w = np.array([1.0, -1.0] * 4 + [0.0])

@@ -392,13 +392,47 @@ def test_softmax_of_anything(axis):
     np.testing.assert_allclose(found, expected, rtol=3e-6, atol=1e-37)
 
 
-@pytest.mark.parametrize("axis", [None, 0, 1, 2])
-def test_long_float32_sums_keep_their_digits(rng, axis):
-    x = rng.random((300, 40, 50)).astype(np.float32)
-    tape = ad.Tape()
-    found = ad.sum(tape.constant(x), axis).value
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((300, 40, 50), None), ((300, 40, 50), 0), ((300, 40, 50), 1), ((300, 40, 50), 2),
+     ((3_000_000,), 0), ((1_000_000, 3), 0), ((3, 1_000_000), 1), ((2, 300_000, 5), 1),
+     ((700, 2, 700), 1)],
+)  # fmt: skip
+def test_long_float32_sums_keep_their_digits(rng, shape, axis):
+    """Rounded once at the end, but for a few terms: to half a unit in the last place is 6e-8.
+
+    A short row is summed as NumPy sums it.
+    """
+    x = (0.1 * (0.5 + rng.random(shape))).astype(np.float32)
     exact = x.astype(np.float64).sum(axis)
-    np.testing.assert_allclose(found, exact, rtol=1e-6)
+    rtol = 3e-7 if shape[-1] == 50 and axis == 2 else 1.3e-7
+    tape = ad.Tape()
+    p = tape.parameter(x)
+    np.testing.assert_allclose(ad.sum(p, axis).value, exact, rtol=rtol)
+    mean = ad.mean(p, axis).value
+    np.testing.assert_allclose(mean, exact / (x.size / exact.size), rtol=rtol + 6e-8)
+    norm = np.sqrt(np.square(x, dtype=np.float64).sum(axis))
+    np.testing.assert_allclose(ad.norm(p, axis).value, norm, rtol=rtol + 6e-8)
+    # what repetition is pulled back to
+    scale = tape.parameter(np.ones(exact.shape, np.float32))
+    if axis is not None:
+        scale = ad.reshape(scale, np.expand_dims(exact, axis).shape)
+    (g,) = ad.grad(ad.sum(p * scale), [scale])
+    np.testing.assert_allclose(g.value.reshape(exact.shape), exact, rtol=rtol)
+
+
+def test_sums_of_equal_float32_numbers_have_no_drift():
+    x = np.full(3_000_000, 0.1, np.float32)
+    found = float(ad.sum(ad.Tape().constant(x)).value)
+    assert abs(found / x.astype(np.float64).sum() - 1) < 6.1e-8
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_long_float32_softmax(rng, axis):
+    x = rng.random((500_000, 2) if axis == 0 else (2, 500_000)).astype(np.float32)
+    y = np.exp(x.astype(np.float64))
+    found = ad.softmax(ad.Tape().constant(x), axis).value
+    np.testing.assert_allclose(found, y / y.sum(axis, keepdims=True), rtol=1e-6)
 
 
 def test_long_float32_products_keep_their_digits(rng):
@@ -579,6 +613,29 @@ def test_what_was_computed_before_a_change_has_no_gradient():
     ad.SGD([x], lr=0.5).step()
     with pytest.raises(ValueError, match="changed after it had been used"):
         y.backward()
+
+
+@pytest.mark.parametrize("make", [ad.SGD, ad.Adam])
+def test_a_backward_that_failed_leaves_nothing_to_step_along(make):
+    tape = ad.Tape("float64")
+    x = tape.parameter([1.0, 2.0])
+    optimizer = make([x], lr=0.1)
+    ad.sum(x * x).backward()
+    y = ad.sum(x * x)
+    x.value = [3.0, 4.0]
+    with pytest.raises(ValueError, match="changed after it had been used"):
+        y.backward()
+    with pytest.raises(ValueError, match=r"optimizer: the last backward .* has failed"):
+        optimizer.step()
+    np.testing.assert_array_equal(x.value, [3.0, 4.0])
+    np.testing.assert_array_equal(x.grad, [0.0, 0.0])
+    ad.sum(x * x).backward(add=True)  # a part of a sum
+    with pytest.raises(ValueError, match="has failed"):
+        optimizer.step()
+    assert optimizer.state_dict()["steps"] == 0
+    ad.sum(x * x).backward()
+    optimizer.step()
+    assert (x.value < [3.0, 4.0]).all()
 
 
 def sum_of_rows(axis):

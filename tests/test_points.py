@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("typer", reason="needs gnograd[cli]")
 pytest.importorskip("torch")
 
+import torch
 from typer.testing import CliRunner, Result
 
 import gnograd as gg
@@ -23,7 +24,7 @@ from gnograd.cli.app import app
 from gnograd.cli.checkpoint import HISTORY
 from gnograd.cli.config import PointsConfig, Schedule
 from gnograd.cli.point_checkpoint import CHECKPOINT, PointState
-from gnograd.cli.point_training import rate, relative_errors
+from gnograd.cli.point_training import norms, rate, relative_errors
 from gnograd.cli.points import RESULTS, _plan
 from gnograd.data import Roles, contents, read
 
@@ -348,6 +349,11 @@ def test_errors_leave_out_channels_that_are_zero() -> None:
     assert relative_errors(truth + 0.5, truth) == pytest.approx(0.5)
     assert relative_errors(truth[:, 1:] + 1, truth[:, 1:]) == pytest.approx(2.0)
     assert relative_errors(np.full((4, 1), np.nan), np.ones((4, 1))) == np.inf
+
+
+def test_norms_of_many_rows_keep_their_digits() -> None:
+    x = 0.1 * (0.5 + torch.rand(1_000_000, 3, generator=torch.Generator().manual_seed(0)))
+    torch.testing.assert_close(norms(x), x.double().square().sum(0).sqrt(), rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,8 @@ GROUPS = {
 @pytest.mark.parametrize(("membership", "files", "quota"), GROUPS.values(), ids=GROUPS)
 def test_quota_of_control_groups(membership, files, quota, tmp_path):
     """Processors that a container may use, rounded up; 0 where nothing limits them."""
-    library = ctypes.CDLL(str(Path(gg.__file__).parent / "lib" / "libgnograd.so"))
+    maps = Path("/proc/self/maps").read_text()
+    library = ctypes.CDLL(next(f for f in maps.split() if f.endswith("/libgnograd.so")))
     (tmp_path / "self").write_text(membership)
     for name, text in files.items():
         file = tmp_path / "groups" / name
@@ -132,6 +133,23 @@ def test_quota_bounds_the_default(control_group):
             command, env=kept | variables, capture_output=True, text=True, check=True
         )
         assert done.stdout == expected
+
+
+def test_threads_of_the_environment_have_a_limit():
+    program = """
+import numpy as np, gnograd as gg
+graph = gg.Graph.radius(np.random.default_rng(0).random((2000, 2)), 0.1)
+y = gg.agg_simple(np.ones((2000, 8)), graph=graph)
+print(gg.get_num_threads(), gg._core.gnograd_most_threads(), y.shape)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {"OMP_NUM_THREADS": "200000"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    used, most, *_ = done.stdout.split()
+    assert used == most
+    assert f"RuntimeWarning: OMP_NUM_THREADS is 200000: gnograd uses {most} threads" in done.stderr
 
 
 def run_path(file: Path) -> list[str]:

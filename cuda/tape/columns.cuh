@@ -44,13 +44,14 @@ __global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some f
   const int lane = int(threadIdx.x) % warp_lanes;
   if (row >= outer) return;
   x += row * length, y += row * length;
-  R largest = least, total = 0;
+  R largest = least;
+  double total = 0;
   for (int64_t k = lane; k < length; k += warp_lanes) largest = larger(largest, x[k]);
   for (int step = warp_lanes / 2; step > 0; step /= 2)
     largest = larger(largest, __shfl_xor_sync(~0u, largest, step));
   for (int64_t k = lane; k < length; k += warp_lanes) total += exponential(x[k] - largest);
   for (int step = warp_lanes / 2; step > 0; step /= 2) total += __shfl_xor_sync(~0u, total, step);
-  for (int64_t k = lane; k < length; k += warp_lanes) y[k] = exponential(x[k] - largest) / total;
+  for (int64_t k = lane; k < length; k += warp_lanes) y[k] = exponential(x[k] - largest) / R(total);
 }
 
 // Thread: a row, beside those of its neighbours; reads it three times and writes it once.
@@ -62,10 +63,11 @@ __global__ void __launch_bounds__(block_threads)
   if (row >= inner * outer) return;
   const int64_t first = row / inner * inner * length + row % inner;
   x += first, y += first;
-  R largest = least, total = 0;
+  R largest = least;
+  double total = 0;
   for (int64_t k = 0; k < length; ++k) largest = larger(largest, x[k * inner]);
   for (int64_t k = 0; k < length; ++k) total += exponential(x[k * inner] - largest);
-  for (int64_t k = 0; k < length; ++k) y[k * inner] = exponential(x[k * inner] - largest) / total;
+  for (int64_t k = 0; k < length; ++k) y[k * inner] = exponential(x[k * inner] - largest) / R(total);
 }
 
 }  // namespace gnograd

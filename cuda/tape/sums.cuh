@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sums along axes, in pieces whose borders follow from sizes alone; sums of pieces are summed in
-// the same way, until there is one.
+// the same way, until there is one. A piece is summed in double precision: these kernels wait for
+// memory, and rounding adds up nowhere but from one level of pieces to the next.
 #pragma once
 #include "device/platform.cuh"
 #include "device/workspace.cuh"
@@ -46,9 +47,9 @@ __global__ void __launch_bounds__(block_threads)
   if (i >= kept.size * n_pieces) return;
   const int64_t piece = i / kept.size, first = piece * thread_terms;
   const int64_t last = min(first + thread_terms, summed.size), from = kept(i - piece * kept.size);
-  R sum = 0;
+  double sum = 0;
   for (int64_t k = first; k < last; ++k) sum += x[from + summed(k)];
-  y[i] = sum;
+  y[i] = R(sum);
 }
 
 // Warp: a piece of a sum whose terms lie side by side; lanes have every 32nd, and are added by a
@@ -62,10 +63,10 @@ __global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some f
   if (i >= kept.size * n_pieces) return;
   const int64_t piece = i / kept.size, first = piece * warp_terms;
   const int64_t last = min(first + warp_terms, summed.size), from = kept(i - piece * kept.size);
-  R sum = 0;
+  double sum = 0;
   for (int64_t k = first + lane; k < last; k += warp_lanes) sum += x[from + summed(k)];
   for (int step = warp_lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
-  if (lane == 0) y[i] = sum;
+  if (lane == 0) y[i] = R(sum);
 }
 
 // The sums of x; with no workspace, what it needs is counted.

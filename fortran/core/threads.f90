@@ -39,7 +39,7 @@ contains
     n = chosen
     if (n == 0) then
       n = 1
-      !$ n = int(default_threads(omp_get_max_threads()))
+      !$ n = possible(int(default_threads(omp_get_max_threads())))
     end if
   end function n_threads
 
@@ -51,9 +51,18 @@ contains
     n = chosen
     if (n == 0) then
       n = 1
-      !$ n = int(steady_threads(omp_get_max_threads()))
+      !$ n = possible(int(steady_threads(omp_get_max_threads())))
     end if
   end function steady_n_threads
+
+  !> No more threads than a process can have, whatever OMP_NUM_THREADS says.
+  function possible(n)
+    integer, intent(in) :: n
+    integer :: possible
+
+    possible = n
+    if (n > 64) possible = min(n, most_threads())
+  end function possible
 
   !> Number of the calling thread in its parallel region, from 0.
   function this_thread() result(n)

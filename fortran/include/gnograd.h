@@ -41,7 +41,7 @@ int gnograd_abi_version(void);
 
 /* Threads the kernels use; 0 gives the choice back to OpenMP. No result depends on it. There may be
    gnograd_most_threads: four a processor or 64, whichever is more, within OMP_THREAD_LIMIT; a larger
-   number counts as that one. */
+   number, also one of OMP_NUM_THREADS, counts as that one. */
 int gnograd_num_threads(void);
 int gnograd_most_threads(void);
 void gnograd_set_num_threads(int n);
@@ -1437,7 +1437,8 @@ int gnograd_tape_error(gnograd_tape *tape);
 int64_t gnograd_tape_mark(gnograd_tape *tape);
 void gnograd_tape_rewind(gnograd_tape *tape, int64_t mark);
 
-/* Gradients of a loss with one element, kept in all parameters: set, or added if add is not 0. */
+/* Gradients of a loss with one element, kept in all parameters: set, or added if add is not 0. After
+ * an error there are none, also not of an earlier call. */
 int gnograd_tape_backward(gnograd_tape *tape, int64_t loss, int add);
 
 /* Gradients of a loss as arrays; with create_graph they can be differentiated again. */
@@ -1675,6 +1676,9 @@ int gnograd_sgd_create(
     double lr, double momentum,
     gnograd_optimizer **optimizer);
 void gnograd_optimizer_free(gnograd_optimizer *optimizer);
+
+/* One step. Nothing moves, and the status says why, after a backward that has failed (until one
+ * succeeds that does not add), or if the tape has an error, which is forgotten then. */
 int gnograd_optimizer_step(gnograd_optimizer *optimizer, double lr);
 
 /* For checkpoints: steps taken, and the running averages of a parameter (Adam: mean, mean square;

@@ -101,7 +101,8 @@ contains
     do step = int(optimizer%steps) + 1, self%n_steps
       call collect_gradients(self, model, tape, loader, step, start, loss, error)
       if (allocated(error)) return
-      call optimizer%clip_gradients(self%max_norm)
+      call optimizer%clip_gradients(self%max_norm, error=error)
+      if (allocated(error)) return
       optimizer%lr = self%rate(step)
       call optimizer%step(error)
       if (allocated(error)) return
@@ -232,9 +233,10 @@ contains
     call tape%no_grad()
     do k = 1, size(loader%samples)
       part = model%loss(tape, loader%samples(k))
+      loss = loss + part%value()/size(loader%samples)
+      ! also of value(), of what is not one number
       call tape%check(error)
       if (allocated(error)) exit
-      loss = loss + part%value()/size(loader%samples)
       call tape%rewind(start)
     end do
     call tape%end_no_grad()

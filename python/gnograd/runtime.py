@@ -6,6 +6,7 @@ from __future__ import annotations
 import operator
 import os
 import re
+import warnings
 from importlib.metadata import version
 from pathlib import Path
 
@@ -35,7 +36,8 @@ def set_num_threads(n: int) -> None:
     ----------
     n : int
         Number of threads; 0 leaves it to OpenMP (``OMP_NUM_THREADS``, or all cores). There may be
-        four for every processor, or 64 if that is more, within ``OMP_THREAD_LIMIT``.
+        four for every processor, or 64 if that is more, within ``OMP_THREAD_LIMIT``; a larger
+        ``OMP_NUM_THREADS`` counts as that many, with a warning.
 
     Raises
     ------
@@ -77,6 +79,22 @@ def set_num_threads(n: int) -> None:
             )
         number = 1
     _core.gnograd_set_num_threads(number)
+
+
+def _look_at_environment() -> None:
+    """Say that OMP_NUM_THREADS asks for more threads than there may be."""
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    most = _core.gnograd_most_threads()
+    if asked.isdecimal() and int(asked) > most:
+        warnings.warn(
+            f"OMP_NUM_THREADS is {asked}: gnograd uses {most} threads, which is the most that "
+            "there may be here",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+_look_at_environment()
 
 
 def get_num_threads() -> int:

@@ -272,6 +272,30 @@ FAULTS = {
     ),
     "sum of text": (lambda: DG.sum(only(1, "text", W)), TypeError, "sum: needs an array of num"),
     "gradients": (lambda: DG.sum_gradients(only(1, (W,), (W, W))), RuntimeError, "different"),
+    # the communicator itself
+    "gather or sum": (
+        lambda: COMM.all_gather([1.0]) if RANK == 1 else DG.sum(W),
+        RuntimeError,
+        "process 1 all_gather of float64[1]",
+    ),
+    "gather of other numbers": (
+        lambda: COMM.all_gather(only(1, [1.0, 2.0], [1.0])),
+        RuntimeError,
+        "process 1 all_gather of float64[2]",
+    ),
+    "maximum or gather": (
+        lambda: COMM.maximum([1]) if RANK == 2 else COMM.all_gather([1]),
+        RuntimeError,
+        "process 2 maximum",
+    ),
+    "swap or sum": (
+        lambda: COMM.swap([W] * 3) if RANK == 0 else COMM.sum(W),
+        RuntimeError,
+        "process 1 sum of float64[4]",
+    ),
+    "all_to_all of too many": (
+        lambda: COMM.all_to_all(only(1, [1, 2], [1, 2, 3])), ValueError, "all_to_all: values has",
+    ),
 }  # fmt: skip
 DG_EXTENDED = gg.halo(H, graph=DG)
 
@@ -313,6 +337,8 @@ def subgroups():
     """Communicators that come and go, with handles that MPI uses again."""
     from mpi4py import MPI
 
+    none = MPI.COMM_WORLD.Split(MPI.UNDEFINED)
+    assert "is not in it" in str(message_of("none", lambda: gg.distributed.communicator(none)))
     for turn in range(30):
         part = MPI.COMM_WORLD.Split((RANK + turn) % 2, RANK)
         dg = ring(gg.distributed.communicator(part))

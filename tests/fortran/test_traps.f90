@@ -5,6 +5,9 @@
 module test_traps
   use, intrinsic :: ieee_arithmetic, only: ieee_set_halting_mode, ieee_divide_by_zero, &
     & ieee_invalid, ieee_overflow, ieee_is_finite
+  use gnograd, only: tape_type, array_type, sigmoid, silu, gelu, tanh, relu, sin, cos, exp, log, sqrt, &
+    & abs, max, min, norm, mean, sum, softmax, dot_product, matmul, reshape, gather, concatenate, &
+    & slice, transpose, operator(+), operator(-), operator(*), operator(/), operator(**)
   use gnograd_core_codes, only: reduce_sum, reduce_mean, reduce_min, reduce_max, score_leaky_relu, &
     & score_tanh
   use gnograd_core_error, only: error_type
@@ -35,7 +38,9 @@ contains
       & test_type("aggregation with nodes without edges", test_aggregation), &
       & test_type("graph attention with nodes without edges", test_gat), &
       & test_type("causal windows, empty selections", test_nsa), &
-      & test_type("searches for near points", test_searches)]
+      & test_type("searches for near points", test_searches), &
+      & test_type("operations of the tape, real32", test_tape_r32), &
+      & test_type("operations of the tape, real64", test_tape_r64)]
   end function traps_tests
 
   !> Stop at exceptions, or go on; exceptions belong to a thread, so that there is only one.
@@ -68,6 +73,151 @@ contains
     call trap(.false.)
     call check(error, graph%n_edges == 200, "edges")
   end subroutine test_searches
+
+  subroutine test_tape_r32(error)
+    type(error_type), allocatable, intent(out) :: error
+
+    call try_tape(.true., error)
+  end subroutine test_tape_r32
+
+  subroutine test_tape_r64(error)
+    type(error_type), allocatable, intent(out) :: error
+
+    call try_tape(.false., error)
+  end subroutine test_tape_r64
+
+  !> Values and derivatives to third order, of numbers beyond the exponentials of real64 where a function
+  !> of them is finite.
+  subroutine try_tape(single, error)
+    logical, intent(in) :: single
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), parameter :: wide(12) = [-30000.0_dp, -1000.0_dp, -709.9_dp, -88.8_dp, -1.0_dp, &
+      & -1e-30_dp, 0.0_dp, 1e-30_dp, 1.0_dp, 88.8_dp, 1000.0_dp, 30000.0_dp], &
+      & narrow(4) = [-60.0_dp, 0.0_dp, 1e-30_dp, 10.0_dp], positive(4) = [1e-3_dp, 0.5_dp, 1.0_dp, &
+      & 3000.0_dp]
+    integer, parameter :: n_operations = 30
+    type(tape_type) :: tape
+    integer :: k
+
+    do k = 1, n_operations
+      call tape%init(error)
+      if (allocated(error)) exit
+      call trap(.true.)
+      call differentiate_three_times(k)
+      call trap(.false.)
+      if (allocated(error)) exit
+    end do
+
+  contains
+
+    function numbers(values) result(x)
+      real(dp), intent(in) :: values(:)
+      type(array_type) :: x
+
+      if (single) then
+        x = tape%parameter(real(values, sp))
+      else
+        x = tape%parameter(values)
+      end if
+    end function numbers
+
+    subroutine differentiate_three_times(k)
+      integer, intent(in) :: k
+      type(array_type) :: x, y, z
+      type(array_type), allocatable :: g(:)
+      integer :: order
+
+      select case (k)
+      case (8)
+        x = numbers(narrow)
+      case (9:11)
+        x = numbers(positive)
+      case default
+        x = numbers(wide)
+      end select
+      y = apply(k, x)
+      z = sum(y)
+      do order = 1, 3
+        call tape%gradient(z, [x], g, error, create_graph=order < 3)
+        if (allocated(error)) exit
+        if (order == 1) call tape%backward(z, error)
+        if (allocated(error)) exit
+        z = sum(g(1)*g(1)/1e12_dp) + 0*sum(x)
+      end do
+      if (allocated(error)) return
+      call check(error, ieee_is_finite(z%value()), "operation "//char(48 + k/10)//char(48 + mod(k, 10)))
+    end subroutine differentiate_three_times
+
+    function apply(k, x) result(y)
+      integer, intent(in) :: k
+      type(array_type), intent(in) :: x
+      type(array_type) :: y
+
+      select case (k)
+      case (1)
+        y = sigmoid(x)
+      case (2)
+        y = silu(x)
+      case (3)
+        y = gelu(x)
+      case (4)
+        y = tanh(x)
+      case (5)
+        y = relu(x)
+      case (6)
+        y = sin(x)
+      case (7)
+        y = cos(x)
+      case (8)
+        y = exp(x)
+      case (9)
+        y = log(x)
+      case (10)
+        y = sqrt(x)
+      case (11)
+        y = 1/x
+      case (12)
+        y = abs(x)
+      case (13)
+        y = max(x, 0.5_dp)
+      case (14)
+        y = min(x, -x)
+      case (15)
+        y = x**2
+      case (16)
+        y = x**3/1e6_dp
+      case (17)
+        y = -x + 2*x - x/3
+      case (18)
+        y = x*x
+      case (19)
+        y = norm(x)
+      case (20)
+        y = norm(0*x)
+      case (21)
+        y = mean(x)
+      case (22)
+        y = softmax(x, 1)
+      case (23)
+        y = dot_product(x, x)
+      case (24)
+        y = softmax(reshape(x, [3, 4]), 2)
+      case (25)
+        y = matmul(reshape(x, [3, 4]), reshape(x, [4, 3]))
+      case (26)
+        y = norm(reshape(x, [3, 4]), 1)
+      case (27)
+        y = gather(reshape(x, [3, 4]), [1, 1, 4])
+      case (28)
+        y = concatenate([slice(x, [2], [3]), x], 1)
+      case (29)
+        y = transpose(reshape(x, [3, 4]))
+      case default
+        y = silu(sigmoid(x) + gelu(x))
+      end select
+    end function apply
+
+  end subroutine try_tape
 
   subroutine test_aggregation(error)
     type(error_type), allocatable, intent(out) :: error

@@ -78,7 +78,7 @@ def sum(comm: Communicator, local: Array) -> Array:
     """`gnograd.distributed.sum` on a tape."""
 
     def apply(rows: NDArray[Any], back: bool) -> NDArray[Any]:
-        return rows if back else comm.sum(rows)
+        return rows if back else comm.total(rows)
 
     comm.agree(f"sum of {local.dtype}{list(local.shape)}")
     return reshape(linear_map(reshape(local, (1, local.size)), 1, apply), local.shape)

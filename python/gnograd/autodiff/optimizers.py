@@ -43,7 +43,13 @@ class Optimizer(Handle):
         raise NotImplementedError
 
     def step(self) -> None:
-        """Move the parameters along the gradients of the last `Array.backward`."""
+        """Move the parameters along the gradients of the last `Array.backward`.
+
+        Raises
+        ------
+        ValueError
+            If that has failed: nothing moves then.
+        """
         check_status(_core.gnograd_optimizer_step(self._handle, self.lr))
 
     def state_dict(self) -> dict[str, Any]:

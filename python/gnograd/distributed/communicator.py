@@ -61,28 +61,16 @@ class Communicator(abc.ABC):
     _n_plans = 0
 
     @abc.abstractmethod
-    def maximum(self, values: ArrayLike) -> NDArray[np.int64]:
-        """Largest of the processes' integers, entry by entry.
-
-        Parameters
-        ----------
-        values : array of int64, (n,)
-            As many on every process.
-        """
+    def _maximum(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`maximum`, of what all processes do."""
 
     @abc.abstractmethod
-    def all_gather(self, values: ArrayLike) -> NDArray[Any]:
-        """Numbers of all processes, (size, n).
-
-        Parameters
-        ----------
-        values : array of int64 or float64, (n,)
-            As many on every process, of one type.
-        """
+    def _all_gather(self, values: NDArray[Any]) -> NDArray[Any]:
+        """`all_gather`, of what all processes do."""
 
     @abc.abstractmethod
-    def all_to_all(self, values: ArrayLike) -> NDArray[np.int64]:
-        """One integer from every process; `values` are those for the others, (size,)."""
+    def _all_to_all(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`all_to_all`, of what all processes do."""
 
     @abc.abstractmethod
     def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
@@ -96,6 +84,37 @@ class Communicator(abc.ABC):
         """End all processes, after an error that the others cannot know of."""
 
     # ---- what is made of these ----
+
+    def maximum(self, values: ArrayLike) -> NDArray[np.int64]:
+        """Largest of the processes' integers, entry by entry.
+
+        Parameters
+        ----------
+        values : array of int64, (n,)
+            As many on every process.
+        """
+        return self.agree("maximum", largest=values)
+
+    def all_gather(self, values: ArrayLike) -> NDArray[Any]:
+        """Numbers of all processes, (size, n).
+
+        Parameters
+        ----------
+        values : array of int64 or float64, (n,)
+            As many on every process, of one type.
+        """
+        mine = np.ascontiguousarray(values)
+        self.agree(f"all_gather of {_text_of_array(mine)}")
+        return self._all_gather(mine)
+
+    def all_to_all(self, values: ArrayLike) -> NDArray[np.int64]:
+        """One integer from every process; `values` are those for the others, (size,)."""
+        mine = np.array(values, np.int64)
+        error = None
+        if mine.shape != (self.size,):
+            error = ValueError(f"all_to_all: values has shape {mine.shape}, needs ({self.size},)")
+        self.agree("all_to_all", error)
+        return self._all_to_all(mine)
 
     def swap(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Give every process an array of its own, and get one from each.
@@ -124,6 +143,11 @@ class Communicator(abc.ABC):
         array : array
             Of one shape and type on all processes.
         """
+        self.agree(f"sum of {_text_of_array(np.asarray(array))}")
+        return self.total(array)
+
+    def total(self, array: NDArray[Any]) -> NDArray[Any]:
+        """`sum`, of arrays that the processes have agreed on."""
         flat = np.ascontiguousarray(array).reshape(-1).copy()
         self.sum_in_place(flat, np.empty_like)
         return flat.reshape(np.shape(array))
@@ -195,7 +219,7 @@ class Communicator(abc.ABC):
         head[:3] = error is not None, same, -same
         first = numbers[: _HEAD - 3]
         head[3 : 3 + first.size] = first
-        found = self.maximum(head)
+        found = self._maximum(head)
         if found[0]:
             self._raise(error)
         if found[1] != -found[2]:
@@ -205,7 +229,7 @@ class Communicator(abc.ABC):
         found = found[3 : 3 + first.size]
         if first.size == numbers.size:
             return found
-        return np.concatenate([found, self.maximum(numbers[first.size :])])
+        return np.concatenate([found, self._maximum(numbers[first.size :])])
 
     def next_plan(self) -> int:
         """Number of a new plan, the same on all processes; it tells exchanges apart in errors."""
@@ -222,11 +246,11 @@ class Communicator(abc.ABC):
     def _texts(self, text: str) -> list[str]:
         """A text of every process."""
         data = text.encode(errors="replace")
-        n = int(self.maximum([len(data)])[0])
+        n = int(self._maximum(np.array([len(data)]))[0])
         padded = np.zeros(1 + -(-n // 8), np.int64)
         padded[0] = len(data)
         padded[1:].view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
-        every = self.all_gather(padded)
+        every = self._all_gather(padded)
         return [row[1:].view(np.uint8)[: row[0]].tobytes().decode() for row in every]
 
     def __repr__(self) -> str:
@@ -238,17 +262,14 @@ class Alone(Communicator):
 
     rank, size = 0, 1
 
-    def maximum(self, values: ArrayLike) -> NDArray[np.int64]:
-        """As `Communicator.maximum`."""
-        return np.array(values, np.int64)
+    def _maximum(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        return values.copy()
 
-    def all_gather(self, values: ArrayLike) -> NDArray[Any]:
-        """As `Communicator.all_gather`."""
-        return np.array(values)[None]
+    def _all_gather(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values.copy()[None]
 
-    def all_to_all(self, values: ArrayLike) -> NDArray[np.int64]:
-        """As `Communicator.all_to_all`."""
-        return np.array(values, np.int64)
+    def _all_to_all(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        return values.copy()
 
     def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
         """Nothing: there are no others."""
@@ -261,6 +282,10 @@ class Alone(Communicator):
 class _Done:
     def wait(self) -> None:
         """Nothing is on its way."""
+
+
+def _text_of_array(array: NDArray[Any]) -> str:
+    return f"{array.dtype}{list(array.shape)}"
 
 
 def as_bytes(array: Any) -> Any:

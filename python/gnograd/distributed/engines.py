@@ -33,6 +33,8 @@ def communicator(group: Any = None) -> Communicator:
     ------
     TypeError
         `group` is none of these.
+    ValueError
+        It is MPI's COMM_NULL: this process belongs to none.
     ImportError
         The program was started by ``mpiexec``, but there is no mpi4py.
     RuntimeError

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gnograd.distributed.communicator import Communicator, Message, Pending
 from gnograd.distributed.launchers import launched
@@ -45,6 +45,11 @@ class Mpi(Communicator):
         if comm is None:
             comm = MPI.COMM_WORLD
             _check_launcher(comm.Get_size())
+        if comm == MPI.COMM_NULL:
+            raise ValueError(
+                "communicator: this process is not in it (COMM_NULL, as Split gives to a process "
+                "without a colour)"
+            )
         known: Any = comm.Get_attr(_OURS)
         if known is None:
             known = cls(comm)
@@ -52,25 +57,19 @@ class Mpi(Communicator):
         found: Mpi = known
         return found
 
-    def maximum(self, values: ArrayLike) -> NDArray[np.int64]:
-        """As `Communicator.maximum`."""
-        mine = np.array(values, np.int64)
-        found = np.empty_like(mine)
-        self._comm.Allreduce(mine, found, MPI.MAX)
+    def _maximum(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        found = np.empty_like(values)
+        self._comm.Allreduce(values, found, MPI.MAX)
         return found
 
-    def all_gather(self, values: ArrayLike) -> NDArray[Any]:
-        """As `Communicator.all_gather`."""
-        mine = np.ascontiguousarray(values)
-        every = np.empty((self.size, *mine.shape), mine.dtype)
-        self._comm.Allgather(mine, every)
+    def _all_gather(self, values: NDArray[Any]) -> NDArray[Any]:
+        every = np.empty((self.size, *values.shape), values.dtype)
+        self._comm.Allgather(values, every)
         return every
 
-    def all_to_all(self, values: ArrayLike) -> NDArray[np.int64]:
-        """As `Communicator.all_to_all`."""
-        mine = np.array(values, np.int64)
-        found = np.empty_like(mine)
-        self._comm.Alltoall(mine, found)
+    def _all_to_all(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        found = np.empty_like(values)
+        self._comm.Alltoall(values, found)
         return found
 
     def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:

@@ -33,7 +33,7 @@ def sum(comm: Communicator, local: Any) -> Any:
     if front is not None:
         return front.sum(comm, local)
     array = _agreed(comm, "sum", local)
-    total = comm.sum(array)
+    total = comm.total(array)
     return total if total.ndim else total[()]
 
 
@@ -139,7 +139,7 @@ def packed(
 def total_rows(comm: Communicator, doing: str, rows: Any) -> int:
     """Number of rows of all processes together."""
     comm.agree(f"number of rows, for {doing}")
-    n = int(comm.all_gather(np.array([rows.shape[0]], np.int64)).sum())
+    n = int(comm._all_gather(np.array([rows.shape[0]], np.int64)).sum())
     if not n:
         raise ValueError(f"{doing}: no process has any rows")
     return n

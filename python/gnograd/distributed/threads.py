@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gnograd.distributed.communicator import Communicator, Message, Pending
 
@@ -83,14 +83,14 @@ class _Thread(Communicator):
     def __init__(self, shared: _Shared, rank: int) -> None:
         self._shared, self.rank, self.size = shared, rank, len(shared.told)
 
-    def maximum(self, values: ArrayLike) -> NDArray[np.int64]:
-        return np.array(np.max(self._told(np.array(values, np.int64)), axis=0))
+    def _maximum(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.array(np.max(self._told(values), axis=0))
 
-    def all_gather(self, values: ArrayLike) -> NDArray[Any]:
-        return np.stack(self._told(np.array(values)))
+    def _all_gather(self, values: NDArray[Any]) -> NDArray[Any]:
+        return np.stack(self._told(values))
 
-    def all_to_all(self, values: ArrayLike) -> NDArray[np.int64]:
-        return np.array([row[self.rank] for row in self._told(np.array(values, np.int64))])
+    def _all_to_all(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.array([row[self.rank] for row in self._told(values)])
 
     def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
         for rank, data in sends:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gnograd.distributed.communicator import Communicator, Message, Pending
 
@@ -55,24 +55,19 @@ class TorchDistributed(Communicator):
         """The group for numbers that the host looks at."""
         return _there(self._groups[1])
 
-    def maximum(self, values: ArrayLike) -> NDArray[np.int64]:
-        """As `Communicator.maximum`."""
-        found = np.array(values, np.int64)
+    def _maximum(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        found = values.copy()
         dist.all_reduce(torch.from_numpy(found), dist.ReduceOp.MAX, self._control)
         return found
 
-    def all_gather(self, values: ArrayLike) -> NDArray[Any]:
-        """As `Communicator.all_gather`."""
-        mine = np.ascontiguousarray(values)
-        every = np.empty((self.size, *mine.shape), mine.dtype)
-        dist.all_gather(list(torch.from_numpy(every)), torch.from_numpy(mine), self._control)
+    def _all_gather(self, values: NDArray[Any]) -> NDArray[Any]:
+        every = np.empty((self.size, *values.shape), values.dtype)
+        dist.all_gather(list(torch.from_numpy(every)), torch.from_numpy(values), self._control)
         return every
 
-    def all_to_all(self, values: ArrayLike) -> NDArray[np.int64]:
-        """As `Communicator.all_to_all`."""
-        mine = np.array(values, np.int64)
-        found = np.empty_like(mine)
-        dist.all_to_all_single(torch.from_numpy(found), torch.from_numpy(mine), group=self._control)
+    def _all_to_all(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        found, mine = np.empty_like(values), torch.from_numpy(values)
+        dist.all_to_all_single(torch.from_numpy(found), mine, group=self._control)
         return found
 
     def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:

@@ -2,7 +2,7 @@
 
 !> Sums over processes, and errors of one that become errors of all.
 module test_processes
-  use mpi_f08, only: MPI_COMM_WORLD
+  use mpi_f08, only: MPI_Comm, MPI_COMM_WORLD, MPI_UNDEFINED, MPI_Comm_free, MPI_Comm_split
   use gnograd, only: sp, dp, int64, error_type, tape_type, array_type, sum, operator(*)
   use gnograd_core_error, only: fail, code_index, code_memory
   use gnograd_mpi, only: communicator_type
@@ -21,7 +21,8 @@ contains
       & test_type("long sums", test_long_sums), &
       & test_type("gradients in one message", test_gradients), &
       & test_type("errors go to all", test_errors), &
-      & test_type("all must do the same", test_mismatch)]
+      & test_type("all must do the same", test_mismatch), &
+      & test_type("a process that belongs to no communicator", test_no_communicator)]
   end function processes_tests
 
   !> Numbers whose sum depends on the order in which they are added.
@@ -237,5 +238,25 @@ contains
     end if
     call check_refused(error, raised, "the processes do different things: agree and sum")
   end subroutine test_mismatch
+
+  !> MPI_Comm_split leaves out a process without a colour.
+  subroutine test_no_communicator(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: raised
+    type(communicator_type) :: all, others
+    type(MPI_Comm) :: part
+
+    call all%init(MPI_COMM_WORLD, error)
+    if (allocated(error)) return
+    call MPI_Comm_split(MPI_COMM_WORLD, merge(MPI_UNDEFINED, 0, all%rank == 0), 0, part)
+    call others%init(part, raised)
+    if (all%rank == 0) then
+      call check_refused(error, raised, "communicator: this process is not in it "// &
+        & "(MPI_COMM_NULL, as MPI_Comm_split gives to a process without a colour)")
+    else
+      call check(error, .not. allocated(raised) .and. others%size == all%size - 1, "the others")
+      call MPI_Comm_free(part)
+    end if
+  end subroutine test_no_communicator
 
 end module test_processes
