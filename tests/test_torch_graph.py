@@ -248,6 +248,106 @@ def test_one_conversion_for_all_layers(monkeypatch):
     assert len(made) == 1
 
 
+WRITER = """
+import sys, numpy as np
+edges = np.lib.format.open_memmap(sys.argv[1], "r+")
+edges[:] = [[0, 0, 0, 0], [1, 2, 3, 1]]
+edges.flush()
+"""
+
+
+def written_by_numpy(tmp_path):
+    buffer = np.array([[0, 1, 2, 3], [1, 2, 3, 0]])
+    return torch.from_numpy(buffer), lambda new: buffer.__setitem__(slice(None), new)
+
+
+def written_through_data(tmp_path):
+    edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    return edges, lambda new: edges.data.copy_(torch.tensor(new))
+
+
+def written_through_dlpack(tmp_path):
+    edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    view = torch.from_dlpack(edges)
+    return edges, lambda new: view.copy_(torch.tensor(new))
+
+
+def written_in_inference_mode(tmp_path):
+    with torch.inference_mode():
+        edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    return edges, lambda new: edges.numpy().__setitem__(slice(None), new)
+
+
+def written_by_another_process(tmp_path):
+    path = tmp_path / "edges.npy"
+    np.save(path, np.array([[0, 1, 2, 3], [1, 2, 3, 0]]))
+    edges = torch.from_numpy(np.load(path, mmap_mode="r+"))
+    return edges, lambda new: subprocess.run([sys.executable, "-c", WRITER, path], check=True)
+
+
+def of_edges(x, *layers):
+    """Layers, each as a function of the edges."""
+    return {
+        type(layer).__name__: lambda edges, layer=layer, more=more: layer(x, edges, *more)
+        for layer, *more in layers
+    }
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        written_by_numpy, written_through_data, written_through_dlpack,
+        written_in_inference_mode, written_by_another_process,
+    ],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+def test_memory_of_edges_that_others_write(written, tmp_path):
+    """What is made of an ``edge_index`` is made of the numbers that are there in the call."""
+    torch.manual_seed(0)
+    x, edge_attr, edge_type = torch.randn(4, 3), torch.randn(4, 2), torch.tensor([0, 1, 1, 0])
+    sizes = {
+        f"hidden_dim_{name}": 4
+        for name in ("processor", "node_encoder", "edge_encoder", "node_decoder")
+    }
+    mesh = gt.MeshGraphNet(3, 2, 2, processor_size=1, **sizes)
+    calls = of_edges(
+        x, [gt.GATConv(3, 2)], [gt.GATv2Conv(3, 2)], [gt.TransformerConv(3, 2)],
+        [gt.GATConv(3, 2, edge_dim=2), edge_attr], [gt.SAGEConv(3, 2)], [gt.GCNConv(3, 2)],
+        [gt.RGCNConv(3, 2, 2), edge_type], [gt.WeightedAggregation()],
+    ) | {
+        "MeshGraphNet": lambda edges: mesh(x, edge_attr, edges),
+        "numbers": lambda edges: numbers(torch.arange(4), edges, edge_type),
+    }  # fmt: skip
+    numbers = gt.RGCNConv(4, 2, 2)
+    edges, write = written(tmp_path)
+    with torch.no_grad():
+        for call in calls.values():
+            call(edges)
+        write([[0, 0, 0, 0], [1, 2, 3, 1]])
+        fresh = torch.tensor([[0, 0, 0, 0], [1, 2, 3, 1]])
+        for name, call in calls.items():
+            torch.testing.assert_close(call(edges), call(fresh.clone()), rtol=0, atol=0, msg=name)
+        if written is not written_by_another_process:
+            write([[99, 0, 0, 0], [1, 2, 3, 1]])
+            for call in calls.values():
+                with pytest.raises(IndexError, match=r"src\[0\] is 99, not one of 4"):
+                    call(edges)
+
+
+def test_memory_of_edges_that_becomes_another():
+    """Numbers of another type, or as many in another shape, are another graph."""
+    edges = torch.tensor([[0, 1], [1, 0]])
+    layer, x = gt.SAGEConv(3, 2), torch.randn(2, 3)
+    layer(x, edges)
+    for other in (torch.tensor([[0, 0], [1, 1]], dtype=torch.int32), torch.tensor([[1], [1]])):
+        edges.data = other
+        torch.testing.assert_close(layer(x, edges), layer(x, other.clone()), rtol=0, atol=0)
+    graph = gt.Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2)
+    gt.agg_simple(x, graph=graph)
+    graph.arrays = gt.Graph.from_edge_index(torch.tensor([[0, 0], [1, 1]]), 2).arrays
+    torch.testing.assert_close(gt.agg_simple(x, graph=graph)[1], 2 * x[0])
+
+
 # ---- data ----
 
 

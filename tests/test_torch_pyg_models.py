@@ -206,6 +206,9 @@ def test_gcn_keeps_degrees_if_asked():
     assert torch.equal(layer(x, edges[:, :3]), first)
     layer.lin.weight.data.mul_(2)
     torch.testing.assert_close(layer(x, edges[:, :3]), 2 * first)
+    message = f"GCNConv: x has 2 nodes, but the graph of the first call.* has {len(x)}"
+    with pytest.raises(ValueError, match=message):
+        layer(x[:2], torch.tensor([[0, 1], [1, 0]]))
     layer.reset_parameters()
     layer(x, edges[:, :3])
     layer.cached = False
@@ -434,3 +437,13 @@ def test_half_precision(name, dtype):
     assert out.dtype == dtype
     expected = layer.double()(x.double(), edges)
     assert (out.double() - expected).norm() <= 0.05 * expected.norm()
+
+
+@pytest.mark.parametrize("aggr", ["min", "max"])
+def test_first_of_equal_edges_gets_the_gradient(aggr):
+    """As docs/howto/pyg.md says; PyG shares it."""
+    layer = gt.SAGEConv(1, 1, aggr=aggr, root_weight=False).double()
+    x = torch.zeros(4, 1, dtype=torch.float64, requires_grad=True)
+    layer(x, torch.tensor([[2, 1, 3, 3], [0, 0, 0, 1]]))[:2].sum().backward()
+    w = layer.lin_l.weight.item()
+    close(x.grad[:, 0], torch.tensor([0, 0, w, w], dtype=torch.float64))

@@ -118,6 +118,36 @@ def test_graph_with_free_rows(x):
     close(layer(nodes, graph, kinds), layer(nodes, **edges))
 
 
+@pytest.mark.parametrize("aggr", ["mean", "add"])
+@pytest.mark.parametrize("root", [True, False])
+def test_numbers_of_nodes_and_relations(aggr, root):
+    """Negative numbers count from the end, as with PyG; others are refused, in programs too."""
+    theirs, ours = pair("RGCNConv", 10, 2, 3, aggr=aggr, root_weight=root)
+    edges = dict(
+        edge_index=torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]]), edge_type=torch.tensor([0, 1, 2, 0])
+    )
+    same(theirs, ours, dict(x=torch.tensor([1, -3, -10]), **edges))
+    compiled = torch.compile(ours, backend="eager")
+    for wrong in (10, 12, -11, 2**32 + 1, 2**63 - 1):
+        x = torch.tensor([1, 2, wrong])
+        with pytest.raises(IndexError, match=rf"RGCNConv: x\[2\] is {wrong}, not one of 10 nodes"):
+            ours(x, **edges)
+        with pytest.raises(IndexError):
+            compiled(x, **edges)
+    for wrong in (3, -1, 2**32, -(2**63)):
+        kinds = torch.tensor([0, 1, wrong, 0])
+        for layer in (ours, compiled):
+            with pytest.raises(IndexError):
+                layer(torch.tensor([1, 2, 3]), edges["edge_index"], kinds)
+    with pytest.raises(IndexError, match=r"RGCNConv: edge_type\[2\] is -1, not one of 3 relations"):
+        ours(torch.tensor([1, 2, 3]), edges["edge_index"], torch.tensor([0, 1, -1, 0]))
+    with pytest.raises(TypeError, match="RGCNConv: edge_type is torch.float32, needs integers"):
+        ours(torch.tensor([1, 2, 3]), edges["edge_index"], torch.rand(4))
+    matrix = torch.sparse_coo_tensor(edges["edge_index"], torch.tensor([0.0, 1, 1.5, 1]), (3, 3))
+    with pytest.raises(ValueError, match="values that are no integers"):
+        ours(torch.tensor([1, 2, 3]), matrix)
+
+
 # ---- parameters and programs ----
 
 

@@ -36,10 +36,13 @@ a sparse matrix with a row for every destination."""
 def graph_from_edge_index(
     edge_index: Tensor, n_src: int, n_dst: int, *, self_loops: bool | None = None
 ) -> Graph:
-    """`Graph.from_edge_index`, made once of a tensor that is given again unchanged.
+    """`Graph.from_edge_index`, made once of a tensor that is given again with the same numbers.
 
     Layers of a model that are called with the same ``edge_index`` share one graph. It is kept as
-    long as the tensor is.
+    long as the tensor is, with a copy of the numbers, which are compared in every call: memory may
+    be written by others than PyTorch, whose count of changes tells nothing of that. On a GPU the
+    host waits for the comparison, except while a CUDA graph is captured: there the edges are
+    ordered in the graph, by every replay.
 
     Parameters
     ----------
@@ -56,6 +59,8 @@ def graph_from_edge_index(
     """
     if torch.compiler.is_compiling() or not isinstance(edge_index, Tensor):
         return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops)
+    if edge_index.is_cuda and torch.cuda.is_current_stream_capturing():
+        return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops)
     return _made.graph(edge_index, n_src, n_dst, self_loops)
 
 
@@ -63,10 +68,28 @@ class _Kept(NamedTuple):
     """What was made of a tensor."""
 
     tensor: weakref.ref[Tensor]
-    state: tuple[Any, ...]
-    """Where its numbers are, how many, and how often they were changed."""
+    numbers: Tensor
+    """A copy of its numbers, of which the graphs are made."""
     graphs: dict[tuple[Any, ...], Graph]
     """By the other arguments."""
+
+    def holds_for(self, edge_index: Tensor) -> bool:
+        """Whether it was made of this tensor, with the numbers that are in it now."""
+        numbers = self.numbers
+        return (
+            self.tensor() is edge_index
+            and numbers.dtype is edge_index.dtype
+            and numbers.device == edge_index.device
+            and numbers.shape == edge_index.shape
+            and _equal(numbers, edge_index)
+        )
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    """Whether all numbers are equal, of tensors of one shape and type."""
+    if not a.is_cpu:
+        return torch.equal(a, b)
+    return bool((a.numpy() == b.numpy()).all())  # several numbers at a time, as torch.equal has not
 
 
 class _Made:
@@ -77,17 +100,14 @@ class _Made:
 
     def graph(self, edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None) -> Graph:
         arguments = n_src, n_dst, self_loops
-        if edge_index.is_inference():  # it does not say how often it was changed
-            return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops)
         key, forget = id(edge_index), self._kept.pop
-        state = edge_index.data_ptr(), tuple(edge_index.shape), edge_index._version
         kept = self._kept.get(key)
-        if kept is None or kept.tensor() is not edge_index or kept.state != state:
-            kept = _Kept(weakref.ref(edge_index, lambda _: forget(key, None)), state, {})
-            self._kept[key] = kept
+        if kept is None or not kept.holds_for(edge_index):
+            reference = weakref.ref(edge_index, lambda _: forget(key, None))
+            kept = self._kept[key] = _Kept(reference, edge_index.detach().clone(), {})
         if arguments not in kept.graphs:
             kept.graphs[arguments] = Graph.from_edge_index(
-                edge_index, n_src, n_dst, self_loops=self_loops
+                kept.numbers, n_src, n_dst, self_loops=self_loops
             )
         return kept.graphs[arguments]
 

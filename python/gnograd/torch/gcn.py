@@ -53,6 +53,7 @@ class GCNConv(Convolution):
         weigh 1 all the same.
     cached : bool
         Keep graph and degrees of the first call for all further ones, whatever edges they name.
+        They need as many nodes.
     add_self_loops : bool, optional
         Give every node without a self-loop one; as `normalize` when left out.
     normalize : bool
@@ -64,7 +65,8 @@ class GCNConv(Convolution):
     Raises
     ------
     ValueError
-        Self-loops without `normalize`, an aggregation other than the sum.
+        Self-loops without `normalize`, an aggregation other than the sum; in a call, another number
+        of nodes than that of the graph that is kept.
 
     References
     ----------
@@ -143,6 +145,11 @@ class GCNConv(Convolution):
             known = self._propagation(x, edge_index, edge_weight)
             if self.cached and self.normalize:
                 self._cached_edge_index = known
+        elif x.shape[self.node_dim] != known.graph.n_dst:
+            raise ValueError(
+                f"GCNConv: x has {x.shape[self.node_dim]} nodes, but the graph of the first call, "
+                f"which cached=True keeps, has {known.graph.n_dst}"
+            )
         out = self.over_nodes(self.lin(x), known.apply)
         return out if self.bias is None else out + self.bias
 

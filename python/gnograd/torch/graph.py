@@ -68,7 +68,7 @@ class Graph(GraphOfPoints, OfArrays):
     def __init__(self, arrays: GraphArrays, borders: Borders | None = None) -> None:
         self.arrays = arrays
         self.borders = borders
-        self._lent: gnograd.graph.Graph | None = None
+        self._lent: tuple[GraphArrays, gnograd.graph.Graph] | None = None
 
     @classmethod
     @named_now("self_loops")
@@ -285,9 +285,9 @@ class Graph(GraphOfPoints, OfArrays):
     @property
     def lent(self) -> gnograd.graph.Graph:
         """The same for kernels, in the same memory; made once."""
-        if self._lent is None:
-            self._lent = lend_tensors(self.arrays)
-        return self._lent
+        if self._lent is None or self._lent[0] is not self.arrays:
+            self._lent = self.arrays, lend_tensors(self.arrays)
+        return self._lent[1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lent": None}

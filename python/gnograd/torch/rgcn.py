@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
+from gnograd.torch.adapter import not_compiled
 from gnograd.torch.conv import Convolution, Given
+from gnograd.torch.eager import is_eager
 from gnograd.torch.edges import Edges, ends_of, of_sources, used_rows
 from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.linear import glorot_
@@ -141,7 +143,8 @@ class RGCNConv(Convolution):
         ----------
         x : Tensor, (n_nodes, in_channels), or a pair for sources and destinations
             Of integers, (n_nodes,): nodes without features by their numbers below `in_channels`,
-            for which the weights are embeddings. None for all of them in order.
+            negative ones from the end, for which the weights are embeddings. None for all of them
+            in order.
         edge_index : Graph, or Tensor of int64, (2, n_edges), or sparse Tensor, (n_dst, n_src)
         edge_type : Tensor of integers, (n_edges,), optional
             Relation of every edge; the values of a sparse matrix when left out.
@@ -149,13 +152,20 @@ class RGCNConv(Convolution):
         Returns
         -------
         Tensor, (n_dst, out_channels)
+
+        Raises
+        ------
+        TypeError, ValueError
+            Relations that are missing, or no integers.
+        IndexError
+            A node that is not one of `in_channels`, a relation that is not one of `num_relations`.
         """
         sources, root = x if isinstance(x, tuple) else (x, None)
         if sources is None:
             sources = torch.arange(self.in_channels_l, device=self.weight.device)
         given = self.take((sources, sources if root is None else root), edge_index)
         if edge_type is None and given.values is not None:
-            edge_type = given.values.to(torch.int32)
+            edge_type = _whole(given.values)
         if edge_type is None:
             raise ValueError("RGCNConv: edge_type is missing, needs the relation of every edge")
         graph = self.along(given.graph, sources.device)
@@ -184,11 +194,18 @@ class RGCNConv(Convolution):
             weight = torch.einsum("rb,bio->rio", self.comp, weight)
         table = weight.flatten(0, 1)
         src, dst = ends_of(graph, table.device)
-        relation = edge_type.long()
+        relation, n_nodes = edge_type, weight.shape[1]
+        if relation.is_floating_point() or relation.dtype is torch.bool:
+            raise TypeError(f"RGCNConv: edge_type is {relation.dtype}, needs integers")
         if given.edge_index is None and given.layout is None:  # a graph may have free rows
             used = used_rows(graph, table.device)
             src, dst, relation = src[used], dst[used], relation[used]
-        rows = relation * weight.shape[1] + of_sources(given.x_src, graph)[src]
+        relation = _checked("edge_type", relation, self.num_relations, "relations")
+        x = given.x_src.long()
+        number = _checked("x", torch.where(x < 0, x + n_nodes, x), n_nodes, "nodes", x)
+        number = of_sources(number, graph)[src]
+        # no row at all where they could not be looked at here: the graph refuses that
+        rows = torch.where((relation < 0) | (number < 0), -1, relation * n_nodes + number)
         edges = Graph.from_edge_index(torch.stack([rows, dst]), len(table), given.n_dst)
         if self.aggr != "mean":
             return functional.agg_simple(table, graph=edges)
@@ -213,3 +230,23 @@ class RGCNConv(Convolution):
             n_relations=self.num_relations,
             aggregation=_AGGREGATIONS[aggr or str(self.aggr)],
         )
+
+
+def _checked(name: str, numbers: Tensor, n: int, what: str, given: Tensor | None = None) -> Tensor:
+    """Numbers below n as int64; -1 for any other, where the host would have to wait for them."""
+    numbers = numbers.long()
+    wrong = (numbers < 0) | (numbers >= n)
+    if numbers.is_cpu and is_eager(numbers) and wrong.any():
+        k = int(wrong.int().argmax())
+        shown = (numbers if given is None else given)[k]
+        raise IndexError(f"RGCNConv: {name}[{k}] is {shown}, not one of {n} {what}")
+    return numbers.masked_fill(wrong, -1)
+
+
+@not_compiled
+def _whole(values: Tensor) -> Tensor:
+    """Values of a matrix as integers."""
+    whole = values.long()
+    if not torch.equal(whole.to(values.dtype), values):
+        raise ValueError("RGCNConv: edge_index is a matrix with values that are no integers")
+    return whole

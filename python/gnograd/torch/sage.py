@@ -31,7 +31,8 @@ class SAGEConv(Convolution):
         Features of the nodes; of sources and destinations. -1 to take them from the first input.
     out_channels : int
     aggr : {"mean", "add", "sum", "min", "max"}, or several, or a module
-        Several stand side by side. A module is called as those of ``torch_geometric.nn.aggr``, on
+        Several stand side by side. Of equal minima or maxima the first edge of a node gets the
+        gradient. A module is called as those of ``torch_geometric.nn.aggr``, on
         a message an edge, which it takes memory for; other names are looked for there, if PyG is
         installed.
     normalize : bool

@@ -56,7 +56,7 @@ class HeteroCsc(Csc):
     """What `make_csc_hg` and `make_bipartite_csc_hg` give: edges of several types."""
 
     edge_types: NDArray[np.int32]
-    """Type of every row of edge arrays, (n_indices,)."""
+    """Type of every row of edge arrays, (n_indices,); read-only."""
     n_edge_types: int
     """Number of types of edges."""
     _on_devices: dict[int, Array] = field(default_factory=dict, repr=False, compare=False)
@@ -191,6 +191,7 @@ def with_types(
     by_row = np.empty(len(types), np.int32)
     ids = csc.graph.edge_ids
     by_row[slice(None) if ids is None else ids] = types
+    by_row.setflags(write=False)  # devices have copies
     return HeteroCsc(csc.graph, csc.index_dtype, by_row, n_types)
 
 

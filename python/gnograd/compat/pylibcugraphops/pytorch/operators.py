@@ -384,7 +384,7 @@ def _types(name: str, graph: Any) -> tuple[Tensor, int]:
     if hasattr(graph, "types_by_row"):
         return graph.types_by_row, graph.num_edge_types
     if hasattr(graph, "n_edge_types"):  # of make_csc_hg and its relatives
-        return torch.from_numpy(graph.edge_types), graph.n_edge_types
+        return torch.tensor(graph.edge_types), graph.n_edge_types
     raise TypeError(f"{name}: graph is of type {type(graph).__name__}, needs a HeteroCSC")
 
 
