@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Models on points: batches, symmetries, files."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import torch
 import gnograd as gg
 from gnograd import models
 from gnograd.data import Field, Layout, PointData, Sample
+from gnograd.data.statistics import still
 from gnograd.models import NAMES, Cloud, PointModel
 from gnograd.models.spectral import SpectralLayer
 
@@ -141,6 +143,44 @@ def test_units_of_the_data_do_not_matter() -> None:
     a = model_of(made).predict(made.samples[0])
     b = model_of(other).predict(scaled[0])
     assert np.abs(a - b).max() < 1e-3
+
+
+@pytest.mark.parametrize("in_time", [False, True])
+@pytest.mark.parametrize("noise", [0.0, 1e-18])
+def test_outputs_that_do_not_vary_are_given_back(in_time: bool, noise: float) -> None:
+    """The third component of a planar field: zero, or what rounding leaves of it."""
+    made = data(in_time=in_time)
+    rng = np.random.default_rng(1)
+    samples = []
+    for sample in made.samples:
+        u = sample.states if in_time else sample.outputs
+        third = (noise * rng.standard_normal(u.shape)).astype(np.float32)
+        field = np.concatenate([u, -u, third], axis=-1)
+        key = "states" if in_time else "outputs"
+        samples.append(dataclasses.replace(sample, **{key: field}, queries=sample.points))
+    three = PointData(samples, dataclasses.replace(made.layout, outputs=(Field("u", 3),)))
+    model = model_of(three)
+    assert (model.output_std > 0).tolist() == [True, True, False]
+    found = model.predict(samples[0])
+    assert np.abs(found[..., 2]).max() <= 5 * noise
+    truth = samples[0].states if in_time else samples[0].outputs
+    assert model.counted(truth).tolist() == [True, True, False]
+    # where it is not what it was in training, it counts
+    assert model.counted(truth + rng.random(truth.shape)).all()
+    (note,) = still(three)
+    assert note.startswith("u (3): component 2 ")
+    assert ("does not change in time" if in_time else "is 0 everywhere") in note
+
+
+def test_inputs_that_do_not_vary_tell_nothing() -> None:
+    made = data()
+    rng = np.random.default_rng(1)
+    for sample in made.samples:
+        sample.inputs[:, 1] = 1e-12 * rng.standard_normal(len(sample.inputs))
+    model = model_of(made)
+    _, inputs, _, parameters = batch_of(model, made)
+    features = model._features(Cloud.of([torch.zeros(90, 2)]), inputs, parameters[:1])
+    assert features[:, 1].abs().max() < 1e-6 < features[:, 0].std()
 
 
 @pytest.mark.parametrize("shape", [(16,), (9, 12), (5, 6, 7)])

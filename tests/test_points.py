@@ -100,7 +100,7 @@ def test_the_tutorial(tmp_path, monkeypatch) -> None:
     )
     assert fits in outputs["inspect"] and fits in page
     assert re.search(r"new +│ 1 +│ 500", outputs["train"])
-    assert "relative L2 error of 1 samples" in outputs["predict"]
+    assert "relative L2 error of 1 sample:" in outputs["predict"]
 
     truth, made = meshio.read("new/fine.vtu"), meshio.read("temperature.vtu")
     assert (made.points == truth.points).all()
@@ -260,6 +260,56 @@ def test_early_stop_and_tensorboard(tmp_path: Path) -> None:
     again = done("train", "points", "--data", path, *options, "--out", tmp_path / "run")
     assert f"ended after epoch {len(state.history)}; more --epochs" in again
     assert len(PointState.load(tmp_path / "run")[0].history) < 60
+
+
+# ---- what files mean ----
+
+
+def trained(tmp_path: Path, data: Path, *options: str) -> tuple[list[str], float]:
+    """Notes that train and inspect have on a file, and the held-out error."""
+    run = ("train", "points", "--data", data, *TRAIN, "--fresh", *options)
+    output = done(*run, "--out", tmp_path / "run")
+    roles = [o for o in options if o.startswith(("--inputs", "--outputs", "--state", "--points"))]
+    notes, seen = (
+        [line for line in text.splitlines() if line.startswith("note: ")]
+        for text in (output, done("inspect", data, *roles))
+    )
+    assert notes == seen
+    results = json.loads((tmp_path / "run" / RESULTS).read_text())
+    return notes, float(np.mean([s["error"] for s in results["sets"][0]["samples"]]))
+
+
+def test_a_channel_that_is_zero_does_no_harm(tmp_path: Path) -> None:
+    """Vectors in a plane have a third component in the files of VTK."""
+    meshio = pytest.importorskip("meshio")
+    rng = np.random.default_rng(0)
+    x = np.c_[rng.random((60, 2)), np.zeros(60)]
+    cells = [("vertex", np.arange(60)[:, None])]
+    noise = 1e-18 * rng.standard_normal(60)
+    errors = {}
+    for name, third in (("two", None), ("zero", np.zeros(60)), ("noise", noise)):
+        (tmp_path / name).mkdir()
+        rng = np.random.default_rng(1)
+        for k in range(12):
+            a = np.sin(x[:, 0] * rng.integers(1, 4) + rng.uniform(0, 6))
+            b = [a + 2, -a - 2] + ([] if third is None else [third])
+            mesh = meshio.Mesh(x, cells, {"a": a, "b": np.stack(b, axis=-1)})
+            mesh.write(tmp_path / name / f"{k}.vtu")
+        notes, errors[name] = trained(tmp_path, tmp_path / name, "--outputs=b", "--epochs=8")
+        assert len(notes) == (name != "two")
+        assert all("b (3): component 2 is 0 everywhere" in note for note in notes)
+    assert max(errors.values()) < 1.5 * errors["two"]
+
+
+def test_an_output_that_is_constant_is_given_back(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    path = tmp_path / "a.npz"
+    np.savez(path, points=rng.random((20, 2)), a=rng.random((6, 20)), b=np.full((6, 20), 0.1))
+    notes, error = trained(tmp_path, path, "--outputs=b", "--epochs=1")
+    assert error == 0 and "b (1): is 0.1 everywhere; given back as it is" in notes[0]
+    run = tmp_path / "run"
+    done("predict", "--model", run, "--data", path, "--out", tmp_path / "b.npz")
+    assert (np.load(tmp_path / "b.npz")["b"] == np.float32(0.1)).all()
 
 
 # ---- refusals ----

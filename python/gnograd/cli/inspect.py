@@ -11,8 +11,9 @@ from rich.table import Table
 
 from gnograd.data import Contents, DataError, PointData, Roles, assign, contents, expand, read
 from gnograd.data.samples import Field
+from gnograd.data.statistics import still
 
-__all__ = ["inspect", "summary"]
+__all__ = ["inspect", "summary", "tell"]
 
 
 def inspect(paths: Sequence[Path], roles: Roles, console: Console) -> PointData:
@@ -39,7 +40,14 @@ def inspect(paths: Sequence[Path], roles: Roles, console: Console) -> PointData:
             console.print(f"and {len(files) - 1} more files like this one, if they fit\n")
     data = read(paths, roles)
     console.print("[green]fits[/]: " + escape(summary(data)), soft_wrap=True)
+    tell(data, console)
     return data
+
+
+def tell(data: PointData, console: Console) -> None:
+    """Print what a user may not expect of data that fit, a line each."""
+    for note in still(data):
+        console.print(f"note: {note}", markup=False, soft_wrap=True)
 
 
 def summary(data: PointData) -> str:

@@ -19,11 +19,11 @@ from rich.table import Table
 import gnograd as gg
 from gnograd.cli.config import PointsConfig
 from gnograd.cli.files import FileError, atomic
-from gnograd.cli.inspect import summary
+from gnograd.cli.inspect import summary, tell
 from gnograd.cli.point_batches import PointBatches
 from gnograd.cli.point_checkpoint import PointState
 from gnograd.cli.point_log import PointLog
-from gnograd.cli.point_training import PointTraining, errors_of, relative_errors
+from gnograd.cli.point_training import PointTraining, error_of, errors_of
 from gnograd.cli.random_streams import Stream, generator
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import DataError, PointData, Roles, Sample, read
@@ -102,6 +102,7 @@ def train(
     """
     sets = _sets(config, files, held_out, tests, roles)
     console.print("training: " + summary(sets.training), markup=False, soft_wrap=True)
+    tell(sets.training, console)
     device = TorchEngine(computing.device, computing.threads).device
     torch.manual_seed(config.seed)
     model = PointModel.for_data(sets.training, config.model, config.size, config.radius)
@@ -310,10 +311,10 @@ class Evaluation:
         """Error of the mean of the training data, or of a state that stays as it is."""
         if sample.states is not None:
             first = np.broadcast_to(sample.states[0], sample.states[1:].shape)
-            return relative_errors(first, sample.states[1:])
+            return error_of(self.model, first, sample.states)
         assert sample.outputs is not None
         mean = self.model.output_mean.cpu().numpy()
-        return relative_errors(np.broadcast_to(mean, sample.outputs.shape), sample.outputs)
+        return error_of(self.model, np.broadcast_to(mean, sample.outputs.shape), sample.outputs)
 
     def _examples(self) -> dict[str, Any]:
         """Best, middle and worst sample of the last set, and what the model says of them."""

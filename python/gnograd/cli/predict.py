@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 
 from gnograd.cli.errors import JobError
-from gnograd.cli.point_training import relative_errors
+from gnograd.cli.point_training import error_of
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import (
     WRITERS,
@@ -25,7 +25,7 @@ from gnograd.data import (
     read,
     write,
 )
-from gnograd.models import load
+from gnograd.models import PointModel, load
 
 __all__ = ["Names", "predict"]
 
@@ -108,12 +108,13 @@ def predict(
         values = model.predict(sample, steps)
         made.append(Prediction(sample.queries, _fields(layout, values), sample.cells,
                                layout.in_time))  # fmt: skip
-        errors += _error(sample, values)
+        errors += _error(model, sample, values)
     written = write(out, made)
     for path in written if len(written) < 4 else written[:1]:
         console.print(f"written: {path}", markup=False, soft_wrap=True)
     if errors:
-        console.print(f"relative L2 error of {len(errors)} samples: {np.mean(errors):.4g}")
+        several = f"{len(errors)} sample" + ("s" if len(errors) > 1 else "")
+        console.print(f"relative L2 error of {several}: {np.mean(errors):.4g}")
     return written
 
 
@@ -143,9 +144,11 @@ def _fields(layout: Layout, values: Array) -> dict[str, Array]:
     return {f.name: part for f, part in zip(layout.outputs, parts, strict=True)}
 
 
-def _error(sample: Sample, values: Array) -> list[float]:
-    truth = sample.outputs if sample.states is None else sample.states[1:]
-    made = values if sample.states is None else values[1:]
-    if truth is None or truth.shape != made.shape or not len(truth):
-        return []
-    return [relative_errors(made, truth)]
+def _error(model: PointModel, sample: Sample, values: Array) -> list[float]:
+    if sample.states is None:
+        truth, made = sample.outputs, values
+        known = truth is not None and truth.shape == made.shape
+    else:
+        truth, made = sample.states, values[1:]
+        known = len(made) > 0 and truth.shape == values.shape
+    return [error_of(model, made, truth)] if known and truth is not None else []
