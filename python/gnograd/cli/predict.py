@@ -38,6 +38,8 @@ class Names(NamedTuple):
     points: str | None = None
     output_points: str | None = None
     grid: str | None = None
+    time: str | None = None
+    layout: tuple[str, ...] | None = None
 
 
 def predict(
@@ -98,16 +100,28 @@ def predict(
     needed, known = layout, data.layout
     if known.period is None:  # a file need not say it again
         known = replace(known, period=needed.period)
+    if layout.in_time and (needed.step is None or known.step is None):
+        if needed.step is not None and any(s.n_times > 1 for s in data.samples):
+            console.print(f"note: the data tells no times; a step is {needed.step:.7g}")
+        known = replace(known, step=needed.step)
     if not known.outputs:
         known = replace(known, outputs=needed.outputs)
     if odd := needed.differences(known):
         raise DataError(f"{data.samples[0].source}: does not fit the model ({'; '.join(odd)})")
+    for sample in data.samples:
+        if sample.inputs.ndim == 3 and len(sample.inputs) < (steps or 0):
+            raise DataError(
+                f"{sample.source}: inputs change in time and are there for {len(sample.inputs)} "
+                f"steps, but --steps is {steps}"
+            )
+    step = data.layout.step or layout.step
     made, errors = [], []
     disable = not console.is_terminal
     for sample in track(data.samples, "predicting", console=console, disable=disable):
         values = model.predict(sample, steps)
+        times = _times(sample, step, len(values)) if layout.in_time else None
         made.append(Prediction(sample.queries, _fields(layout, values), sample.cells,
-                               layout.in_time))  # fmt: skip
+                               layout.in_time, times))  # fmt: skip
         errors += _error(model, sample, values)
     written = write(out, made)
     for path in written if len(written) < 4 else written[:1]:
@@ -134,7 +148,18 @@ def _roles(layout: Layout, names: Names) -> Roles:
         layout.period,
         names.grid,
         layout.dimension,
+        names.time,
+        names.layout,
     )
+
+
+def _times(sample: Sample, step: float | None, n: int) -> Array | None:
+    """Times of a trajectory, as far as they are known."""
+    known = np.zeros(1) if sample.times is None else sample.times[:n]
+    if len(known) < n and step is None:
+        return None
+    more = known[-1] + (step or 0.0) * np.arange(1, n - len(known) + 1)
+    return np.concatenate([known, more])
 
 
 def _fields(layout: Layout, values: Array) -> dict[str, Array]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gnograd.data.contents import DataError
 from gnograd.data.readers.library import library
-from gnograd.data.roles import OFFSETS
+from gnograd.data.roles import OFFSETS, TIMES
 from gnograd.weights import replaced, save_weights
 
 __all__ = ["WRITERS", "Prediction", "write"]
@@ -32,6 +32,8 @@ class Prediction:
     """(n, channels), or of trajectories (n_times, n, channels)."""
     cells: Mapping[str, Array] = field(default_factory=dict)
     in_time: bool = False
+    times: Array | None = None
+    """Of trajectories, (n_times,), where they are known."""
 
 
 def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> list[Path]:
@@ -84,9 +86,16 @@ def _arrays(predictions: Sequence[Prediction]) -> dict[str, Any]:
     names = predictions[0].fields
     if len({x.shape for x in points}) == 1:
         one = all(np.array_equal(x, points[0]) for x in points)
-        return {"points": points[0] if one else np.stack(points)} | {
-            name: np.stack([p.fields[name] for p in predictions]) for name in names
-        }
+        times = [p.times for p in predictions if p.times is not None]
+        known = {}
+        if len(times) == len(predictions):
+            same = all(np.array_equal(t, times[0]) for t in times)
+            known = {TIMES[0]: times[0] if same else np.stack(times)}
+        return (
+            {"points": points[0] if one else np.stack(points)}
+            | known
+            | {name: np.stack([p.fields[name] for p in predictions]) for name in names}
+        )
     if predictions[0].in_time:
         raise DataError("trajectories on different numbers of points need a file each")
     return {
@@ -114,7 +123,7 @@ def _vtu(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
         _write_mesh(written[-1], p, fields)
     # without time, samples are shown one after the other
     entries = [
-        (t if p.in_time else k, k, file.name)
+        (k if not p.in_time else t if p.times is None else float(p.times[t]), k, file.name)
         for (t, k, p, _), file in zip(meshes, written, strict=True)
     ]
     collection = path.with_suffix(".pvd")
@@ -140,7 +149,7 @@ def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array])
         meshio.write(part, mesh, file_format="vtu")
 
 
-def _write_collection(path: Path, entries: Sequence[tuple[int, int, str]]) -> None:
+def _write_collection(path: Path, entries: Sequence[tuple[float, int, str]]) -> None:
     from xml.sax.saxutils import quoteattr
 
     lines = ['<?xml version="1.0"?>', '<VTKFile type="Collection" version="0.1">', "<Collection>"]

@@ -223,13 +223,19 @@ class PointModel(nn.Module):
         sample : gnograd.data.Sample
             What it has of outputs, and of later states, is not looked at.
         steps : int, optional
-            Of time stepping; as many as the sample has when left out.
+            Of time stepping; as many as the sample has when left out. Inputs that change in time
+            are needed at the beginning of each.
         graphs : mapping, optional
             As for `forward`.
 
         Returns
         -------
         ndarray, float32 (m, channels), or (steps + 1, n, channels)
+
+        Raises
+        ------
+        ValueError
+            There is no state to begin with; inputs are not known for so many steps.
         """
         tensor = self.tensor
         points, inputs = self.positions(sample.points), tensor(sample.inputs)
@@ -244,8 +250,14 @@ class PointModel(nn.Module):
             raise ValueError("PointModel: a sample without a state")
         state = tensor(sample.states[0])
         states = [state]
-        for _ in range(len(sample.states) - 1 if steps is None else steps):
-            known = torch.cat([inputs, state], dim=1)
+        steps = sample.n_times - 1 if steps is None else steps
+        if inputs.ndim == 3 and steps > len(inputs):
+            raise ValueError(
+                f"PointModel: inputs change in time and are there for {len(inputs)} steps, needs "
+                f"{steps}"
+            )
+        for k in range(steps):
+            known = torch.cat([inputs[k] if inputs.ndim == 3 else inputs, state], dim=1)
             state = self(points, known, None, parameters, graphs)
             states.append(state)
         trajectory: Array = torch.stack(states).cpu().numpy()
