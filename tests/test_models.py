@@ -83,14 +83,44 @@ def test_saved_models_are_the_same(tmp_path: Path, name: str) -> None:
     assert models.description_of(tmp_path)[1] == {"seed": 3}
 
 
-@pytest.mark.parametrize("name", ["gno", "gino", "mgn"])
-def test_periodic_boxes_have_no_border(name: str) -> None:
-    made = data(period=3.0)
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_periodic_boxes_have_no_border(name: str, apart: bool) -> None:
+    made = data(period=3.0, apart=apart)
     model, sample = model_of(made, name), made.samples[0]
     moved = sample.points + np.array([3.0, -6.0])
-    other = Sample(moved, sample.inputs, moved, None, sample.parameters)
+    queries = sample.queries - np.array([9.0, 0.0]) if apart else moved
+    other = dataclasses.replace(sample, points=moved, queries=queries)
     # grids of latent points begin where the data does: images are the same, shifts are not
-    assert np.abs(model.predict(other) - model.predict(sample)).max() < 1e-4
+    assert np.abs(model.predict(other) - model.predict(sample)).max() < 1e-5
+    # each point by itself
+    rng = np.random.default_rng(2)
+    moved = sample.points + 3.0 * rng.integers(-2, 3, sample.points.shape)
+    other = dataclasses.replace(other, points=moved, queries=queries if apart else moved)
+    assert np.abs(model.predict(other) - model.predict(sample)).max() < 1e-5
+
+
+def test_magno_sees_the_same_on_both_sides_of_a_periodic_border() -> None:
+    """On a regular grid all latent points have the same surroundings."""
+    n = 24
+    x = np.stack(np.meshgrid(*[np.arange(n) / n] * 2, indexing="ij"), -1).reshape(-1, 2)
+    f = np.random.default_rng(0).random((n * n, 1)).astype(np.float32)
+    sample = Sample(x, f, x, f, np.zeros(0, np.float32))
+    layout = Layout(2, (Field("f", 1),), (Field("u", 1),), (), (1.0, 1.0))
+    model = model_of(PointData([sample], layout), "magno")
+    net, seen = model.network, []
+    points = model._scaled(Cloud.of([model.positions(x)])).positions
+    graphs = net.graphs(points, None)
+    net.encoder.geoembed.register_forward_hook(lambda _, __, out: seen.append(out))
+    net.decoder.geoembed.register_forward_hook(lambda _, __, out: seen.append(out))
+    with torch.no_grad():
+        model.predict(sample)
+    assert len(seen) == 4
+    for shapes in seen[:2]:
+        shapes = shapes.reshape(len(net.grid), -1)
+        assert (shapes - shapes[0]).abs().max() < 1e-4 * shapes.abs().max()
+    for k in range(2):
+        assert len(graphs[f"encode {k}"].in_degree.unique()) == 1
 
 
 @pytest.mark.parametrize("d", [1, 3])

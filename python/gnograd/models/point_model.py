@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from gnograd.data.samples import Layout, PointData, Sample
 from gnograd.data.statistics import ROUNDING, statistics
-from gnograd.models.cloud import Cloud
+from gnograd.models.cloud import Cloud, wrapped
 from gnograd.models.factory import MODELS, options_of
 from gnograd.models.network import Network
 from gnograd.torch.graph import Graph
@@ -52,7 +52,8 @@ class Description:
 class PointModel(nn.Module):
     """A network on points with the normalisation of what goes in and comes out.
 
-    Positions are moved and scaled, by one factor, into the box from -1 to 1; inputs and parameters
+    Positions are moved and scaled, by one factor, into the box from -1 to 1, along periodic axes to
+    their images nearest to its middle; inputs and parameters
     have mean 0 and variance 1 in the training data, and so have outputs, or the changes of a state
     in a step. An output that is the same everywhere there, but for rounding, has deviation 0: the
     model gives its mean. All this is part of the state dict.
@@ -307,7 +308,8 @@ class PointModel(nn.Module):
     # ---- parts ----
 
     def _scaled(self, cloud: Cloud) -> Cloud:
-        near = (cloud.positions - self.centre) / self.scale
+        # before the rounding to float32, so that an image is the same point
+        near = wrapped((cloud.positions - self.centre) / self.scale, self.network.period)
         return cloud._replace(positions=near.to(self.centre.dtype))
 
     def _features(self, cloud: Cloud, inputs: Tensor, parameters: Tensor | None) -> Tensor:
