@@ -15,7 +15,6 @@ from gnograd.cli.errors import JobError
 from gnograd.cli.point_training import error_of
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import (
-    WRITERS,
     DataError,
     Layout,
     Prediction,
@@ -25,6 +24,7 @@ from gnograd.data import (
     read,
     write,
 )
+from gnograd.data.writing import check_names
 from gnograd.models import PointModel, load
 
 __all__ = ["Names", "predict"]
@@ -80,8 +80,7 @@ def predict(
     JobError
         There is no model.
     """
-    if out.suffix.lower() not in WRITERS:
-        raise DataError(f"{out}: files are written that end in {', '.join(WRITERS)}")
+    check_names(out, ())
     engine = TorchEngine(device, threads)
     try:
         model = load(directory, engine.device)
@@ -92,6 +91,7 @@ def predict(
     except (ValueError, OSError) as error:
         raise JobError(str(error)) from error
     layout = model.description.layout
+    check_names(out, [f.name for f in layout.outputs], layout.in_time)
     if steps is not None and not layout.in_time:
         raise JobError("--steps is for models of states in time, which this one is not")
     if out.resolve() in {file.resolve() for given in expand(files) for file in given}:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import unicodedata
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from gnograd.data.readers.library import library
 from gnograd.data.roles import OFFSETS, TIMES
 from gnograd.weights import replaced, save_weights
 
-__all__ = ["WRITERS", "Prediction", "write"]
+__all__ = ["WRITERS", "Prediction", "check_names", "write"]
 
 Array = NDArray[Any]
 
@@ -56,12 +58,13 @@ def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> li
     Raises
     ------
     DataError
-        The ending is none of these; the file cannot be written, and what was there stays.
+        The ending is none of these; a field has a name that the file cannot hold; the file cannot
+        be written, and what was there stays.
     """
     path = Path(path)
-    writer = WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise DataError(f"{path}: files are written that end in {', '.join(WRITERS)}")
+    for prediction in predictions:
+        check_names(path, prediction.fields, prediction.in_time)
+    writer = WRITERS[path.suffix.lower()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return writer(path, predictions)
@@ -69,9 +72,51 @@ def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> li
         raise DataError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
+def check_names(path: str | os.PathLike[str], names: Iterable[str], in_time: bool = False) -> None:
+    """Refuse names of fields that a file cannot hold, or has for something else.
+
+    Parameters
+    ----------
+    path : path-like
+        Of the file to be written.
+    names : iterable of str
+    in_time : bool
+        Whether fields are trajectories.
+
+    Raises
+    ------
+    DataError
+        The message names the field; or the file does not end as files that are written.
+    """
+    suffix, names = Path(path).suffix.lower(), list(names)
+    if suffix not in WRITERS:
+        raise DataError(f"{path}: files are written that end in {', '.join(WRITERS)}")
+    taken: dict[str, str] = {}
+    if suffix != ".vtu":
+        taken = {"points": "the points", OFFSETS: "where samples begin"}
+        taken |= {TIMES[0]: "the times"} if in_time else {}
+    if suffix == ".safetensors":
+        taken["__metadata__"] = "lines of text"
+    for name in names:
+        why = ""
+        if name in taken:
+            why = f"that is the name of {taken[name]} there"
+        elif any(unicodedata.category(c) in ("Cc", "Cs", "Cn") for c in name) or (
+            suffix == ".vtu" and set(name) & set('<>&"')  # meshio does not escape them
+        ):
+            why = "it has a character that names cannot have there"
+        elif suffix == ".npz" and f"{name}.npy" in names:
+            why = f"'{name}.npy' would be taken for it"  # by numpy.load
+        if why:
+            raise DataError(f"{path}: a field called {name!r} cannot be written ({why})")
+
+
 def _npz(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
-    with replaced(path) as part, open(part, "xb") as stream:
-        np.savez(stream, **_arrays(predictions))
+    # not by numpy.savez, which takes some names for its own arguments
+    with replaced(path) as part, zipfile.ZipFile(part, "x") as archive:
+        for name, array in _arrays(predictions).items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
     return [path]
 
 
