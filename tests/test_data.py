@@ -246,6 +246,260 @@ def test_vectors_of_matlab(tmp_path: Path) -> None:
     assert [len(sample.points) for sample in data.samples] == [4, 5]
 
 
+# ---- what arrays mean ----
+
+
+def xdmf(path: Path, times: list[float], force: bool = True) -> Path:
+    """One trajectory as meshio writes it, with a force that changes in time."""
+    meshio = pytest.importorskip("meshio")
+    pytest.importorskip("h5py")
+    x = np.random.default_rng(0).random((9, 2))
+    with meshio.xdmf.TimeSeriesWriter(path) as writer:
+        writer.write_points_cells(x, [("vertex", np.arange(9)[:, None])])
+        for t in times:
+            fields = {"u": x[:, 0] + 10 * t} | ({"force": np.full(9, t)} if force else {})
+            writer.write_data(t, point_data=fields)
+    return path
+
+
+def test_inputs_of_a_trajectory_may_change_in_time(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    meshio = pytest.importorskip("meshio")
+    times = [0.1 * k for k in range(5)]
+    xdmf(tmp_path / "a.xdmf", times)
+    (tmp_path / "a").mkdir()
+    x = read("a.xdmf", Roles(states=("u",))).samples[0].points
+    wall = (x[:, 0] > 0.5) * 1.0
+    for k, t in enumerate(times):
+        fields = {"u": x[:, 0] + 10 * t, "force": np.full(9, t), "wall": wall}
+        if k != 2:
+            fields["extra"] = wall
+        meshio.Mesh(x, [("vertex", np.arange(9)[:, None])], fields).write(f"a/{k}.vtu")
+    data = {path: read(path, Roles(states=("u",))) for path in ("a.xdmf", "a")}
+    for path, names in (("a.xdmf", ["force"]), ("a", ["force", "wall"])):
+        (sample,) = data[path].samples
+        assert [f.name for f in data[path].layout.inputs] == names
+        assert np.allclose(sample.inputs[..., 0], np.array(times)[:, None])
+        assert sample.inputs.shape == (5, 9, len(names))
+    assert (data["a"].samples[0].inputs[..., 1] == wall).all()
+    assert data["a"].left_out == {"extra": "it is not in 2.vtu"}
+    assert data["a.xdmf"].layout.step == pytest.approx(0.1) and data["a"].layout.step is None
+
+
+def test_inputs_of_several_trajectories_may_change_in_time(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    given = {
+        "points": rng.random((N, 2)), "u": rng.random((S, 5, N)), "f": rng.random((S, 5, N)),
+        "a": rng.random((S, N)), "m": rng.random(N), "w": rng.random((S, 5, N, 2)),
+    }  # fmt: skip
+    to_npz(tmp_path / "a.npz", given)
+    data = read(tmp_path / "a.npz", Roles(states=("u",)))
+    assert [tuple(f) for f in data.layout.inputs] == [("f", 1), ("a", 1), ("m", 1), ("w", 2)]
+    sample = data.samples[1]
+    assert np.allclose(sample.inputs[3, :, 0], given["f"][1, 3])
+    assert np.allclose(sample.inputs[2, :, 1], given["a"][1])
+    assert np.allclose(sample.inputs[4, :, 2], given["m"])
+    assert np.allclose(sample.inputs[4, :, 3:], given["w"][1, 4])
+    for shape in ((4, N), (S, 4, N)):
+        to_npz(tmp_path / "b.npz", given | {"f": rng.random(shape)})
+        with pytest.raises(
+            DataError, match=r"array 'f' has shape .*\(3, 5, 12\[, channels\]\) where"
+        ):
+            read(tmp_path / "b.npz", Roles(states=("u",)))
+    to_npz(tmp_path / "c.npz", given | {"u": rng.random((12, N)), "f": rng.random((N, N))})
+    with pytest.raises(DataError, match=r"array 'f' .* may be read in two ways"):
+        read(tmp_path / "c.npz", Roles(states=("u",), inputs=("f",)))
+    to_npz(tmp_path / "d.npz", given | {"f": rng.random((S, 4, N))})
+    with pytest.raises(DataError, match="array 'f' has 4 times, but 'u' has 5"):
+        read(tmp_path / "d.npz", Roles(states=("u", "f")))
+
+
+def test_times_are_sorted_and_even(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shuffled = [0, 0.3, 0.1, 0.2, 0.5, 0.4]
+    (sample,) = read(xdmf(tmp_path / "a.xdmf", shuffled), Roles(states=("u",))).samples
+    assert np.allclose(sample.times, np.arange(6) * 0.1)
+    assert np.allclose(sample.inputs[:, 0, 0], sample.times)
+    assert np.allclose(sample.states[:, :, 0], sample.points[:, 0] + 10 * sample.times[:, None])
+    xdmf(tmp_path / "b.xdmf", [0, 0.01, 0.02, 0.1])
+    match = (
+        r"b.xdmf: array 'time' is uneven: a step is 0.01 from .* to .*, and 0.08 from 0.02 to 0.1"
+    )
+    with pytest.raises(DataError, match=match):
+        read("b.xdmf", Roles(states=("u",)))
+    xdmf(tmp_path / "c.xdmf", [0, 0.2, 0.1, 0.1])
+    with pytest.raises(DataError, match=r"two states at the same time, 0.1"):
+        read("c.xdmf", Roles(states=("u",)))
+    xdmf(tmp_path / "d.xdmf", [0, 0.2, 0.4])
+    with pytest.raises(DataError, match=r"d.xdmf: .* \(time step: 0.2, needs 0.1\)"):
+        read(["a.xdmf", "d.xdmf"], Roles(states=("u",)))
+
+
+def test_times_of_arrays(tmp_path: Path) -> None:
+    u, x = np.arange(2 * 4 * N).reshape(2, 4, N), np.random.default_rng(0).random((N, 2))
+    # float32, and rounded as text has it
+    for times in (
+        np.float32([1, 1.1, 1.2, 1.3]),
+        [[0.0, 0.3333, 0.6667, 1.0], [5, 5.3333, 5.6667, 6]],
+    ):
+        to_npz(tmp_path / "a.npz", {"points": x, "u": u, "t": times} | {"time": times})
+        data = read(tmp_path / "a.npz", Roles(states=("u",), inputs=()))
+        assert len(data) == 2 and data.layout.step == pytest.approx(
+            times[0][1] if np.ndim(times) > 1 else 0.1, rel=1e-3
+        )
+    to_npz(tmp_path / "b.npz", {"points": x, "u": u, "when": [[0, 1, 2, 3], [3, 2, 1, 0]]})
+    data = read(tmp_path / "b.npz", Roles(states=("u",), time="when"))
+    assert (data.samples[1].states[:, 0, 0] == u[1, ::-1, 0]).all()
+    to_npz(tmp_path / "c.npz", {"points": x, "u": u, "time": np.arange(5)})
+    with pytest.raises(DataError, match=r"'time' has shape \(5,\), needs \(4,\)"):
+        read(tmp_path / "c.npz", Roles(states=("u",)))
+    to_npz(tmp_path / "d.npz", {"points": x, "u": u, "time": [[0, 1, 2, 3], [0, 2, 4, 6]]})
+    with pytest.raises(DataError, match="'time' has steps of 1, and of 2 in others"):
+        read(tmp_path / "d.npz", Roles(states=("u",)))
+
+
+@pytest.mark.parametrize("shape", [(9,), (1, 9), (9, 1), (3, 9)])
+def test_coordinates_may_be_arrays_of_their_own(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    x, y, z = rng.random((3, *shape))
+    given = {"x": x, "y": y, "z": z, "u": rng.random((3, 9)), "v": rng.random((3, 9))}
+    to_matlab_5(tmp_path / "a.mat", given)
+    kept = read(tmp_path / "a.mat", Roles("x,y,z", outputs=("v",)))
+    assert kept.layout.dimension == 3 and kept.layout.inputs == (Field("u", 1),)
+    for k in range(3):
+        expected = [c.reshape(-1, 9)[k if shape == (3, 9) else 0] for c in (x, y, z)]
+        assert np.allclose(kept.samples[k].points.T, expected)
+    flat = read(tmp_path / "a.mat", Roles("y , x", inputs=("u",), outputs=("v",)))
+    assert flat.layout.dimension == 2
+    if shape != (3, 9):
+        assert same(kept, read(tmp_path / "a.mat", Roles(outputs=("v",))))
+        with pytest.raises(DataError, match=r"x, y, z are taken as coordinates.; say which are"):
+            read(tmp_path / "a.mat")
+    else:
+        with pytest.raises(DataError, match=r"array 'x' has shape .* say which are the points"):
+            read(tmp_path / "a.mat")
+
+
+def test_coordinates_that_are_axes_are_no_points(tmp_path: Path) -> None:
+    axis = np.linspace(0, 1, 8)
+    to_npz(
+        tmp_path / "a.npz", {"x": axis, "y": axis, "u": np.ones((5, 8, 8)), "v": np.ones((5, 8, 8))}
+    )
+    with pytest.raises(DataError, match="8 channels on 8 points, or a grid"):
+        read(tmp_path / "a.npz", Roles(outputs=("v",)))
+    to_npz(tmp_path / "b.npz", {"x": axis, "y": axis[:5], "v": np.ones((5, 8, 5))})
+    with pytest.raises(DataError, match=r"'y' has shape .5,., but 'x' has .8,.; .* --grid"):
+        read(tmp_path / "b.npz", Roles("x,y", outputs=("v",)))
+
+
+def test_what_is_left_out_is_named(tmp_path: Path) -> None:
+    short = arrays() | {"a": np.zeros((S, N - 1)), "k": np.zeros((S,)), "c": np.full((S, N), 1j)}
+    to_npz(tmp_path / "a.npz", short)
+    left = read(tmp_path / "a.npz").left_out
+    assert left["a"] == "has shape (3, 11), but 'points' has 12 points"
+    assert "complex" in left["c"] and "k" in left and "v" not in left
+
+
+LAYOUTS = {
+    "channels last": ({"a": (6, 8, 9, 2), "b": (6, 8, 9, 3)}, "sxyc", {}, 8 * 9, (2, 3)),
+    "images": ({"a": (6, 2, 9, 8), "b": (6, 1, 9, 8)}, "scyx", {}, 8 * 9, (2, 1)),
+    "PDEBench, Darcy": ({"a": (6, 8, 8), "b": (6, 1, 8, 8)}, "scxy", {}, 64, (1, 1)),
+    "FNO papers": ({"a": (6, 8, 8), "b": (6, 8, 8, 5)}, "sxyt", {"t": 5}, 64, (1, 1)),
+    "The Well": ({"a": (8, 9), "b": (6, 5, 8, 9, 2)}, "stxyc", {"t": 5}, 72, (1, 2)),
+    "tensors": ({"a": (6, 8, 9), "b": (6, 5, 8, 9, 2, 2)}, "stxycc", {"t": 5}, 72, (1, 4)),
+    "a line": ({"a": (6, 8), "b": (6, 8, 5)}, "sxt", {"t": 5}, 8, (1, 1)),
+    "space": ({"a": (6, 5, 6, 7, 8), "b": (6, 5, 6, 7, 8)}, "stxyz", {"t": 5}, 336, (1, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_axes_of_grids(tmp_path: Path, name: str) -> None:
+    shapes, layout, times, n, widths = LAYOUTS[name]
+    rng = np.random.default_rng(0)
+    given = {k: rng.random(shape).astype(np.float32) for k, shape in shapes.items()}
+    to_npz(tmp_path / "a.npz", given)
+    role = {"states" if times else "outputs": ("b",)}
+    data = read(tmp_path / "a.npz", Roles(grid="closed", layout=tuple(layout), **role))
+    assert len(data) == 6 and len(data.samples[0].points) == n
+    assert (data.layout.inputs[0].width, data.layout.outputs[0].width) == widths
+    # an entry of the file is where its indices say
+    index = [rng.integers(size) for size in shapes["b"]]
+    at = dict(zip(layout, index, strict=True))
+    sides = dict(zip(layout, shapes["b"], strict=True))
+    place = [at[axis] / (sides[axis] - 1) for axis in "xyz" if axis in sides]
+    sample = data.samples[at["s"]]
+    (point,) = np.flatnonzero(np.abs(sample.points - place).max(axis=1) < 1e-9)
+    values = sample.states[at["t"], point] if times else sample.outputs[point]
+    assert given["b"][tuple(index)] in values
+
+
+@pytest.mark.parametrize(
+    ("shape", "role", "text"),
+    [
+        ((6, 16, 16, 2), "outputs", "a grid of 16 x 16 x 2, or channels or times"),
+        ((6, 1, 16, 16), "outputs", "a grid of 1 x 16 x 16"),
+        ((6, 16, 16, 8), "outputs", "a grid of 16 x 16 x 8"),
+        ((6, 64, 3), "outputs", "a grid of 64 x 3"),
+        ((6, 16, 16, 20), "states", "16 times on a grid of 16 x 20"),
+        ((6, 64, 20), "states", "64 times on a grid of 20"),
+        ((6, 20, 16, 16, 2), "states", "20 times on a grid of 16 x 16 x 2"),
+    ],
+)
+def test_grids_that_may_be_something_else_are_asked_about(tmp_path, shape, role, text) -> None:
+    to_npz(tmp_path / "a.npz", {"u": np.ones(shape)})
+    with pytest.raises(DataError, match=rf"array 'u' has shape .*: {text}.*--layout"):
+        read(tmp_path / "a.npz", Roles(grid="closed", inputs=(), **{role: ("u",)}))
+
+
+def test_layouts_that_make_no_sense(tmp_path: Path) -> None:
+    to_npz(tmp_path / "a.npz", {"u": np.ones((6, 5, 8, 8)), "a": np.ones((5, 8, 8))})
+    for layout, states, text in (
+        ("sxx", (), "needs s .samples"), ("sy", (), "needs s .samples"), ("c", (), "needs s"),
+        ("sxyc", ("u",), "needs t"), ("stxy", (), "t is for times of a --state"),
+        ("sxytc", ("u",), r"'a' has shape .5, 8, 8., needs the axes s,x,y,t,c"),
+    ):  # fmt: skip
+        role = {"states": states} if states else {"outputs": ("u",)}
+        if layout == "sxytc":
+            role["states"] = ("a",)
+        with pytest.raises(DataError, match=text):
+            read(tmp_path / "a.npz", Roles(grid="closed", layout=tuple(layout), **role))
+    with pytest.raises(DataError, match="--layout is for fields on grids"):
+        read(tmp_path / "a.npz", Roles(outputs=("u",), layout=("s", "x")))
+    with pytest.raises(DataError, match="--points goes without --grid"):
+        read(tmp_path / "a.npz", Roles("a", outputs=("u",), grid="closed"))
+
+
+def test_arrays_with_numbers_are_samples(tmp_path: Path) -> None:
+    """PDEBench has a group a trajectory."""
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(0)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for k in range(3):
+            file[f"{k:04}/data"] = rng.random((5, 8, 8, 2)).astype(np.float32)
+            file[f"{k:04}/grid/x"] = np.linspace(0, 1, 8)
+            file[f"{k:04}/grid/t"] = np.linspace(0, 1, 5)
+        last = file["0002/data"][()]
+    roles = Roles(states=("*/data",), grid="closed", layout=tuple("stxyc"), time="*/grid/t")
+    data = read(tmp_path / "a.h5", roles)
+    assert len(data) == 3 and data.layout.step == 0.25
+    assert (data.samples[2].states == last.reshape(5, 64, 2)).all()
+    one = Roles(states=("0000/data",), grid="closed", layout=tuple("txyc"))
+    with pytest.raises(
+        DataError, match=r"look like samples of one quantity; take all as '\*/data'"
+    ):
+        read(tmp_path / "a.h5", one)
+
+
+def test_a_grid_beside_points_is_said(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    to_npz(
+        tmp_path / "a.npz",
+        {"points": rng.random((64, 2)), "a": rng.random((3, 8, 8)), "y": rng.random((3, 8, 8))},
+    )
+    data = read(tmp_path / "a.npz", Roles(grid="closed"))
+    assert data.left_out == {"points": "--grid makes the points"}
+
+
 # ---- what does not fit ----
 
 
@@ -268,6 +522,7 @@ def test_vectors_of_matlab(tmp_path: Path) -> None:
         ({"offsets": np.array([0, 1.5, 3])}, {}, "array 'offsets' needs integers"),
         ({"offsets": np.array([0, 5])}, {}, "array 'points' has 3 rows, but the offsets end"),
         ({}, {"states": ("parameters",)}, "array 'parameters' has shape .* needs .n_times, 12"),
+        ({"points": np.zeros((2, N))}, {}, r"'points' has shape \(2, 12\).*transpose it"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_named(tmp_path, change, roles, text) -> None:
@@ -452,6 +707,53 @@ def test_meshes_are_written(tmp_path: Path) -> None:
     found = contents(files[1])
     assert found.cells["vertex"].ravel().tolist() == list(range(5))
     assert (found.arrays["v"][:, :2] == made[1].fields["v"]).all()
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".vtu"])
+def test_fields_are_never_lost_by_their_names(tmp_path: Path, suffix: str) -> None:
+    meshio = pytest.importorskip("meshio") if suffix == ".vtu" else None
+    x = np.random.default_rng(0).random((5, 2))
+    f = np.random.default_rng(1).random((5, 1)).astype(np.float32)
+    path, refused = tmp_path / f"a{suffix}", []
+    for name in (
+        "file", "allow_pickle", "args", "kwds", "points", "offsets", "time", "__metadata__", "a/b",
+        "../evil", "/tmp/evil", "u.npy", "a\x00b", "a\nb", "\x7f", "a\ud800", "", " a ", "x" * 300,
+        "<a b='c'>\"&", "Größe °C", "a:0", "\\u",
+    ):  # fmt: skip
+        try:
+            write(path, [Prediction(x, {name: f, "u": 2 * f})])
+        except DataError as error:
+            assert repr(name) in str(error) and not path.exists()
+            refused.append(name)
+            continue
+        if meshio is not None:
+            found = meshio.read(path)
+            points, fields = found.points[:, :2], found.point_data
+            assert len(fields) == 2
+        else:
+            fields = dict(np.load(path)) if suffix == ".npz" else gg.load_weights(path)
+            points = fields["points"]
+            assert len(fields) == 3 and same_array(contents(path).arrays[name][0], f)
+        assert same_array(points, x)
+        assert same_array(np.ravel(fields[name]), f.ravel())
+        assert same_array(np.ravel(fields["u"]), 2 * f.ravel())
+        path.unlink()
+    never = {"a\x00b", "a\nb", "\x7f", "a\ud800"}
+    assert (
+        set(refused)
+        == never
+        | {
+            ".npz": {"points", "offsets", "u.npy"},
+            ".safetensors": {"points", "offsets", "__metadata__"},
+            ".vtu": {"<a b='c'>\"&"},
+        }[suffix]
+    )
+    with pytest.raises(DataError, match="that is the name of the times there"):
+        write(tmp_path / "a.npz", [Prediction(x, {"time": f[None]}, in_time=True)])
+
+
+def same_array(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and bool((a == b).all())
 
 
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Models on points: batches, symmetries, files."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import torch
 import gnograd as gg
 from gnograd import models
 from gnograd.data import Field, Layout, PointData, Sample
+from gnograd.data.statistics import still
 from gnograd.models import NAMES, Cloud, PointModel
 from gnograd.models.spectral import SpectralLayer
 
@@ -81,14 +83,44 @@ def test_saved_models_are_the_same(tmp_path: Path, name: str) -> None:
     assert models.description_of(tmp_path)[1] == {"seed": 3}
 
 
-@pytest.mark.parametrize("name", ["gno", "gino", "mgn"])
-def test_periodic_boxes_have_no_border(name: str) -> None:
-    made = data(period=3.0)
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_periodic_boxes_have_no_border(name: str, apart: bool) -> None:
+    made = data(period=3.0, apart=apart)
     model, sample = model_of(made, name), made.samples[0]
     moved = sample.points + np.array([3.0, -6.0])
-    other = Sample(moved, sample.inputs, moved, None, sample.parameters)
+    queries = sample.queries - np.array([9.0, 0.0]) if apart else moved
+    other = dataclasses.replace(sample, points=moved, queries=queries)
     # grids of latent points begin where the data does: images are the same, shifts are not
-    assert np.abs(model.predict(other) - model.predict(sample)).max() < 1e-4
+    assert np.abs(model.predict(other) - model.predict(sample)).max() < 1e-5
+    # each point by itself
+    rng = np.random.default_rng(2)
+    moved = sample.points + 3.0 * rng.integers(-2, 3, sample.points.shape)
+    other = dataclasses.replace(other, points=moved, queries=queries if apart else moved)
+    assert np.abs(model.predict(other) - model.predict(sample)).max() < 1e-5
+
+
+def test_magno_sees_the_same_on_both_sides_of_a_periodic_border() -> None:
+    """On a regular grid all latent points have the same surroundings."""
+    n = 24
+    x = np.stack(np.meshgrid(*[np.arange(n) / n] * 2, indexing="ij"), -1).reshape(-1, 2)
+    f = np.random.default_rng(0).random((n * n, 1)).astype(np.float32)
+    sample = Sample(x, f, x, f, np.zeros(0, np.float32))
+    layout = Layout(2, (Field("f", 1),), (Field("u", 1),), (), (1.0, 1.0))
+    model = model_of(PointData([sample], layout), "magno")
+    net, seen = model.network, []
+    points = model._scaled(Cloud.of([model.positions(x)])).positions
+    graphs = net.graphs(points, None)
+    net.encoder.geoembed.register_forward_hook(lambda _, __, out: seen.append(out))
+    net.decoder.geoembed.register_forward_hook(lambda _, __, out: seen.append(out))
+    with torch.no_grad():
+        model.predict(sample)
+    assert len(seen) == 4
+    for shapes in seen[:2]:
+        shapes = shapes.reshape(len(net.grid), -1)
+        assert (shapes - shapes[0]).abs().max() < 1e-4 * shapes.abs().max()
+    for k in range(2):
+        assert len(graphs[f"encode {k}"].in_degree.unique()) == 1
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -141,6 +173,44 @@ def test_units_of_the_data_do_not_matter() -> None:
     a = model_of(made).predict(made.samples[0])
     b = model_of(other).predict(scaled[0])
     assert np.abs(a - b).max() < 1e-3
+
+
+@pytest.mark.parametrize("in_time", [False, True])
+@pytest.mark.parametrize("noise", [0.0, 1e-18])
+def test_outputs_that_do_not_vary_are_given_back(in_time: bool, noise: float) -> None:
+    """The third component of a planar field: zero, or what rounding leaves of it."""
+    made = data(in_time=in_time)
+    rng = np.random.default_rng(1)
+    samples = []
+    for sample in made.samples:
+        u = sample.states if in_time else sample.outputs
+        third = (noise * rng.standard_normal(u.shape)).astype(np.float32)
+        field = np.concatenate([u, -u, third], axis=-1)
+        key = "states" if in_time else "outputs"
+        samples.append(dataclasses.replace(sample, **{key: field}, queries=sample.points))
+    three = PointData(samples, dataclasses.replace(made.layout, outputs=(Field("u", 3),)))
+    model = model_of(three)
+    assert (model.output_std > 0).tolist() == [True, True, False]
+    found = model.predict(samples[0])
+    assert np.abs(found[..., 2]).max() <= 5 * noise
+    truth = samples[0].states if in_time else samples[0].outputs
+    assert model.counted(truth).tolist() == [True, True, False]
+    # where it is not what it was in training, it counts
+    assert model.counted(truth + rng.random(truth.shape)).all()
+    (note,) = still(three)
+    assert note.startswith("u (3): component 2 ")
+    assert ("does not change in time" if in_time else "is 0 everywhere") in note
+
+
+def test_inputs_that_do_not_vary_tell_nothing() -> None:
+    made = data()
+    rng = np.random.default_rng(1)
+    for sample in made.samples:
+        sample.inputs[:, 1] = 1e-12 * rng.standard_normal(len(sample.inputs))
+    model = model_of(made)
+    _, inputs, _, parameters = batch_of(model, made)
+    features = model._features(Cloud.of([torch.zeros(90, 2)]), inputs, parameters[:1])
+    assert features[:, 1].abs().max() < 1e-6 < features[:, 0].std()
 
 
 @pytest.mark.parametrize("shape", [(16,), (9, 12), (5, 6, 7)])

@@ -101,7 +101,7 @@ def test_the_tutorial(tmp_path, monkeypatch) -> None:
     )
     assert fits in outputs["inspect"] and fits in page
     assert re.search(r"new +│ 1 +│ 500", outputs["train"])
-    assert "relative L2 error of 1 samples" in outputs["predict"]
+    assert "relative L2 error of 1 sample:" in outputs["predict"]
 
     truth, made = meshio.read("new/fine.vtu"), meshio.read("temperature.vtu")
     assert (made.points == truth.points).all()
@@ -261,6 +261,163 @@ def test_early_stop_and_tensorboard(tmp_path: Path) -> None:
     again = done("train", "points", "--data", path, *options, "--out", tmp_path / "run")
     assert f"ended after epoch {len(state.history)}; more --epochs" in again
     assert len(PointState.load(tmp_path / "run")[0].history) < 60
+
+
+# ---- what files mean ----
+
+
+def trained(tmp_path: Path, data: Path, *options: str) -> tuple[list[str], float]:
+    """Notes that train and inspect have on a file, and the held-out error."""
+    run = ("train", "points", "--data", data, *TRAIN, "--fresh", *options)
+    output = done(*run, "--out", tmp_path / "run")
+    roles = [o for o in options if o.startswith(("--inputs", "--outputs", "--state", "--points"))]
+    notes, seen = (
+        [line for line in text.splitlines() if line.startswith("note: ")]
+        for text in (output, done("inspect", data, *roles))
+    )
+    assert notes == seen
+    results = json.loads((tmp_path / "run" / RESULTS).read_text())
+    return notes, float(np.mean([s["error"] for s in results["sets"][0]["samples"]]))
+
+
+def test_a_channel_that_is_zero_does_no_harm(tmp_path: Path) -> None:
+    """Vectors in a plane have a third component in the files of VTK."""
+    meshio = pytest.importorskip("meshio")
+    rng = np.random.default_rng(0)
+    x = np.c_[rng.random((60, 2)), np.zeros(60)]
+    cells = [("vertex", np.arange(60)[:, None])]
+    noise = 1e-18 * rng.standard_normal(60)
+    errors = {}
+    for name, third in (("two", None), ("zero", np.zeros(60)), ("noise", noise)):
+        (tmp_path / name).mkdir()
+        rng = np.random.default_rng(1)
+        for k in range(12):
+            a = np.sin(x[:, 0] * rng.integers(1, 4) + rng.uniform(0, 6))
+            b = [a + 2, -a - 2] + ([] if third is None else [third])
+            mesh = meshio.Mesh(x, cells, {"a": a, "b": np.stack(b, axis=-1)})
+            mesh.write(tmp_path / name / f"{k}.vtu")
+        notes, errors[name] = trained(tmp_path, tmp_path / name, "--outputs=b", "--epochs=8")
+        assert len(notes) == (name != "two")
+        assert all("b (3): component 2 is 0 everywhere" in note for note in notes)
+    assert max(errors.values()) < 1.5 * errors["two"]
+
+
+def test_an_output_that_is_constant_is_given_back(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    path = tmp_path / "a.npz"
+    np.savez(path, points=rng.random((20, 2)), a=rng.random((6, 20)), b=np.full((6, 20), 0.1))
+    notes, error = trained(tmp_path, path, "--outputs=b", "--epochs=1")
+    assert error == 0 and "b (1): is 0.1 everywhere; given back as it is" in notes[0]
+    run = tmp_path / "run"
+    done("predict", "--model", run, "--data", path, "--out", tmp_path / "b.npz")
+    assert (np.load(tmp_path / "b.npz")["b"] == np.float32(0.1)).all()
+
+
+def write_heat(path: Path, step: float, n: int = 5, force: bool = True) -> Path:
+    """Points that are heated by a source that changes in time."""
+    rng = np.random.default_rng(0)
+    x, t = rng.random((20, 2)), 0.3 + step * np.arange(6)
+    f = np.sin(9 * t[:, None] + rng.uniform(0, 6, (n, 1, 1))) * x[:, 0]
+    u = np.concatenate([np.zeros((n, 1, 20)), (step * f).cumsum(axis=1)[:, :-1]], axis=1)
+    np.savez(path, points=x, u=u, time=t, **({"f": f} if force else {"f": f[:, 0]}))
+    return path
+
+
+def test_inputs_and_times_of_trajectories(tmp_path: Path) -> None:
+    pytest.importorskip("meshio")
+    data, run = write_heat(tmp_path / "a.npz", 0.1), tmp_path / "run"
+    options = ["--state=u", "--epochs=3", "--model=gno", *TRAIN]
+    text = done("train", "points", "--data", data, *options, "--out", run)
+    assert "inputs: f (1) in time; state: u (1) at 6 times; time step: 0.1" in text
+    assert models.description_of(run)[0].layout.step == pytest.approx(0.1)
+    predict = ("predict", "--model", run)
+    done(*predict, "--data", data, "--out", tmp_path / "u.vtu")
+    found = re.findall('timestep="(.*?)"', (tmp_path / "u.pvd").read_text())
+    assert sorted({float(t) for t in found}) == pytest.approx(list(0.3 + 0.1 * np.arange(6)))
+    done(*predict, "--data", data, "--out", tmp_path / "u.npz")
+    assert np.load(tmp_path / "u.npz")["time"] == pytest.approx(0.3 + 0.1 * np.arange(6))
+    # the source makes a difference, at its time
+    made = [np.load(tmp_path / "u.npz")["u"]]
+    given = dict(np.load(data))
+    given["f"][:, 3] += 1
+    np.savez(tmp_path / "b.npz", **given)
+    done(*predict, "--data", tmp_path / "b.npz", "--out", tmp_path / "u.npz")
+    made.append(np.load(tmp_path / "u.npz")["u"])
+    assert (made[0][:, :4] == made[1][:, :4]).all() and (made[0][:, 4] != made[1][:, 4]).all()
+    # from the first state on, with inputs for later
+    np.savez(tmp_path / "c.npz", **given | {"u": given["u"][:, :1]})
+    done(*predict, "--data", tmp_path / "c.npz", "--out", tmp_path / "u.npz")
+    assert (np.load(tmp_path / "u.npz")["u"] == made[1]).all()
+    line = refused(*predict, "--data", data, "--steps=7", "--out", tmp_path / "u.npz")
+    assert (
+        "a.npz, sample 0: inputs change in time and are there for 6 steps, but --steps is 7" in line
+    )
+    write_heat(tmp_path / "d.npz", 0.2)
+    line = refused(*predict, "--data", tmp_path / "d.npz", "--out", tmp_path / "u.npz")
+    assert "does not fit the model (time step: 0.2, needs 0.1)" in line
+    np.savez(tmp_path / "e.npz", **{k: v for k, v in given.items() if k != "time"})
+    text = done(*predict, "--data", tmp_path / "e.npz", "--out", tmp_path / "u.npz")
+    assert "note: the data tells no times; a step is 0.1" in text
+    assert np.load(tmp_path / "u.npz")["time"] == pytest.approx(0.1 * np.arange(6))
+
+
+def test_one_trajectory_is_cut_with_its_inputs(tmp_path: Path) -> None:
+    data = write_heat(tmp_path / "a.npz", 0.1, 1)
+    done(
+        "train",
+        "points",
+        "--data",
+        data,
+        "--state=u",
+        *TRAIN,
+        "--epochs=1",
+        "--out",
+        tmp_path / "r",
+    )
+
+
+def test_inputs_that_are_left_out_are_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    given = {"points": rng.random((20, 2)), "a": rng.random((6, 19)), "b": rng.random((6, 20))}
+    path = tmp_path / "a.npz"
+    np.savez(path, **given)
+    run = ("train", "points", "--data", path, "--outputs=b", *TRAIN, "--epochs=1", "--out")
+    for command in ((*run, tmp_path / "run"), ("inspect", path, "--outputs=b")):
+        line = refused(*command)
+        assert "has no inputs ('a' has shape (6, 19), but 'points' has 20 points); say" in line
+    assert not (tmp_path / "run" / "model.json").exists()
+    done(*run, tmp_path / "run", "--inputs=")
+    np.savez(path, **given, c=rng.random((6, 20)))
+    notes, _ = trained(tmp_path, path, "--outputs=b", "--epochs=1")
+    assert notes == ["note: 'a' is not used: has shape (6, 19), but 'points' has 20 points"]
+
+
+def test_coordinates_and_layouts_are_options(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    path = tmp_path / "a.npz"
+    np.savez(
+        path, lon=rng.random(20), lat=rng.random(20), a=rng.random((6, 20)), b=rng.random((6, 20))
+    )
+    run = ("train", "points", *TRAIN, "--epochs=1", "--fresh", "--out", tmp_path / "run")
+    named = ("--points=lon,lat", "--outputs=b")
+    fits = "6 samples of 20 points, 2-D, the same for all; inputs: a (1); outputs: b (1)"
+    assert fits in done("inspect", path, *named)
+    done(*run, "--data", path, *named)
+    predict = ("predict", "--model", tmp_path / "run", "--out", tmp_path / "b.npz")
+    done(*predict, "--data", path, "--points=lon,lat")
+    np.savez(path, nu=rng.random((6, 8, 8)), tensor=rng.random((6, 1, 8, 8)))
+    named = ("--grid=closed", "--layout=s,c,x,y", "--outputs=tensor")
+    assert "6 samples of 64 points, 2-D" in done("inspect", path, *named)
+    done(*run, "--data", path, *named)
+    done(*predict, "--data", path, "--grid=closed", "--layout=s,c,x,y")
+    for options, text in (
+        (("--layout=s,x",), "needs --grid"),
+        (("--grid=closed", "--layout=s,q"), "needs letters of s,t,x,y,z,c"),
+        (("--grid=closed", "--points=nu"), "goes without --points"),
+    ):
+        for command in (("inspect", path), (*run, "--data", path), (*predict, "--data", path)):
+            result = gnograd(*command, *options)
+            assert result.exit_code == 2 and text in result.output
 
 
 # ---- refusals ----

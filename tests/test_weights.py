@@ -100,6 +100,8 @@ def test_bad_arguments(tmp_path):
             "weights is a mapping of names to arrays, or a module of PyTorch, not list",
         ),
         ({3: np.zeros(2)}, TypeError, "names of arrays are strings"),
+        ({"__metadata__": np.zeros(2)}, ValueError, "'__metadata__' is the format's"),
+        ({"\ud800": np.zeros(2)}, ValueError, "cannot be written as UTF-8"),
         (
             {"x": np.zeros(2, complex)},
             ValueError,

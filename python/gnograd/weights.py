@@ -53,7 +53,8 @@ def save_weights(
     TypeError
         `weights` is neither of these, or a name or a line of text is no ``str``.
     ValueError
-        An array has a type that the format does not know.
+        An array has a type that the format does not know, or a name that it cannot have:
+        ``__metadata__``, or what is no UTF-8.
     OSError
         The file cannot be written.
 
@@ -172,6 +173,13 @@ def _serialised(weights: Any, metadata: dict[str, str]) -> bytes:
         weights = _without_shared(weights.state_dict())
     if not all(isinstance(name, str) for name in weights):
         raise TypeError("save_weights: names of arrays are strings")
+    for name in [*weights, *metadata, *metadata.values()]:
+        if name == "__metadata__" and name in weights:
+            raise ValueError("save_weights: '__metadata__' is the format's, no name for an array")
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"save_weights: {name!r} cannot be written as UTF-8") from error
     plain = {name: a.value if _is_of(a, "gnograd") else a for name, a in weights.items()}
     if any(_is_of(a, "torch") for a in plain.values()):
         import torch

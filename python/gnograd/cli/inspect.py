@@ -10,9 +10,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from gnograd.data import Contents, DataError, PointData, Roles, assign, contents, expand, read
+from gnograd.data.roles import arranged
 from gnograd.data.samples import Field
+from gnograd.data.statistics import still
 
-__all__ = ["inspect", "summary"]
+__all__ = ["inspect", "need_inputs", "summary", "tell"]
+
+_SHOWN = 10
+"""Arrays that are not used, of those that are named."""
 
 
 def inspect(paths: Sequence[Path], roles: Roles, console: Console) -> PointData:
@@ -38,8 +43,41 @@ def inspect(paths: Sequence[Path], roles: Roles, console: Console) -> PointData:
         if len(files) > 1:
             console.print(f"and {len(files) - 1} more files like this one, if they fit\n")
     data = read(paths, roles)
+    need_inputs(data, roles)
     console.print("[green]fits[/]: " + escape(summary(data)), soft_wrap=True)
+    tell(data, console)
     return data
+
+
+def tell(data: PointData, console: Console) -> None:
+    """Print what a user may not expect of data that fit, a line each."""
+    notes = [f"'{name}' is not used: {why}" for name, why in data.left_out.items()]
+    if len(notes) > _SHOWN:
+        notes[_SHOWN:] = [f"{len(notes) - _SHOWN} more arrays are not used"]
+    if data.layout.in_time and data.layout.step is None:
+        notes.append("the files tell no times: steps are taken as equally long")
+    for note in notes + still(data):
+        line = "".join(c if c.isprintable() else "?" for c in note)  # names may hold anything
+        console.print(f"note: {line}", markup=False, soft_wrap=True)
+
+
+def need_inputs(data: PointData, roles: Roles) -> None:
+    """Refuse data whose samples nothing tells apart, unless no inputs were asked for.
+
+    Raises
+    ------
+    DataError
+        It names what might be inputs.
+    """
+    layout = data.layout
+    if roles.inputs is not None or layout.inputs or layout.parameters or layout.in_time:
+        return
+    if data.left_out or len({id(s.points) for s in data.samples}) == 1:
+        left = "; ".join(f"'{name}' {why}" for name, why in list(data.left_out.items())[:_SHOWN])
+        raise DataError(
+            f"{data.samples[0].source}: has no inputs{f' ({left})' if left else ''}; say which "
+            "they are with --inputs NAME,.., or --inputs '' if there are none"
+        )
 
 
 def summary(data: PointData) -> str:
@@ -50,6 +88,8 @@ def summary(data: PointData) -> str:
     if len({id(s.points) for s in samples}) == 1 < len(samples):
         text += ", the same for all"
     text += f"; inputs: {_fields(layout.inputs)}"
+    if any(s.inputs.ndim == 3 for s in samples):
+        text += " in time"
     if layout.in_time:
         steps = _range([0 if s.states is None else len(s.states) for s in samples])
         text += f"; state: {_fields(layout.outputs)} at {steps} times"
@@ -59,6 +99,8 @@ def summary(data: PointData) -> str:
         text += f" at {_range([len(s.queries) for s in samples])} points of their own"
     if layout.parameters:
         text += f"; parameters: {_fields(layout.parameters)}"
+    if layout.step is not None:
+        text += f"; time step: {layout.step:.7g}"
     if layout.period:
         text += f"; period: {', '.join(f'{p:g}' if p else '-' for p in layout.period)}"
     return text
@@ -66,7 +108,7 @@ def summary(data: PointData) -> str:
 
 def _show(found: Contents, roles: Roles, console: Console) -> None:
     try:
-        names = assign(found, roles)
+        names, found = assign(found, roles), arranged(found, roles)
     except DataError:  # it is said after the tables
         names = None
     table = Table("array", "shape", "type", "range", "taken as", title_justify="left")
@@ -79,7 +121,7 @@ def _show(found: Contents, roles: Roles, console: Console) -> None:
             escape(str(array.shape)),
             str(array.dtype),
             span if array.size else "",
-            "?" if names is None else names.role(name),
+            "?" if names is None else escape(names.role(name)),
         )
     for name, why in found.unused.items():
         table.add_row(escape(name), "", "", "", escape(f"not used: {why}"))

@@ -92,7 +92,8 @@ class PointBatches:
         samples = [self.data.samples[k] for k, _ in steps]
         inputs, truth = [], []
         for k, (sample, (_, t)) in enumerate(zip(samples, steps, strict=True)):
-            columns = [self._tensor(sample.inputs)]
+            known = self._tensor(sample.inputs)
+            columns = [known[t] if known.ndim == 3 else known]
             if sample.states is not None:
                 states = self._tensor(sample.states)
                 state = states[t]

@@ -10,7 +10,7 @@ import typer
 from gnograd.cli.config import Device, Parallel, PointsConfig, Precision, Schedule
 from gnograd.cli.engine import need_torch
 from gnograd.cli.job import console, job
-from gnograd.data.roles import GRIDS, Roles
+from gnograd.data.roles import AXES, GRIDS, Roles
 
 # What they do is imported when they are called: PyTorch takes seconds.
 
@@ -24,7 +24,12 @@ PROBLEMS = (
 )  # fmt: skip
 
 Points = Annotated[
-    str | None, typer.Option("--points", help="Array of the points.", show_default="'points', ..")
+    str | None,
+    typer.Option(
+        "--points",
+        help="Array of the points, or arrays of their coordinates, as x,y.",
+        show_default="'points', ..",
+    ),
 ]
 Inputs = Annotated[
     str | None,
@@ -54,6 +59,22 @@ Parameters = Annotated[
 State = Annotated[
     str | None,
     typer.Option(help="Arrays that change in time: steps are learnt, in place of outputs."),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        help="Array of the times of the states, which are to be even.",
+        show_default="'time', if it is there",
+    ),
+]
+Axes = Annotated[
+    str | None,
+    typer.Option(
+        "--layout",
+        help="Axes of the fields on a grid, as s,t,x,y,c: samples, times, space, channels.",
+        show_default="s,x,.. or s,t,x,..",
+    ),
 ]
 Period = Annotated[
     str | None,
@@ -114,9 +135,12 @@ def inspect(
     state: State = None,
     period: Period = None,
     grid: Grid = None,
+    layout: Axes = None,
+    time: Time = None,
 ) -> None:
     """Show what is in files of data, what it is taken as, and whether it fits."""
-    roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid)
+    roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
+                   time)  # fmt: skip
     from gnograd.cli import inspect
 
     with job(0, [], Parallel.NONE):
@@ -150,6 +174,8 @@ def train_points(
     state: State = None,
     period: Period = None,
     grid: Grid = None,
+    layout: Axes = None,
+    time: Time = None,
     out: Annotated[
         Path,
         typer.Option(
@@ -229,7 +255,8 @@ def train_points(
         raise typer.BadParameter("needs a positive number", param_hint="--radius")
     if noise and state is None:
         raise typer.BadParameter("is added to states; needs --state", param_hint="--noise")
-    roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid)
+    roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
+                   time)  # fmt: skip
     config = PointsConfig(
         model=model, size=size, radius=radius, epochs=epochs, batch=batch,
         learning_rate=learning_rate, schedule=schedule, weight_decay=weight_decay, clip=clip,
@@ -256,6 +283,8 @@ def predict(
     points: Points = None,
     output_points: OutputPoints = None,
     grid: Grid = None,
+    layout: Axes = None,
+    time: Time = None,
     steps: Annotated[
         int | None,
         typer.Option(
@@ -266,11 +295,12 @@ def predict(
     threads: Annotated[int, typer.Option(min=0, help="Threads; 0 leaves it to PyTorch.")] = 0,
 ) -> None:
     """Write what a trained model says of inputs on new points or meshes."""
+    axes = _axes(layout, grid, points)
     with job(threads, [], Parallel.NONE):
         need_torch()
         from gnograd.cli import predict as predict_job
 
-        names = predict_job.Names(points, output_points, grid)
+        names = predict_job.Names(points, output_points, grid, time, axes)
         predict_job.predict(model, data, out, names, steps, device.value, threads, console)
 
 
@@ -299,6 +329,8 @@ def _roles(
     state: str | None,
     period: str | None,
     grid: str | None,
+    layout: str | None,
+    time: str | None,
 ) -> Roles:
     """Names of arrays as options give them."""
     if grid is not None and grid not in GRIDS:
@@ -320,7 +352,23 @@ def _roles(
         _names(state),
         lengths,
         grid,
+        time=time,
+        layout=_axes(layout, grid, points),
     )
+
+
+def _axes(layout: str | None, grid: str | None, points: str | None) -> tuple[str, ...] | None:
+    """Letters of a layout."""
+    if grid is not None and points is not None:
+        raise typer.BadParameter("goes without --points: it makes them", param_hint="--grid")
+    if layout is None:
+        return None
+    if grid is None:
+        raise typer.BadParameter("is for fields on grids; needs --grid", param_hint="--layout")
+    letters = tuple(layout.replace(",", "").replace(" ", ""))
+    if set(letters) - set(AXES):
+        raise typer.BadParameter("needs letters of s,t,x,y,z,c", param_hint="--layout")
+    return letters
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

@@ -31,7 +31,7 @@ from gnograd.cli.random_streams import Stream, generator
 from gnograd.cli.training import FINAL_RATE, TrainingError, learning_rate, progress_bar
 from gnograd.models import PointModel
 
-__all__ = ["PointTraining", "rate", "relative_errors"]
+__all__ = ["PointTraining", "error_of", "rate", "relative_errors"]
 
 MEASUREMENTS = 50
 """Times in a stretch of a run that the held-out error is measured."""
@@ -50,11 +50,20 @@ def rate(schedule: Schedule, peak: float, progress: float) -> float:
     return risen * (FINAL_RATE + (1 - FINAL_RATE) * (1 - progress))
 
 
-def relative_errors(prediction: np.ndarray[Any, Any], truth: np.ndarray[Any, Any]) -> float:
+def relative_errors(
+    prediction: np.ndarray[Any, Any],
+    truth: np.ndarray[Any, Any],
+    counted: np.ndarray[Any, Any] | None = None,
+) -> float:
     """Relative L2 error over points, and times, of one sample: the mean over channels.
 
-    A channel that is zero everywhere is left out; where all are, the error is absolute.
+    A channel that is zero everywhere is left out; where all are, the error is absolute. So are
+    channels that are not `counted`; where none is, there is no error.
     """
+    if counted is not None and not counted.all():
+        prediction, truth = prediction[..., counted], truth[..., counted]
+        if not counted.any():
+            return 0.0
     axes = tuple(range(truth.ndim - 1))
     with np.errstate(over="ignore", invalid="ignore"):
         error = np.sqrt(np.square(prediction - truth, dtype=np.float64).sum(axis=axes))
@@ -93,6 +102,8 @@ class PointTraining:
         self.training, self.held_out = training, held_out
         self.device = model.centre.device
         self.parameters = list(model.parameters())
+        learnt = model.output_std > 0
+        self.learnt = None if bool(learnt.all()) else learnt.nonzero()[:, 0]
         self.optimiser = torch.optim.AdamW(
             self.parameters, config.learning_rate, weight_decay=config.weight_decay
         )
@@ -190,6 +201,7 @@ class PointTraining:
             if config.noise:
                 channels = self.model.description.widths[2]
                 scale = config.noise * self.model.input_std[-channels:].cpu().numpy()
+                scale *= self.model.output_std.cpu().numpy() > 0
                 noise = [
                     scale * rng.standard_normal((len(samples[k].points), channels)) for k, _ in some
                 ]
@@ -214,17 +226,21 @@ class PointTraining:
     def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
         """Mean over samples and channels: relative L2 error; of steps, the mean square.
 
-        The sums go sample by sample, so that their order is the same on every device.
+        Channels that the model gives back as they are have no part in it. The sums go sample by
+        sample, so that their order is the same on every device.
         """
-        std = self.model.output_std
+        std, mean, truth = self.model.output_std, self.model.output_mean, batch.truth
+        if self.learnt is not None:
+            if not len(self.learnt):
+                return 0 * prediction.sum()
+            std, mean = std[self.learnt], mean[self.learnt]
+            prediction, truth = prediction[:, self.learnt], truth[:, self.learnt]
         losses = []
-        for made, true in zip(
-            prediction.split(batch.sizes), batch.truth.split(batch.sizes), strict=True
-        ):
+        for made, true in zip(prediction.split(batch.sizes), truth.split(batch.sizes), strict=True):
             if self.model.description.layout.in_time:
                 losses.append(((made - true) / std).square().mean())
             else:
-                typical = (std.square() + self.model.output_mean.square()).sqrt()
+                typical = (std.square() + mean.square()).sqrt()
                 least = FLOOR * typical * len(true) ** 0.5
                 losses.append((norms(made - true) / norms(true).maximum(least)).mean())
         return torch.stack(losses).mean()
@@ -302,6 +318,19 @@ class PointTraining:
             raise CheckpointError(f"the checkpoint is of another model; {ADVICE}") from error
 
 
+def error_of(model: PointModel, made: np.ndarray[Any, Any], truth: np.ndarray[Any, Any]) -> float:
+    """Relative error of what a model makes of a sample.
+
+    Parameters
+    ----------
+    model : PointModel
+    made : ndarray, (m, channels), or states behind the first (n_times - 1, n, channels)
+    truth : ndarray, (m, channels), or all states (n_times, n, channels)
+    """
+    counted = model.counted(truth)
+    return relative_errors(made, truth[1:] if made.ndim == 3 else truth, counted)
+
+
 def errors_of(model: PointModel, batches: PointBatches) -> Sequence[float]:
     """Relative error of every sample; of trajectories, over all of them from their first state."""
     model.eval()
@@ -309,8 +338,8 @@ def errors_of(model: PointModel, batches: PointBatches) -> Sequence[float]:
     for sample in batches.data.samples:
         made = model.predict(sample, graphs=batches.graphs(sample))
         if sample.states is not None:
-            errors.append(relative_errors(made[1:], sample.states[1:]))
+            errors.append(error_of(model, made[1:], sample.states))
         else:
             assert sample.outputs is not None
-            errors.append(relative_errors(made, sample.outputs))
+            errors.append(error_of(model, made, sample.outputs))
     return errors

@@ -19,11 +19,11 @@ from rich.table import Table
 import gnograd as gg
 from gnograd.cli.config import PointsConfig
 from gnograd.cli.files import FileError, atomic
-from gnograd.cli.inspect import summary
+from gnograd.cli.inspect import need_inputs, summary, tell
 from gnograd.cli.point_batches import PointBatches
 from gnograd.cli.point_checkpoint import PointState
 from gnograd.cli.point_log import PointLog
-from gnograd.cli.point_training import PointTraining, errors_of, relative_errors
+from gnograd.cli.point_training import PointTraining, error_of, errors_of
 from gnograd.cli.random_streams import Stream, generator
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import DataError, PointData, Roles, Sample, read
@@ -102,6 +102,7 @@ def train(
     """
     sets = _sets(config, files, held_out, tests, roles)
     console.print("training: " + summary(sets.training), markup=False, soft_wrap=True)
+    tell(sets.training, console)
     device = TorchEngine(computing.device, computing.threads).device
     torch.manual_seed(config.seed)
     model = PointModel.for_data(sets.training, config.model, config.size, config.radius)
@@ -153,6 +154,7 @@ def _sets(
     roles: Roles,
 ) -> Sets:
     data = read(files, roles)
+    need_inputs(data, roles)
     roles = replace(roles, dimension=data.layout.dimension)
     of_tests = {}
     for path in tests:
@@ -174,17 +176,31 @@ def _split(data: PointData, config: PointsConfig) -> tuple[PointData, PointData]
     n = len(data)
     if n == 1 and (states := data.samples[0].states) is not None and len(states) > 3:
         first = min(max(2, math.floor((1 - config.held_out) * len(states))), len(states) - 1)
-        parts = states[:first], states[first - 1 :]
-        a, b = (replace(data.samples[0], states=part) for part in parts)
-        return PointData([a], data.layout), PointData([b], data.layout)
+        a, b = (_in_times(data.samples[0], part) for part in (slice(first), slice(first - 1, None)))
+        return replace(data, samples=[a]), replace(data, samples=[b])
     if n == 1:
+        wide = [f for f in data.layout.inputs + data.layout.outputs if f.width > 3]
+        shape = f"({len(data.samples[0].points)}, {wide[0].width})" if wide else ""
         raise DataError(
             f"{data.samples[0].source}: is one sample, from which none can be held out; give more, "
             "or others with --validation"
-        )
+            + (f" ('{wide[0].name}' {shape} is {wide[0].width} channels of it; if these are "
+               "samples, transpose it)" if wide else "")
+        )  # fmt: skip
     order = generator(config.seed, Stream.EVALUATION).permutation(n).tolist()
     held = min(max(1, round(config.held_out * n)), n - 1)
     return data.some(sorted(order[held:])), data.some(sorted(order[:held]))
+
+
+def _in_times(sample: Sample, part: slice) -> Sample:
+    """Part of a trajectory."""
+    assert sample.states is not None
+    return replace(
+        sample,
+        states=sample.states[part],
+        inputs=sample.inputs[part] if sample.inputs.ndim == 3 else sample.inputs,
+        times=None if sample.times is None else sample.times[part],
+    )
 
 
 def _settings(config: PointsConfig, sets: Sets) -> dict[str, Any]:
@@ -310,10 +326,10 @@ class Evaluation:
         """Error of the mean of the training data, or of a state that stays as it is."""
         if sample.states is not None:
             first = np.broadcast_to(sample.states[0], sample.states[1:].shape)
-            return relative_errors(first, sample.states[1:])
+            return error_of(self.model, first, sample.states)
         assert sample.outputs is not None
         mean = self.model.output_mean.cpu().numpy()
-        return relative_errors(np.broadcast_to(mean, sample.outputs.shape), sample.outputs)
+        return error_of(self.model, np.broadcast_to(mean, sample.outputs.shape), sample.outputs)
 
     def _examples(self) -> dict[str, Any]:
         """Best, middle and worst sample of the last set, and what the model says of them."""

@@ -12,10 +12,9 @@ from rich.console import Console
 from rich.progress import track
 
 from gnograd.cli.errors import JobError
-from gnograd.cli.point_training import relative_errors
+from gnograd.cli.point_training import error_of
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import (
-    WRITERS,
     DataError,
     Layout,
     Prediction,
@@ -25,7 +24,8 @@ from gnograd.data import (
     read,
     write,
 )
-from gnograd.models import load
+from gnograd.data.writing import check_names
+from gnograd.models import PointModel, load
 
 __all__ = ["Names", "predict"]
 
@@ -38,6 +38,8 @@ class Names(NamedTuple):
     points: str | None = None
     output_points: str | None = None
     grid: str | None = None
+    time: str | None = None
+    layout: tuple[str, ...] | None = None
 
 
 def predict(
@@ -78,8 +80,7 @@ def predict(
     JobError
         There is no model.
     """
-    if out.suffix.lower() not in WRITERS:
-        raise DataError(f"{out}: files are written that end in {', '.join(WRITERS)}")
+    check_names(out, ())
     engine = TorchEngine(device, threads)
     try:
         model = load(directory, engine.device)
@@ -90,6 +91,7 @@ def predict(
     except (ValueError, OSError) as error:
         raise JobError(str(error)) from error
     layout = model.description.layout
+    check_names(out, [f.name for f in layout.outputs], layout.in_time)
     if steps is not None and not layout.in_time:
         raise JobError("--steps is for models of states in time, which this one is not")
     if out.resolve() in {file.resolve() for given in expand(files) for file in given}:
@@ -98,22 +100,35 @@ def predict(
     needed, known = layout, data.layout
     if known.period is None:  # a file need not say it again
         known = replace(known, period=needed.period)
+    if layout.in_time and (needed.step is None or known.step is None):
+        if needed.step is not None and any(s.n_times > 1 for s in data.samples):
+            console.print(f"note: the data tells no times; a step is {needed.step:.7g}")
+        known = replace(known, step=needed.step)
     if not known.outputs:
         known = replace(known, outputs=needed.outputs)
     if odd := needed.differences(known):
         raise DataError(f"{data.samples[0].source}: does not fit the model ({'; '.join(odd)})")
+    for sample in data.samples:
+        if sample.inputs.ndim == 3 and len(sample.inputs) < (steps or 0):
+            raise DataError(
+                f"{sample.source}: inputs change in time and are there for {len(sample.inputs)} "
+                f"steps, but --steps is {steps}"
+            )
+    step = data.layout.step or layout.step
     made, errors = [], []
     disable = not console.is_terminal
     for sample in track(data.samples, "predicting", console=console, disable=disable):
         values = model.predict(sample, steps)
+        times = _times(sample, step, len(values)) if layout.in_time else None
         made.append(Prediction(sample.queries, _fields(layout, values), sample.cells,
-                               layout.in_time))  # fmt: skip
-        errors += _error(sample, values)
+                               layout.in_time, times))  # fmt: skip
+        errors += _error(model, sample, values)
     written = write(out, made)
     for path in written if len(written) < 4 else written[:1]:
         console.print(f"written: {path}", markup=False, soft_wrap=True)
     if errors:
-        console.print(f"relative L2 error of {len(errors)} samples: {np.mean(errors):.4g}")
+        several = f"{len(errors)} sample" + ("s" if len(errors) > 1 else "")
+        console.print(f"relative L2 error of {several}: {np.mean(errors):.4g}")
     return written
 
 
@@ -133,7 +148,18 @@ def _roles(layout: Layout, names: Names) -> Roles:
         layout.period,
         names.grid,
         layout.dimension,
+        names.time,
+        names.layout,
     )
+
+
+def _times(sample: Sample, step: float | None, n: int) -> Array | None:
+    """Times of a trajectory, as far as they are known."""
+    known = np.zeros(1) if sample.times is None else sample.times[:n]
+    if len(known) < n and step is None:
+        return None
+    more = known[-1] + (step or 0.0) * np.arange(1, n - len(known) + 1)
+    return np.concatenate([known, more])
 
 
 def _fields(layout: Layout, values: Array) -> dict[str, Array]:
@@ -143,9 +169,11 @@ def _fields(layout: Layout, values: Array) -> dict[str, Array]:
     return {f.name: part for f, part in zip(layout.outputs, parts, strict=True)}
 
 
-def _error(sample: Sample, values: Array) -> list[float]:
-    truth = sample.outputs if sample.states is None else sample.states[1:]
-    made = values if sample.states is None else values[1:]
-    if truth is None or truth.shape != made.shape or not len(truth):
-        return []
-    return [relative_errors(made, truth)]
+def _error(model: PointModel, sample: Sample, values: Array) -> list[float]:
+    if sample.states is None:
+        truth, made = sample.outputs, values
+        known = truth is not None and truth.shape == made.shape
+    else:
+        truth, made = sample.states, values[1:]
+        known = len(made) > 0 and truth.shape == values.shape
+    return [error_of(model, made, truth)] if known and truth is not None else []

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 
 from gnograd.data.contents import Contents, DataError
 from gnograd.data.readers import hdf5, matlab, mesh, npz, safetensors, torch_file, zarr_store
-from gnograd.data.roles import Roles, samples_of
+from gnograd.data.roles import Roles, by_number, samples_of
 from gnograd.data.samples import PointData
 
 __all__ = ["SUFFIXES", "contents", "expand", "read"]
@@ -92,8 +91,7 @@ def expand(paths: Iterable[str | os.PathLike[str]]) -> list[list[Path]]:
 
 def _place(file: Path) -> tuple[list[str | int], str]:
     """What files are sorted by: step_2 comes before step_10."""
-    parts = re.split(r"([0-9]+)", str(file))
-    return [int(part) if k % 2 else part for k, part in enumerate(parts)], str(file)
+    return by_number(str(file))
 
 
 def _is_data(file: Path) -> bool:
@@ -114,7 +112,7 @@ def read(
     ----------
     paths : path-like or sequence of these
         As `expand` takes them. Where a state is stepped in time, the meshes of a folder are the
-        times of one trajectory, in the order of their names.
+        times of one trajectory, in the order of their names, and so are other fields that change.
     roles : Roles, optional
         Names of the arrays.
     needs_outputs : bool
@@ -165,8 +163,19 @@ def _as_times(loaded: Sequence[Contents], states: Sequence[str]) -> Contents:
                 raise DataError(f"{each.path}: '{name}' has another shape than in {first.path}")
         if not np.array_equal(each.arrays[mesh.POINTS], first.arrays[mesh.POINTS]):
             raise DataError(f"{each.path}: has other points than {first.path}, needs the same")
-    times = {}
-    for name in states:
-        steps = np.stack([each.arrays[name] for each in loaded])
-        times[name] = steps[..., None] if steps.ndim == 2 else steps
-    return replace(first, path=first.path.parent, arrays={**first.arrays, **times})
+    arrays, unused = {mesh.POINTS: first.arrays[mesh.POINTS]}, dict(first.unused)
+    for name in {name: None for each in loaded for name in each.arrays}:
+        if name == mesh.POINTS:
+            continue
+        missing = [each.path.name for each in loaded if name not in each.arrays]
+        fields = [each.arrays[name] for each in loaded if name in each.arrays]
+        if missing:
+            unused[name] = f"it is not in {missing[0]}"
+        elif len({field.shape for field in fields}) > 1:
+            unused[name] = "it does not have the same shape in all files"
+        elif name not in states and all(np.array_equal(fields[0], field) for field in fields):
+            arrays[name] = fields[0]
+        else:
+            steps = np.stack(fields)
+            arrays[name] = steps[..., None] if steps.ndim == 2 else steps
+    return replace(first, path=first.path.parent, arrays=arrays, unused=unused)

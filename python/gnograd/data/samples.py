@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,8 @@ class Layout:
     """Whether a state is stepped in time."""
     apart: bool = False
     """Whether outputs are on points of their own."""
+    step: float | None = None
+    """Time from one state to the next, where that is known."""
 
     def differences(self, other: Layout) -> list[str]:
         """What another one has otherwise, in words."""
@@ -53,11 +56,12 @@ class Layout:
             "period": "period",
             "in_time": "steps in time",
             "apart": "points of their own for outputs",
+            "step": "time step",
         }
         return [
             f"{text}: {_in_words(getattr(other, name))}, needs {_in_words(getattr(self, name))}"
             for name, text in names.items()
-            if getattr(self, name) != getattr(other, name)
+            if not _same(getattr(self, name), getattr(other, name))
         ]
 
 
@@ -71,7 +75,7 @@ class Sample:
     points: Array
     """Where the inputs are known, float64 (n, d)."""
     inputs: Array
-    """float32 (n, channels)."""
+    """float32 (n, channels); of time stepping, where they change, (times, n, channels)."""
     queries: Array
     """Where outputs are wanted, float64 (m, d); `points` itself if they are the same."""
     outputs: Array | None
@@ -84,6 +88,14 @@ class Sample:
     """Of the mesh whose points `queries` are, as `meshio` has them."""
     source: str = ""
     """File, and number in it, for messages."""
+    times: Array | None = None
+    """Of the states, float64 (steps,), where they are known."""
+
+    @property
+    def n_times(self) -> int:
+        """Times that there are states of, or, behind the first state, inputs."""
+        states = 0 if self.states is None else len(self.states)
+        return max(states, len(self.inputs)) if self.inputs.ndim == 3 else states
 
     @property
     def arrays(self) -> list[Array]:
@@ -98,13 +110,15 @@ class PointData:
 
     samples: Sequence[Sample]
     layout: Layout
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Arrays of the files that nothing is made of, and why."""
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def some(self, numbers: Sequence[int]) -> PointData:
         """Samples with these numbers."""
-        return PointData([self.samples[k] for k in numbers], self.layout)
+        return replace(self, samples=[self.samples[k] for k in numbers])
 
     def checksum(self) -> int:
         """CRC-32 of all numbers: tells whether a continued run sees the same data."""
@@ -133,7 +147,16 @@ class PointData:
                     f"{part.samples[0].source}: does not go with "
                     f"{first.samples[0].source} ({'; '.join(odd)})"
                 )
-        return PointData([sample for part in parts for sample in part.samples], first.layout)
+        left_out = {name: why for part in reversed(parts) for name, why in part.left_out.items()}
+        samples = [sample for part in parts for sample in part.samples]
+        return PointData(samples, first.layout, left_out)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two entries of layouts are the same, numbers but for rounding."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-3)
+    return bool(one == other)
 
 
 def _in_words(value: Any) -> str:
@@ -141,4 +164,6 @@ def _in_words(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, tuple) and all(isinstance(item, Field) for item in value):
         return ", ".join(f"{f.name} ({f.width})" for f in value) or "none"
+    if isinstance(value, float):
+        return f"{value:.7g}"
     return "none" if value is None else str(value)

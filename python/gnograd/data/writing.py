@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import unicodedata
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,10 @@ from numpy.typing import NDArray
 
 from gnograd.data.contents import DataError
 from gnograd.data.readers.library import library
-from gnograd.data.roles import OFFSETS
+from gnograd.data.roles import OFFSETS, TIMES
 from gnograd.weights import replaced, save_weights
 
-__all__ = ["WRITERS", "Prediction", "write"]
+__all__ = ["WRITERS", "Prediction", "check_names", "write"]
 
 Array = NDArray[Any]
 
@@ -32,6 +34,8 @@ class Prediction:
     """(n, channels), or of trajectories (n_times, n, channels)."""
     cells: Mapping[str, Array] = field(default_factory=dict)
     in_time: bool = False
+    times: Array | None = None
+    """Of trajectories, (n_times,), where they are known."""
 
 
 def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> list[Path]:
@@ -54,12 +58,13 @@ def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> li
     Raises
     ------
     DataError
-        The ending is none of these; the file cannot be written, and what was there stays.
+        The ending is none of these; a field has a name that the file cannot hold; the file cannot
+        be written, and what was there stays.
     """
     path = Path(path)
-    writer = WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise DataError(f"{path}: files are written that end in {', '.join(WRITERS)}")
+    for prediction in predictions:
+        check_names(path, prediction.fields, prediction.in_time)
+    writer = WRITERS[path.suffix.lower()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return writer(path, predictions)
@@ -67,9 +72,51 @@ def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> li
         raise DataError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
+def check_names(path: str | os.PathLike[str], names: Iterable[str], in_time: bool = False) -> None:
+    """Refuse names of fields that a file cannot hold, or has for something else.
+
+    Parameters
+    ----------
+    path : path-like
+        Of the file to be written.
+    names : iterable of str
+    in_time : bool
+        Whether fields are trajectories.
+
+    Raises
+    ------
+    DataError
+        The message names the field; or the file does not end as files that are written.
+    """
+    suffix, names = Path(path).suffix.lower(), list(names)
+    if suffix not in WRITERS:
+        raise DataError(f"{path}: files are written that end in {', '.join(WRITERS)}")
+    taken: dict[str, str] = {}
+    if suffix != ".vtu":
+        taken = {"points": "the points", OFFSETS: "where samples begin"}
+        taken |= {TIMES[0]: "the times"} if in_time else {}
+    if suffix == ".safetensors":
+        taken["__metadata__"] = "lines of text"
+    for name in names:
+        why = ""
+        if name in taken:
+            why = f"that is the name of {taken[name]} there"
+        elif any(unicodedata.category(c) in ("Cc", "Cs", "Cn") for c in name) or (
+            suffix == ".vtu" and set(name) & set('<>&"')  # meshio does not escape them
+        ):
+            why = "it has a character that names cannot have there"
+        elif suffix == ".npz" and f"{name}.npy" in names:
+            why = f"'{name}.npy' would be taken for it"  # by numpy.load
+        if why:
+            raise DataError(f"{path}: a field called {name!r} cannot be written ({why})")
+
+
 def _npz(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
-    with replaced(path) as part, open(part, "xb") as stream:
-        np.savez(stream, **_arrays(predictions))
+    # not by numpy.savez, which takes some names for its own arguments
+    with replaced(path) as part, zipfile.ZipFile(part, "x") as archive:
+        for name, array in _arrays(predictions).items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
     return [path]
 
 
@@ -84,9 +131,16 @@ def _arrays(predictions: Sequence[Prediction]) -> dict[str, Any]:
     names = predictions[0].fields
     if len({x.shape for x in points}) == 1:
         one = all(np.array_equal(x, points[0]) for x in points)
-        return {"points": points[0] if one else np.stack(points)} | {
-            name: np.stack([p.fields[name] for p in predictions]) for name in names
-        }
+        times = [p.times for p in predictions if p.times is not None]
+        known = {}
+        if len(times) == len(predictions):
+            same = all(np.array_equal(t, times[0]) for t in times)
+            known = {TIMES[0]: times[0] if same else np.stack(times)}
+        return (
+            {"points": points[0] if one else np.stack(points)}
+            | known
+            | {name: np.stack([p.fields[name] for p in predictions]) for name in names}
+        )
     if predictions[0].in_time:
         raise DataError("trajectories on different numbers of points need a file each")
     return {
@@ -114,7 +168,7 @@ def _vtu(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
         _write_mesh(written[-1], p, fields)
     # without time, samples are shown one after the other
     entries = [
-        (t if p.in_time else k, k, file.name)
+        (k if not p.in_time else t if p.times is None else float(p.times[t]), k, file.name)
         for (t, k, p, _), file in zip(meshes, written, strict=True)
     ]
     collection = path.with_suffix(".pvd")
@@ -140,7 +194,7 @@ def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array])
         meshio.write(part, mesh, file_format="vtu")
 
 
-def _write_collection(path: Path, entries: Sequence[tuple[int, int, str]]) -> None:
+def _write_collection(path: Path, entries: Sequence[tuple[float, int, str]]) -> None:
     from xml.sax.saxutils import quoteattr
 
     lines = ['<?xml version="1.0"?>', '<VTKFile type="Collection" version="0.1">', "<Collection>"]

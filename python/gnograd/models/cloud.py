@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,7 +23,9 @@ __all__ = [
     "coordinate_features",
     "edge_features",
     "grid_in",
+    "images_in",
     "radius_of",
+    "wrapped",
 ]
 
 Period = Sequence[float] | None
@@ -64,6 +67,63 @@ class Cloud(NamedTuple):
     def to(self, device: torch.device | str) -> Cloud:
         """The same on a device."""
         return Cloud(*(x.to(device) for x in self))
+
+
+def wrapped(positions: Tensor, period: Period = None) -> Tensor:
+    """Images of points in the periodic box around the origin.
+
+    Parameters
+    ----------
+    positions : Tensor, (n, d)
+    period : sequence of float, optional
+
+    Returns
+    -------
+    Tensor, (n, d)
+        From minus to plus half a length; rounding moves no point across the border.
+    """
+    if period is None or not any(period):
+        return positions
+    lengths = positions.new_tensor(period)
+    turns = (positions / lengths.where(lengths > 0, torch.inf) + (0.5 + 1e-6)).floor()
+    return positions - turns * lengths
+
+
+def images_in(
+    positions: Tensor, lower: Tensor, upper: Tensor, period: Period = None
+) -> tuple[Tensor, Tensor]:
+    """Points, and those of their images behind a periodic border that lie in a box.
+
+    Parameters
+    ----------
+    positions : Tensor, (n, d)
+    lower, upper : Tensor, (d,)
+        Corners of the box.
+    period : sequence of float, optional
+
+    Returns
+    -------
+    index : Tensor, int64 (m,)
+        Points that the results are images of, with all points first.
+    images : Tensor, (m, d)
+    """
+    index = [torch.arange(len(positions), device=positions.device)]
+    images = [positions]
+    if period is None or not any(period):
+        return index[0], positions
+    least, most = (lower - positions.amax(0)).tolist(), (upper - positions.amin(0)).tolist()
+    turns = [
+        range(math.ceil(low / length), math.floor(high / length) + 1) if length else range(1)
+        for low, high, length in zip(least, most, period, strict=True)
+    ]
+    lengths = positions.new_tensor(period)
+    for turn in itertools.product(*turns):
+        if any(turn):
+            moved = positions + lengths * lengths.new_tensor(turn)
+            inside = ((moved >= lower) & (moved <= upper)).all(dim=1).nonzero()[:, 0]
+            index.append(inside)
+            images.append(moved[inside])
+    return torch.cat(index), torch.cat(images)
 
 
 def coordinate_features(positions: Tensor, period: Period = None) -> Tensor:

@@ -141,6 +141,10 @@ def _description(path: Path, text: Mapping[str, Any]) -> Description:
             about[name] = tuple(Field(str(n), int(width)) for n, width in about[name])
         if about["period"] is not None:
             about["period"] = tuple(map(float, about["period"]))
+        if about.get("step") is not None:
+            about["step"] = float(about["step"])
+            if not 0 < about["step"] < math.inf:
+                raise ValueError(f"step is {about['step']}")
         _check_size([options, about])
         layout = Layout(**about)
         _check_options(options, layout.dimension)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnograd.models.cloud import Cloud, coordinate_features, grid_in
+from gnograd.models.cloud import Cloud, coordinate_features, grid_in, images_in
 from gnograd.models.network import Network
 from gnograd.torch.graph import Graph
 from gnograd.torch.magno import MAGNOConfig, MAGNODecoder, MAGNOEncoder
@@ -82,13 +82,27 @@ class PointMAGNO(Network):
         )
 
     def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
-        """Neighbours on both ways for every scale."""
+        """Neighbours on both ways for every scale; sources are points, and their images."""
         grid, targets = self.grid.to(points.device), points if queries is None else queries
+        around, latent = self._around_grid(points)[1], self._around_targets(grid)[1]
         found = {}
         for k, radius in enumerate(self.radii):
-            found[f"encode {k}"] = Graph.radius(points, radius, grid, period=self.period)
-            found[f"decode {k}"] = Graph.radius(grid, radius, targets, period=self.period)
+            found[f"encode {k}"] = Graph.radius(around, radius, grid)
+            found[f"decode {k}"] = Graph.radius(latent, radius, targets)
         return found
+
+    # Kernels take positions, not differences, so that images behind a periodic border are sources.
+
+    def _around_grid(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Points that the grid sees: their numbers, and where they are."""
+        grid, reach = self.grid.to(points), max(self.radii)
+        return images_in(points, grid.amin(0) - reach, grid.amax(0) + reach, self.period)
+
+    def _around_targets(self, grid: Tensor) -> tuple[Tensor, Tensor]:
+        """Points of the grid that targets may see, wherever in the box around the origin."""
+        half = grid.new_tensor(self.period or [0.0] * self.dimension) / 2
+        reach = max(self.radii)
+        return images_in(grid, -half - reach, half + reach, self.period)
 
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
@@ -102,13 +116,15 @@ class PointMAGNO(Network):
         rows = known.split(points.borders.diff().tolist())
         for k, (x, f) in enumerate(zip(points.items(), rows, strict=True)):
             near = [of_items[f"encode {s}"][k] for s in scales]
-            latent.append(self.encoder(x, f[None], self.grid, near))
+            index, around = self._around_grid(x)
+            latent.append(self.encoder(around, f[index][None], self.grid, near))
         where = self.position(coordinate_features(self.grid, self.period))
         tokens = self.processor(torch.cat(latent) + where)
+        index, around = self._around_targets(self.grid)
         out = []
         for k, x in enumerate(targets.items()):
             near = [of_items[f"decode {s}"][k] for s in scales]
-            out.append(self.decoder(self.grid, tokens[k : k + 1], x, near)[0])
+            out.append(self.decoder(around, tokens[k : k + 1, index], x, near)[0])
         h = torch.cat(out)
         if self.skip is not None and queries is None:
             h = h + self.skip(known)

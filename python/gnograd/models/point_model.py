@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gnograd.data.samples import Layout, PointData, Sample
-from gnograd.models.cloud import Cloud
+from gnograd.data.statistics import ROUNDING, statistics
+from gnograd.models.cloud import Cloud, wrapped
 from gnograd.models.factory import MODELS, options_of
 from gnograd.models.network import Network
 from gnograd.torch.graph import Graph
@@ -51,9 +52,11 @@ class Description:
 class PointModel(nn.Module):
     """A network on points with the normalisation of what goes in and comes out.
 
-    Positions are moved and scaled, by one factor, into the box from -1 to 1; inputs and parameters
+    Positions are moved and scaled, by one factor, into the box from -1 to 1, along periodic axes to
+    their images nearest to its middle; inputs and parameters
     have mean 0 and variance 1 in the training data, and so have outputs, or the changes of a state
-    in a step. All this is part of the state dict.
+    in a step. An output that is the same everywhere there, but for rounding, has deviation 0: the
+    model gives its mean. All this is part of the state dict.
 
     Parameters
     ----------
@@ -221,13 +224,19 @@ class PointModel(nn.Module):
         sample : gnograd.data.Sample
             What it has of outputs, and of later states, is not looked at.
         steps : int, optional
-            Of time stepping; as many as the sample has when left out.
+            Of time stepping; as many as the sample has when left out. Inputs that change in time
+            are needed at the beginning of each.
         graphs : mapping, optional
             As for `forward`.
 
         Returns
         -------
         ndarray, float32 (m, channels), or (steps + 1, n, channels)
+
+        Raises
+        ------
+        ValueError
+            There is no state to begin with; inputs are not known for so many steps.
         """
         tensor = self.tensor
         points, inputs = self.positions(sample.points), tensor(sample.inputs)
@@ -242,8 +251,14 @@ class PointModel(nn.Module):
             raise ValueError("PointModel: a sample without a state")
         state = tensor(sample.states[0])
         states = [state]
-        for _ in range(len(sample.states) - 1 if steps is None else steps):
-            known = torch.cat([inputs, state], dim=1)
+        steps = sample.n_times - 1 if steps is None else steps
+        if inputs.ndim == 3 and steps > len(inputs):
+            raise ValueError(
+                f"PointModel: inputs change in time and are there for {len(inputs)} steps, needs "
+                f"{steps}"
+            )
+        for k in range(steps):
+            known = torch.cat([inputs[k] if inputs.ndim == 3 else inputs, state], dim=1)
             state = self(points, known, None, parameters, graphs)
             states.append(state)
         trajectory: Array = torch.stack(states).cpu().numpy()
@@ -257,10 +272,44 @@ class PointModel(nn.Module):
         """Positions as this model takes them: float64, for they may be far from the origin."""
         return torch.as_tensor(array, dtype=torch.float64, device=self.centre.device)
 
+    def counted(self, truth: Array) -> Array:
+        """Channels that an error is of: those that are not known before.
+
+        Parameters
+        ----------
+        truth : ndarray, (.., channels)
+            Outputs, or states.
+
+        Returns
+        -------
+        ndarray, bool (channels,)
+            False where the model gives what the training data had everywhere, and `truth` has it.
+        """
+        learnt = self.output_std.cpu().numpy() > 0
+        if learnt.all():
+            return np.asarray(learnt)
+        mean = self.output_mean.cpu().numpy()
+        rows = np.asarray(truth, np.float64)
+        axes = tuple(range(rows.ndim - 1))
+        size = np.sqrt(np.square(rows).mean(axis=axes))
+        if self.description.layout.in_time:
+            rows = np.diff(rows, axis=0)
+        off = np.sqrt(np.square(rows - mean).mean(axis=axes)) if len(rows) else 0 * size
+        start, known = 0, np.zeros(len(learnt), bool)
+        for field in self.description.layout.outputs:
+            here = slice(start, start + field.width)
+            # ten times, as a sample may have more of it than all together
+            known[here] = off[here] <= 10 * ROUNDING * max(
+                size[here].max(), np.abs(mean[here]).max()
+            )
+            start += field.width
+        return np.asarray(learnt | ~known)
+
     # ---- parts ----
 
     def _scaled(self, cloud: Cloud) -> Cloud:
-        near = (cloud.positions - self.centre) / self.scale
+        # before the rounding to float32, so that an image is the same point
+        near = wrapped((cloud.positions - self.centre) / self.scale, self.network.period)
         return cloud._replace(positions=near.to(self.centre.dtype))
 
     def _features(self, cloud: Cloud, inputs: Tensor, parameters: Tensor | None) -> Tensor:
@@ -297,31 +346,11 @@ class PointModel(nn.Module):
 
     def _measure(self, data: PointData) -> None:
         """Take means and deviations from data."""
-        of_outputs: list[Array]
-        if data.layout.in_time:
-            states = [s.states for s in data.samples if s.states is not None]
-            of_inputs = [
-                np.concatenate([np.repeat(s.inputs[None], len(u), axis=0), u], axis=2)
-                for s, u in zip(data.samples, states, strict=True)
-            ]
-            of_outputs = [np.diff(u, axis=0) for u in states]
-        else:
-            of_inputs = [s.inputs for s in data.samples]
-            of_outputs = [s.outputs for s in data.samples if s.outputs is not None]
-        parts = (of_inputs, [s.parameters[None] for s in data.samples], of_outputs)
-        for name, arrays in zip(_STATISTICS, parts, strict=True):
-            mean, std = _statistics(arrays)
-            getattr(self, f"{name}_mean").copy_(torch.from_numpy(mean))
+        for name, found in statistics(data).items():
+            std, still = found.std, found.constant
+            if name == "output":
+                std = np.where(still, 0.0, std)
+            else:  # what does not vary becomes 0, what is rounding no more than that
+                std = np.where(still, np.where(found.scale > 0, found.scale, 1.0), std)
+            getattr(self, f"{name}_mean").copy_(torch.from_numpy(found.mean))
             getattr(self, f"{name}_std").copy_(torch.from_numpy(std))
-
-
-def _statistics(arrays: Sequence[Array]) -> tuple[Array, Array]:
-    """Mean and deviation of the columns; what does not vary has deviation 1."""
-    width = arrays[0].shape[-1]
-    rows = [array.reshape(array.size // max(width, 1), width) for array in arrays]
-    n = max(1, sum(map(len, rows)))
-    mean = sum(r.sum(axis=0, dtype=np.float64) for r in rows) / n
-    squares = sum(np.square(r - mean, dtype=np.float64).sum(axis=0) for r in rows)
-    std = np.sqrt(squares / n)
-    floor = 1e-6 * np.maximum(np.abs(mean), np.finfo(np.float32).tiny)
-    return np.asarray(mean), np.where(std > floor, std, 1.0)

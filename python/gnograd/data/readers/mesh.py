@@ -35,8 +35,9 @@ def contents(path: Path) -> Contents:
         # meshio prints what is wrong, and may end the program
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             kind = FORMATS[path.suffix.lower()]
+            at_times = {}
             if kind == "xdmf" and (series := _series(meshio, path)):
-                points, cells, fields, on_cells = series
+                points, cells, fields, on_cells, at_times = series
             else:
                 mesh = meshio.read(path, file_format=kind)
                 points, fields, on_cells = mesh.points, mesh.point_data, list(mesh.cell_data)
@@ -48,7 +49,7 @@ def contents(path: Path) -> Contents:
     points = np.asarray(points, np.float64)
     arrays = {POINTS: _in_fewest_dimensions(points)}
     flat = points.shape[1] - arrays[POINTS].shape[1]
-    unused = {name: "it is on cells; bring it to the points" for name in on_cells}
+    unused = {name: "it is on cells; bring it to the points" for name in on_cells} | at_times
     for name, field in fields.items():
         if name == POINTS:
             unused[f"{name} (a field)"] = "its name is that of the mesh's points"
@@ -94,4 +95,6 @@ def _series(meshio: Any, path: Path) -> Any:
     names = set.intersection(*(set(fields) for _, fields, _ in steps))
     fields = {name: np.stack([of_step[name] for _, of_step, _ in steps]) for name in sorted(names)}
     fields["time"] = np.array([time for time, _, _ in steps], np.float64)
-    return points, cells, fields, sorted({name for *_, on_cells in steps for name in on_cells})
+    left = {name for _, of_step, _ in steps for name in of_step} - names
+    on_cells = sorted({name for *_, of_cells in steps for name in of_cells})
+    return points, cells, fields, on_cells, dict.fromkeys(sorted(left), "it is not at every time")

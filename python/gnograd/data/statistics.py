@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""Means and deviations of the columns of data, and which of them say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.data.samples import Field, PointData, Sample
+
+__all__ = ["ROUNDING", "Statistics", "statistics", "still"]
+
+Array = NDArray[Any]
+
+ROUNDING = 1e-6
+"""Deviation that is taken for rounding of float32, as a part of the field's largest component."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Numbers on the columns of one array, float64 (channels,) each."""
+
+    mean: Array
+    std: Array
+    """Standard deviation; of states in time, of their changes in a step, as is the mean."""
+    scale: Array
+    """Root of the mean square of the largest component of the field that a column belongs to."""
+
+    @property
+    def constant(self) -> Array:
+        """Columns that do not vary but for rounding, bool (channels,)."""
+        return np.asarray(self.std <= ROUNDING * self.scale)
+
+
+def statistics(data: PointData) -> dict[str, Statistics]:
+    """Statistics of ``"input"``, ``"parameter"`` and ``"output"``.
+
+    In time stepping the state is an input, too, in the last columns, and outputs are its changes.
+    """
+    layout, samples = data.layout, data.samples
+    state = layout.outputs if layout.in_time else ()
+    parameters = [s.parameters[None] for s in samples]
+    if layout.in_time:
+        states = [s.states for s in samples if s.states is not None]
+        outputs = _measured([np.diff(u, axis=0) for u in states], layout.outputs)
+        of_states = _measured(states, layout.outputs)
+        outputs = Statistics(outputs.mean, outputs.std, of_states.scale)
+    else:
+        known = [s.outputs for s in samples if s.outputs is not None]
+        outputs = _measured(known, layout.outputs)
+    return {
+        "input": _measured([_inputs(s) for s in samples], layout.inputs + state),
+        "parameter": _measured(parameters, layout.parameters),
+        "output": outputs,
+    }
+
+
+def _inputs(sample: Sample) -> Array:
+    """All that a network is told at the points, (rows, channels)."""
+    if sample.states is None:
+        return sample.inputs
+    u, f = sample.states, sample.inputs
+    if f.ndim == 2:
+        f = np.broadcast_to(f, (len(u), *f.shape))
+    times = min(len(u), len(f))
+    return np.concatenate([f[:times], u[:times]], axis=2)
+
+
+def _measured(arrays: Sequence[Array], fields: Sequence[Field]) -> Statistics:
+    width = sum(f.width for f in fields)
+    rows = [array.reshape(array.size // max(width, 1), width) for array in arrays]
+    n = max(1, sum(map(len, rows)))
+    mean = np.asarray(sum(r.sum(axis=0, dtype=np.float64) for r in rows)) / n
+    squares = sum(np.square(r - mean, dtype=np.float64).sum(axis=0) for r in rows)
+    std = np.sqrt(np.asarray(squares) / n)
+    return Statistics(mean, std, _by_field(np.sqrt(mean**2 + std**2), fields))
+
+
+def _by_field(values: Array, fields: Sequence[Field]) -> Array:
+    """The largest value of a field, for each of its components."""
+    ends = np.cumsum([f.width for f in fields])[:-1]
+    parts = np.split(values, ends) if fields else []
+    return np.concatenate([np.zeros(0), *(np.full(len(p), p.max(initial=0)) for p in parts)])
+
+
+def still(data: PointData) -> list[str]:
+    """Columns that do not vary, in words: what a model is told, or learns, nothing by."""
+    found = statistics(data)
+    layout, words = data.layout, []
+    for name, fields in (
+        ("input", layout.inputs), ("parameter", layout.parameters), ("output", layout.outputs),
+    ):  # fmt: skip
+        numbers, start = found[name], 0
+        in_time = name == "output" and layout.in_time
+        for field in fields:
+            for k in np.flatnonzero(numbers.constant[start : start + field.width]):
+                column = start + int(k)
+                which = f"{field.name} ({field.width})"
+                which += f": component {k}" if field.width > 1 else ":"
+                words.append(f"{which} {_in_words(numbers, column, in_time)}{_END[name]}")
+            start += field.width
+    return words
+
+
+_END = {
+    "input": ", and tells nothing",
+    "parameter": ", and tells nothing",
+    "output": "; given back as it is, in no loss and no error",
+}
+
+
+def _in_words(numbers: Statistics, column: int, in_time: bool) -> str:
+    mean, std = numbers.mean[column], numbers.std[column]
+    if in_time:
+        text = f"changes by {mean:.4g} in every step" if mean else "does not change in time"
+        if abs(mean) <= ROUNDING * numbers.scale[column]:
+            text = "does not change in time"
+    else:
+        small = abs(mean) <= ROUNDING * numbers.scale[column]
+        text = f"is {0.0 if small else mean:.4g} everywhere"
+    if std:
+        text += f" but for rounding ({std:.1g}; {ROUNDING:g} of the field's largest component)"
+    return text
