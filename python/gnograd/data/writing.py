@@ -68,7 +68,7 @@ def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> li
 
 
 def _npz(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
-    with replaced(path) as part, open(part, "xb") as stream:
+    with replaced(path) as stream:
         np.savez(stream, **_arrays(predictions))
     return [path]
 
@@ -136,8 +136,8 @@ def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array])
         for name, f in fields.items()
     }  # fmt: skip
     mesh = meshio.Mesh(points, list(cells.items()), point_data=shown)
-    with replaced(path) as part:
-        meshio.write(part, mesh, file_format="vtu")
+    with replaced(path) as stream:
+        meshio.vtu.write(os.dup(stream.fileno()), mesh)  # which it opens as others do names
 
 
 def _write_collection(path: Path, entries: Sequence[tuple[int, int, str]]) -> None:
@@ -148,8 +148,8 @@ def _write_collection(path: Path, entries: Sequence[tuple[int, int, str]]) -> No
         f'<DataSet timestep="{time}" part="{part}" file={quoteattr(name)}/>'
         for time, part, name in entries
     ]
-    with replaced(path) as new:
-        new.write_text("\n".join([*lines, "</Collection>", "</VTKFile>", ""]), encoding="utf-8")
+    with replaced(path) as stream:
+        stream.write("\n".join([*lines, "</Collection>", "</VTKFile>", ""]).encode())
 
 
 WRITERS: dict[str, Callable[[Path, Sequence[Prediction]], list[Path]]] = {
