@@ -22,6 +22,7 @@ pytest.importorskip("typer", reason="needs gnograd[cli]")
 
 from typer.testing import CliRunner, Result
 
+from gnograd import weights
 from gnograd.cli import darcy_data, files
 from gnograd.cli.app import app
 from gnograd.cli.checkpoint import CHECKPOINT, HISTORY
@@ -352,7 +353,7 @@ def test_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.Monkey
     with atomic(path) as stream:
         (part,) = tmp_path.glob(".file.*")
         stream.write(b"first")
-    monkeypatch.setattr(files.secrets, "token_hex", lambda n: part.name.split(".")[2])
+    monkeypatch.setattr(weights.secrets, "token_hex", lambda n: part.name.split(".")[2])
     part.symlink_to(victim)
     with pytest.raises(files.FileError, match="File exists"), atomic(path) as stream:
         stream.write(b"second")

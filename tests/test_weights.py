@@ -3,7 +3,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
+import secrets
+import stat
+import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +20,9 @@ from safetensors.numpy import load_file
 
 import gnograd as gg
 import gnograd.autodiff as ad
+from gnograd.cli.errors import JobError
+from gnograd.cli.files import atomic
+from gnograd.data import DataError, Prediction, write
 from programs import ROOT, build_and_run
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -138,6 +148,108 @@ def test_damaged_files(tmp_path):
             gg.load_weights(path)
     with pytest.raises(FileNotFoundError):
         gg.load_weights(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("BF16", "bfloat16"), ("F8_E4M3", "float8_e4m3fn"), ("F8_E5M2", "float8_e5m2"),
+     ("F8_E8M0", "float8_e8m0fnu")],
+)  # fmt: skip
+def test_types_that_numpy_has_not_in_a_fresh_process(tmp_path, kind, dtype):
+    values = np.array([1.0, 2.0, 4.0]).astype(dtype)
+    header = {
+        "x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+        "a": {"dtype": kind, "shape": [3, 1], "data_offsets": [4, 4 + values.nbytes]},
+    }
+    text = json.dumps(header).encode()
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(
+        struct.pack("<Q", len(text)) + text + np.float32(7).tobytes() + values.tobytes()
+    )
+    program = (
+        "import gnograd as gg, numpy as np; from gnograd.data import contents; import pathlib\n"
+        f"found = gg.load_weights({str(path)!r}); a = found['a']; a[0] = a[0]\n"
+        "print(a.dtype, a.shape, a.astype('f4').ravel().tolist(), found['x'])\n"
+        f"print(contents({str(path)!r}).arrays['a'].dtype)\n"
+    )
+    assert run_python(program) == f"{dtype} (3, 1) [1.0, 2.0, 4.0] [7.]\nfloat32\n"
+
+
+def run_python(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_module_in_bfloat16_is_read_back_in_a_fresh_process(tmp_path):
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Linear(2, 2).bfloat16()
+    path = tmp_path / "a.safetensors"
+    gg.save_weights(path, module)
+    program = (
+        "import torch, gnograd as gg; m = torch.nn.Linear(2, 2).bfloat16()\n"
+        f"gg.load_weights({str(path)!r}, m); print(m.weight.float().tolist())\n"
+    )
+    assert run_python(program) == f"{module.weight.float().tolist()}\n"
+
+
+def test_types_of_a_module_hold_the_numbers_of_the_file(tmp_path):
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "a.safetensors"
+    for dtype, fits in (
+        ("float16", True), ("bfloat16", True), ("float32", True), ("float64", False),
+        ("int8", False), ("bool", False),
+    ):  # fmt: skip
+        module = torch.nn.Linear(2, 2)
+        before = module.weight.tolist()
+        values = {
+            n: torch.ones_like(x).to(getattr(torch, dtype)) for n, x in module.state_dict().items()
+        }
+        gg.save_weights(path, values)
+        if fits:
+            gg.load_weights(path, module)
+            assert module.weight.tolist() == [[1, 1], [1, 1]]
+        else:
+            with pytest.raises(ValueError, match=rf"is torch.{dtype}, the module's is torch.fl"):
+                gg.load_weights(path, module)
+            assert module.weight.tolist() == before
+
+
+def test_what_is_written_is_on_disk_and_nowhere_else(tmp_path, monkeypatch):
+    """Every writer: a new file, which is synchronised, and then the folder with its name."""
+    synchronised = []
+    real = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda f: synchronised.append(stat.S_ISDIR(os.fstat(f).st_mode)) or real(f)
+    )
+    x = np.zeros((3, 2))
+    prediction = Prediction(x, {"u": np.ones((3, 1), np.float32)})
+    writers = {
+        "a.safetensors": lambda path: gg.save_weights(path, {"x": x}),
+        "b.safetensors": lambda path: write(path, [prediction]),
+        "b.npz": lambda path: write(path, [prediction]),
+        "b.vtu": lambda path: write(path, [prediction]),
+        "c": lambda path: _atomic(path),
+    }
+    victim = tmp_path / "victim"
+    victim.write_text("whole")
+    for name, save in writers.items():
+        synchronised.clear()
+        save(tmp_path / name)
+        assert synchronised == [False, True]
+        before = (tmp_path / name).read_bytes()
+        part = tmp_path / f".{name}.{'0' * 16}.gnograd-part"
+        part.symlink_to(victim)
+        with monkeypatch.context() as context:
+            context.setattr(secrets, "token_hex", lambda n: "0" * 16)
+            with pytest.raises((OSError, DataError, JobError), match="exists"):
+                save(tmp_path / name)
+        assert victim.read_text() == "whole" and (tmp_path / name).read_bytes() == before
+
+
+def _atomic(path):
+    with atomic(path) as stream:
+        stream.write(b"whole")
 
 
 def test_modules_of_pytorch(tmp_path):

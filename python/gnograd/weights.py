@@ -13,13 +13,16 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gnograd.text import printable
 
 if TYPE_CHECKING:
     import torch
@@ -106,9 +109,10 @@ def load_weights(
     FileNotFoundError
         There is no such file.
     ValueError
-        It is damaged, or no safetensors file, or does not fit `into`; the message says what.
+        It is damaged, or no safetensors file, or does not fit `into`, whose types must hold the
+        numbers of the file as they are; the message says what.
     ImportError
-        It has bfloat16, and there is no ml_dtypes.
+        It has bfloat16 or float8, and there is no ml_dtypes.
 
     See Also
     --------
@@ -242,40 +246,106 @@ def _without_shared(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write(path: Path, data: bytes) -> None:
-    with replaced(path) as part, open(part, "xb") as stream:
+    with replaced(path) as stream:
         stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """Name of a file that becomes `path` when the block ends without an error."""
+def replaced(path: Path) -> Iterator[BinaryIO]:
+    """Open a stream whose content becomes `path` when the block ends without an error.
+
+    The bytes are written beside `path` and moved over it at the end, so that a reader, or a run
+    that continues after a kill or a power cut, sees the old file or the new one and never a part.
+
+    Raises
+    ------
+    OSError
+    """
+    # A name that nobody can foresee, and a file that was not there before: who else may write to
+    # the folder cannot lead the bytes elsewhere.
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.gnograd-part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
-        yield part
+        with open(os.open(part, flags, 0o666), "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
         os.replace(part, path)
+        _synchronise(path.parent)
     finally:
         with suppress(OSError):
             part.unlink()
 
 
+def _synchronise(folder: Path) -> None:
+    """Have the names in a folder on disk."""
+    with suppress(OSError):  # some file systems do not know this of folders
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
 # ---- reading ----
+
+_ML_DTYPES = {
+    "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}
+"""What NumPy does not have, by the names of the format."""
+
+_NUMPY = {"BOOL", "C64", *(f"{k}{n}" for k in "IU" for n in (8, 16, 32, 64)), "F16", "F32", "F64"}
 
 
 def _opened(path: str | os.PathLike[str]) -> Any:
     from safetensors import SafetensorError, safe_open
 
+    # a pipe would be waited for
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError(f"{printable(os.fspath(path))}: no safetensors file: is not a file")
     try:
         return safe_open(os.fspath(path), framework="np")
     except SafetensorError as error:
-        raise ValueError(f"{os.fspath(path)}: no safetensors file, or damaged: {error}") from error
+        raise ValueError(
+            printable(f"{os.fspath(path)}: no safetensors file, or damaged: {error}")
+        ) from error
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     with _opened(path) as file:
-        names = file.keys()
-        return {name: file.get_tensor(name) for name in names}, dict(file.metadata() or {})
+        kinds = {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+        others = _others(Path(path), {n: k for n, k in kinds.items() if k not in _NUMPY})
+        arrays = {n: others[n] if n in others else file.get_tensor(n) for n in kinds}
+        return arrays, dict(file.metadata() or {})
+
+
+def _others(path: Path, kinds: Mapping[str, str]) -> dict[str, NDArray[Any]]:
+    """Arrays of types that NumPy does not have; the header has been found good."""
+    if not kinds:
+        return {}
+    for name, kind in kinds.items():
+        if kind not in _ML_DTYPES:
+            raise ValueError(
+                printable(f"{path}: '{name}' is of type {kind}, which has no array of NumPy")
+            )
+    import ml_dtypes
+
+    arrays = {}
+    with open(path, "rb") as file:
+        start = 8 + int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(start - 8))
+        for name, kind in kinds.items():
+            begin, end = header[name]["data_offsets"]
+            file.seek(start + begin)
+            numbers = np.frombuffer(bytearray(file.read(end - begin)), np.uint8)
+            dtype = np.dtype(getattr(ml_dtypes, _ML_DTYPES[kind]))
+            arrays[name] = numbers.view(dtype).reshape(header[name]["shape"])
+    return arrays
 
 
 def _assign(path: Path, arrays: Mapping[str, NDArray[Any]], into: Any, strict: bool) -> None:
@@ -291,7 +361,7 @@ def _assign(path: Path, arrays: Mapping[str, NDArray[Any]], into: Any, strict: b
             raise ValueError(
                 f"{path}: '{name}' has shape {values.shape}, the parameter {target.shape}"
             )
-        if not np.can_cast(values.dtype, target.dtype):
+        if values.dtype.kind in "biu" or not np.can_cast(values.dtype, target.dtype):
             raise ValueError(f"{path}: '{name}' is {values.dtype}, the parameter {target.dtype}")
     for name in both:
         into[name].value = arrays[name]
@@ -300,7 +370,18 @@ def _assign(path: Path, arrays: Mapping[str, NDArray[Any]], into: Any, strict: b
 def _check_names(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     if odd := sorted(found.keys() ^ wanted.keys()):
         where = "the file has not" if odd[0] in wanted else "only the file has"
-        raise ValueError(f"{path}: {where} '{odd[0]}' ({len(odd)} names differ)")
+        raise ValueError(printable(f"{path}: {where} '{odd[0]}' ({len(odd)} names differ)"))
+
+
+def _fits(found: torch.Tensor, wanted: torch.Tensor) -> bool:
+    """Whether numbers of one type are numbers of another one: no kind changes, no digit is lost."""
+    import torch
+
+    kinds = (torch.is_floating_point, torch.is_complex, lambda x: x.dtype is torch.bool)
+    return (
+        all(of(found) == of(wanted) for of in kinds)
+        and torch.promote_types(found.dtype, wanted.dtype) == wanted.dtype
+    )
 
 
 def _assign_module(
@@ -324,5 +405,9 @@ def _assign_module(
             raise ValueError(
                 f"{path}: '{name}' has shape {tuple(found[name].shape)}, the module's is "
                 f"{tuple(state[name].shape)}"
+            )
+        if not _fits(found[name], state[name]):
+            raise ValueError(
+                f"{path}: '{name}' is {found[name].dtype}, the module's is {state[name].dtype}"
             )
     module.load_state_dict(found, strict=False)

@@ -5,7 +5,6 @@ import errno
 import fcntl
 import os
 import re
-import secrets
 import socket
 import stat
 from collections.abc import Iterable, Iterator
@@ -14,11 +13,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gnograd.cli.errors import JobError
+from gnograd.weights import replaced
 
 LOCK = ".gnograd.lock"
 
 _PART = re.compile(r"\..+\.[0-9a-f]{16}\.gnograd-part")
-"""Names that `atomic` gives to what it is still writing."""
+"""Names that `gnograd.weights.replaced` gives to what it is still writing."""
 
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """What file systems say that have no locks, as some of clusters."""
@@ -67,33 +67,19 @@ def locked(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def atomic(path: Path) -> Iterator[BinaryIO]:
-    """Open a stream whose content becomes `path` when the block ends without an error.
-
-    The bytes are written beside `path` and moved over it at the end, so a
-    reader, or a run that continues after a kill, sees the old file or the new
-    one and never a part of it.
+    """Make folders, and open a stream as `gnograd.weights.replaced` does.
 
     Raises
     ------
     FileError
         The disk is full, writing is not permitted, or the like.
     """
-    # A name that nobody can foresee, and a file that was not there before: who else may write to
-    # the directory cannot lead the bytes elsewhere.
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.gnograd-part")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(os.open(part, flags, 0o666), "wb") as stream:
+        with replaced(path) as stream:
             yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(part, path)
     except OSError as error:
         raise FileError(f"{path}: cannot be written ({_reason(error)})") from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 def cache_directory() -> Path | None:

@@ -74,7 +74,7 @@ def relative_errors(
 
 
 def norms(x: Tensor) -> Tensor:
-    """L2 norms of the columns of `x`, (n, c): in float32 those of a million rows lose four digits."""
+    """L2 norms of the columns of `x`, (n, c), summed in float64: float32 loses four digits."""
     return torch.linalg.vector_norm(x, dim=0, dtype=torch.float64)
 
 

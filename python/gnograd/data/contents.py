@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.text import printable
+
 __all__ = ["Contents", "DataError", "numeric", "reason"]
 
 Array = NDArray[Any]
 
 
 class DataError(ValueError):
-    """A file that cannot be used; the message names the file, and the array where it is one."""
+    """A file that cannot be used; the message names the file, and the array where it is one.
+
+    It is one line, and nothing in it is more than text to a terminal.
+    """
+
+    def __init__(self, message: object) -> None:
+        super().__init__(printable(str(message)))
 
 
 @dataclass(frozen=True)
@@ -51,9 +60,9 @@ def numeric(array: Any) -> str | None:
 
 def reason(error: BaseException) -> str:
     """Why a file cannot be read, in a few words."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+    if isinstance(error, OSError) and error.strerror and error.errno:
+        return os.strerror(error.errno)  # libraries put texts of many lines there
     if isinstance(error, MemoryError):
-        return "it is larger than memory"
+        return "it needs more memory than there is, or than its size accounts for"
     text = str(error).strip().splitlines()
     return text[0][:200] if text else type(error).__name__

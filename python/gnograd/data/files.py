@@ -5,29 +5,36 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from gnograd.data.contents import Contents, DataError
-from gnograd.data.readers import hdf5, matlab, mesh, npz, safetensors, torch_file, zarr_store
+from gnograd.data.contents import Contents, DataError, reason
+from gnograd.data.readers import mesh, npz, process, safetensors, torch_file
 from gnograd.data.roles import Roles, by_number, samples_of
 from gnograd.data.samples import PointData
 
 __all__ = ["SUFFIXES", "contents", "expand", "read"]
 
+_hdf5 = partial(process.contents, "hdf5", "HDF5")
+
 SUFFIXES: dict[str, Callable[[Path], Contents]] = {
     ".npz": npz.contents,
     ".safetensors": safetensors.contents,
-    ".h5": hdf5.contents,
-    ".hdf5": hdf5.contents,
-    ".zarr": zarr_store.contents,
-    ".mat": matlab.contents,
+    ".h5": _hdf5,
+    ".hdf5": _hdf5,
+    ".zarr": partial(process.contents, "zarr_store", "zarr"),
+    ".mat": partial(process.contents, "matlab", "a MATLAB file"),
     ".pt": torch_file.contents,
     ".pth": torch_file.contents,
-    **dict.fromkeys(mesh.FORMATS, mesh.contents),
+    **{
+        suffix: partial(process.contents, "mesh", f"a mesh ({kind})")
+        for suffix, kind in mesh.FORMATS.items()
+    },
 }
 """What reads files with these endings."""
 
@@ -52,10 +59,24 @@ def contents(path: str | os.PathLike[str]) -> Contents:
     path = Path(path)
     reader = SUFFIXES.get(path.suffix.lower())
     if reader is None:
-        raise DataError(f"{path}: files are read that end in {', '.join(SUFFIXES)}")
-    if not path.exists():
-        raise DataError(f"{path}: No such file or directory")
+        raise DataError(f"{path}: {_unread(path)}")
+    try:
+        kind = path.stat().st_mode
+    except OSError as error:
+        raise DataError(f"{path}: {reason(error)}") from error
+    # a pipe would be waited for
+    if not (stat.S_ISDIR(kind) if path.suffix.lower() == ".zarr" else stat.S_ISREG(kind)):
+        raise DataError(
+            f"{path}: cannot be read (is not a {'folder' if stat.S_ISREG(kind) else 'file'})"
+        )
     return reader(path)
+
+
+def _unread(path: Path) -> str:
+    """What is said of files that are not read."""
+    known = f"files are read that end in {', '.join(SUFFIXES)}"
+    what = mesh.UNREAD.get(path.suffix.lower())
+    return known if what is None else f"{known}; this is {what}"
 
 
 def expand(paths: Iterable[str | os.PathLike[str]]) -> list[list[Path]]:

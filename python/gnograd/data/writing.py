@@ -113,7 +113,7 @@ def check_names(path: str | os.PathLike[str], names: Iterable[str], in_time: boo
 
 def _npz(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
     # not by numpy.savez, which takes some names for its own arguments
-    with replaced(path) as part, zipfile.ZipFile(part, "x") as archive:
+    with replaced(path) as stream, zipfile.ZipFile(stream, "w") as archive:
         for name, array in _arrays(predictions).items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
@@ -190,8 +190,8 @@ def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array])
         for name, f in fields.items()
     }  # fmt: skip
     mesh = meshio.Mesh(points, list(cells.items()), point_data=shown)
-    with replaced(path) as part:
-        meshio.write(part, mesh, file_format="vtu")
+    with replaced(path) as stream:
+        meshio.vtu.write(os.dup(stream.fileno()), mesh)  # which it opens as others do names
 
 
 def _write_collection(path: Path, entries: Sequence[tuple[float, int, str]]) -> None:
@@ -202,8 +202,8 @@ def _write_collection(path: Path, entries: Sequence[tuple[float, int, str]]) -> 
         f'<DataSet timestep="{time}" part="{part}" file={quoteattr(name)}/>'
         for time, part, name in entries
     ]
-    with replaced(path) as new:
-        new.write_text("\n".join([*lines, "</Collection>", "</VTKFile>", ""]), encoding="utf-8")
+    with replaced(path) as stream:
+        stream.write("\n".join([*lines, "</Collection>", "</VTKFile>", ""]).encode())
 
 
 WRITERS: dict[str, Callable[[Path, Sequence[Prediction]], list[Path]]] = {

@@ -58,8 +58,8 @@ def save(
     settings = {**made.options, "in_time": made.layout.in_time, "apart": made.layout.apart}
     metadata = {"model": made.name, **{name: json.dumps(x) for name, x in settings.items()}}
     save_weights(Path(directory) / WEIGHTS, model, metadata=metadata)
-    with replaced(Path(directory) / DESCRIPTION) as part:
-        part.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+    with replaced(Path(directory) / DESCRIPTION) as stream:
+        stream.write((json.dumps(text, indent=1) + "\n").encode())
 
 
 def load(directory: str | os.PathLike[str], device: torch.device | str = "cpu") -> PointModel:

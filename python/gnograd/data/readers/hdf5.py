@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
-from gnograd.data.readers.library import EXPANSION, library
+from gnograd.data.readers.library import CLAIM, Budget, library
+
+LIBRARIES = ("h5py", "hdf5plugin")
+"""The second has filters that it makes known when it is imported, if it is there."""
 
 
 def contents(path: Path) -> Contents:
@@ -21,19 +24,23 @@ def contents(path: Path) -> Contents:
     h5py = library("h5py", path)
     try:
         with h5py.File(path, "r") as file:
-            arrays, unused = arrays_of(file, h5py, path.stat().st_size)
+            arrays, unused = arrays_of(file, h5py, Budget(path.stat().st_size))
     except Exception as error:  # h5py raises almost anything on bytes that make no sense
         raise DataError(f"{path}: cannot be read as HDF5 ({reason(error)})") from error
     return Contents(path, "HDF5", arrays, unused)
 
 
-def arrays_of(group: Any, h5py: Any, size: int) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def arrays_of(
+    group: Any, h5py: Any, budget: Budget
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Arrays of a group and the groups in it, and why others cannot be used.
 
-    Links to other files are not followed: a file has no business in them.
+    Links to other files are not followed: a file has no business in them. What has several names,
+    or holds itself, is taken once.
     """
     arrays: dict[str, NDArray[Any]] = {}
     unused: dict[str, str] = {}
+    seen = {_place(group, h5py): "/"}
 
     def visit(group: Any, before: str, depth: int) -> None:
         for name in group:
@@ -43,13 +50,15 @@ def arrays_of(group: Any, h5py: Any, size: int) -> tuple[dict[str, NDArray[Any]]
                 unused[full] = "it is a link"
                 continue
             item = group[name]
-            if isinstance(item, h5py.Group):
+            if (first := seen.setdefault(_place(item, h5py), full)) != full:
+                unused[full] = f"it is '{first}' by another name"
+            elif isinstance(item, h5py.Group):
                 if depth < 16:
                     visit(item, f"{full}/", depth + 1)
                 else:
                     unused[full] = "it is too deep"
             elif isinstance(item, h5py.Dataset):
-                why = _refused(item, size)
+                why = refused(item) or (None if budget.take(item.nbytes) else CLAIM)
                 if why:
                     unused[full] = why
                 else:
@@ -59,7 +68,13 @@ def arrays_of(group: Any, h5py: Any, size: int) -> tuple[dict[str, NDArray[Any]]
     return arrays, unused
 
 
-def _refused(item: Any, size: int) -> str | None:
+def _place(item: Any, h5py: Any) -> tuple[int, int]:
+    """What tells an object from all others."""
+    about = h5py.h5o.get_info(item.id)
+    return about.fileno, about.addr
+
+
+def refused(item: Any) -> str | None:
     """Why a dataset is not read."""
     if item.shape is None:
         return "it is empty"
@@ -67,6 +82,4 @@ def _refused(item: Any, size: int) -> str | None:
         return why
     if item.is_virtual or item.external:
         return "its numbers are in another file"
-    if item.nbytes > EXPANSION * size:
-        return "it claims to be larger than the file can hold"
     return None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Libraries that read formats, imported when a file needs them."""
+"""Libraries that read formats, imported when a file needs them, and what a file may ask of them."""
 
 import importlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,42 @@ INSTALL = {
 
 EXPANSION = 1100
 """More than a byte of compressed data can become, as deflate has it."""
+
+SLACK = 1 << 28
+"""Bytes that no byte of a file accounts for: arrays of one number may be a few bytes there."""
+
+CLAIM = "it claims to be larger than the file can hold"
+
+
+class Budget:
+    """Memory that all arrays of one file share: what its bytes can account for.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the file, and of those that belong to it.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.left = self.whole = EXPANSION * size + SLACK
+
+    def take(self, n_bytes: int) -> bool:
+        """Whether there is room for an array, which has it from now on."""
+        if n_bytes > self.left:
+            return False
+        self.left -= n_bytes
+        return True
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder; links are not followed."""
+    if not path.is_dir():
+        return path.stat().st_size
+    return sum(
+        (Path(folder) / name).lstat().st_size
+        for folder, _, names in os.walk(path)
+        for name in names
+    )
 
 
 def library(name: str, path: Path) -> Any:

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
 from gnograd.data.readers.hdf5 import arrays_of
-from gnograd.data.readers.library import EXPANSION, library
+from gnograd.data.readers.library import CLAIM, Budget, library
+
+LIBRARIES = ("scipy.io",)
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_BLOCK = 512
+"""Bytes of MATLAB's own header, after which HDF5 begins in files of version 7.3."""
 
 
 def contents(path: Path) -> Contents:
@@ -25,10 +31,11 @@ def contents(path: Path) -> Contents:
     """
     try:
         with open(path, "rb") as file:
-            start = file.read(128)
+            start = file.read(_BLOCK + len(_HDF5))
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({reason(error)})") from error
-    if start.startswith(b"MATLAB 7.3") or start.startswith(b"\x89HDF"):
+    # the text of the header says anything: some programs write that of version 7.0
+    if start.startswith((b"MATLAB 7.3", _HDF5)) or start[_BLOCK:] == _HDF5:
         return _version_7_3(path)
     return _version_5(path)
 
@@ -37,8 +44,8 @@ def _version_5(path: Path) -> Contents:
     io = library("scipy.io", path)
     try:
         claimed = sum(8 * math.prod(shape) for _, shape, _ in io.whosmat(path))
-        if claimed > EXPANSION * path.stat().st_size:
-            raise DataError("it claims to hold more than it can")
+        if not Budget(path.stat().st_size).take(claimed):
+            raise DataError(CLAIM)
         found = io.loadmat(path, struct_as_record=True)
     except Exception as error:  # SciPy raises almost anything on bytes that make no sense
         raise DataError(f"{path}: cannot be read as a MATLAB file ({reason(error)})") from error
@@ -67,7 +74,7 @@ def _version_7_3(path: Path) -> Contents:
     h5py = library("h5py", path)
     try:
         with h5py.File(path, "r") as file:
-            arrays, unused = arrays_of(file, h5py, path.stat().st_size)
+            arrays, unused = arrays_of(file, h5py, Budget(path.stat().st_size))
     except Exception as error:
         raise DataError(f"{path}: cannot be read as MATLAB 7.3 ({reason(error)})") from error
     # MATLAB's first axis runs fastest, HDF5's last one; what cells refer to is kept apart there

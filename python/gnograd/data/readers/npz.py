@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gnograd.data.contents import Contents, DataError, numeric
+from gnograd.data.readers.library import CLAIM, EXPANSION, Budget
 
 Array = npt.NDArray[Any]
-
-_DEFLATED = 1100
-"""More than a byte of deflated data can become."""
 
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -72,9 +70,10 @@ def read(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
                 if any(name.endswith("/data.pkl") for name in archive.namelist()):
                     raise NpzError(f"is a PyTorch file, {_NEEDED}")
                 size = os.fstat(file.fileno()).st_size
+                budget = Budget(size)
                 if names is None:
                     names = [name.removesuffix(".npy") for name in archive.namelist()]
-                return {name: _array(archive, name, size) for name in names}
+                return {name: _array(archive, name, size, budget) for name in names}
     except NpzError as error:
         raise NpzError(f"{path}: {error}") from error
     except zipfile.BadZipFile as error:
@@ -91,7 +90,7 @@ def _open_regular(path: str, flags: int) -> int:
     return file
 
 
-def _array(archive: zipfile.ZipFile, name: str, file_size: int) -> Array:
+def _array(archive: zipfile.ZipFile, name: str, file_size: int, budget: Budget) -> Array:
     try:
         member = archive.getinfo(f"{name}.npy")
     except KeyError:
@@ -99,7 +98,7 @@ def _array(archive: zipfile.ZipFile, name: str, file_size: int) -> Array:
         listed = ", ".join(there[:10]) + (", ..." if len(there) > 10 else "")
         raise NpzError(f"array '{name}' is missing (the file has: {listed or 'none'})") from None
     try:
-        return _checked(archive, member, file_size)
+        return _checked(archive, member, file_size, budget)
     except NpzError as error:
         raise NpzError(f"array '{name}' cannot be read ({error})") from error
     # NumPy, zipfile and what they are made of raise almost anything on bytes that make no sense.
@@ -107,13 +106,17 @@ def _array(archive: zipfile.ZipFile, name: str, file_size: int) -> Array:
         raise NpzError(f"array '{name}' cannot be read ({_reason(error)})") from error
 
 
-def _checked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file_size: int) -> Array:
+def _checked(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, file_size: int, budget: Budget
+) -> Array:
     if member.flag_bits & 1:
         raise NpzError("it is encrypted")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise NpzError("it is compressed by a method that NumPy does not use")
-    if member.file_size > _DEFLATED * min(member.compress_size, file_size):
+    if member.file_size > EXPANSION * min(member.compress_size, file_size):
         raise NpzError("damaged")
+    if not budget.take(member.file_size):  # members may share their bytes
+        raise NpzError(CLAIM)
     with archive.open(member) as stream:
         shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
         if dtype.hasobject:

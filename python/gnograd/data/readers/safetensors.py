@@ -19,8 +19,8 @@ def contents(path: Path) -> Contents:
     except (ValueError, OSError, ImportError, MemoryError) as error:
         text = reason(error).removeprefix(f"{path}: ")
         raise DataError(f"{path}: cannot be read ({text})") from error
-    # NumPy does not have bfloat16, which ml_dtypes converts
-    arrays = {n: a.astype("f4") if a.dtype.kind == "V" else a for n, a in arrays.items()}
+    # NumPy does not have bfloat16 and float8, which ml_dtypes converts
+    arrays = {n: a if a.dtype.isbuiltin == 1 else a.astype("f4") for n, a in arrays.items()}
     unused = {name: why for name, array in arrays.items() if (why := numeric(array))}
     return Contents(
         path, "safetensors", {n: a for n, a in arrays.items() if n not in unused}, unused

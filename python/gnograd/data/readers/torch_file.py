@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tensors of a PyTorch file, by its loader that makes nothing but tensors and containers."""
 
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
-from gnograd.data.readers.library import EXPANSION, library
+from gnograd.data.readers.library import CLAIM, Budget, library
+
+_DEEPEST = 16
+"""Containers in each other."""
 
 
 def contents(path: Path) -> Contents:
@@ -24,44 +28,74 @@ def contents(path: Path) -> Contents:
     """
     torch = library("torch", path)
     try:
+        budget = Budget(path.stat().st_size)
+        _check_archive(path)
         found = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({reason(error)})") from error
+    except DataError as error:
+        raise DataError(f"{path}: cannot be read ({error})") from error
     except Exception as error:
         # PyTorch's message would advise to load it without care
         raise DataError(
             f"{path}: cannot be read (damaged, or it holds other things than tensors, which are "
             "never loaded; store a dictionary of tensors)"
         ) from error
-    size = path.stat().st_size
     arrays: dict[str, NDArray[Any]] = {}
     unused: dict[str, str] = {}
+    seen: dict[int, str] = {}
 
-    def take(name: str, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for key, item in value.items():
-                take(f"{name}.{key}" if name else str(key), item)
-        elif isinstance(value, list | tuple):
-            for k, item in enumerate(value):
-                take(f"{name}.{k}" if name else str(k), item)
-        elif isinstance(value, torch.Tensor):
-            # views may claim more numbers than there are in the file
-            if value.layout != torch.strided or value.is_quantized:
-                unused[name or "tensor"] = "it is sparse or quantized; store it dense"
-                return
-            if value.nelement() * value.element_size() > EXPANSION * size:
-                unused[name or "tensor"] = "it claims to be larger than the file can hold"
-                return
-            dense = value.detach().float() if value.dtype is torch.bfloat16 else value.detach()
-            array = dense.resolve_conj().resolve_neg().numpy()
-            if why := numeric(array):
-                unused[name or "tensor"] = why
+    def take(name: str, value: Any, depth: int) -> None:
+        if isinstance(value, Mapping | list | tuple):
+            # what holds itself, or many others many times, is taken once
+            if value and (first := seen.setdefault(id(value), name)) != name:
+                unused[name] = f"it is '{first}' by another name"
+            elif depth == _DEEPEST:
+                unused[name] = "it is too deep"
             else:
-                arrays[name or "tensor"] = array
-        elif isinstance(value, bool | int | float):
-            arrays[name or "number"] = np.array(value)
+                items = value.items() if isinstance(value, Mapping) else enumerate(value)
+                for key, item in items:
+                    take(f"{name}.{key}" if name else str(key), item, depth + 1)
+            return
+        try:
+            array, why = _array(value, torch, budget)
+        except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+            array, why = None, f"it cannot be an array of NumPy ({reason(error)})"
+        if array is None:
+            unused[name or "tensor"] = why
         else:
-            unused[name] = f"it is of type {type(value).__name__}"
+            arrays[name or ("tensor" if isinstance(value, torch.Tensor) else "number")] = array
 
-    take("", found)
+    take("", found, 0)
     return Contents(path, "PyTorch", arrays, unused)
+
+
+def _array(value: Any, torch: Any, budget: Budget) -> tuple[NDArray[Any] | None, str]:
+    """A tensor or number as an array, or why it cannot be used."""
+    if isinstance(value, bool | int | float):
+        array = np.array(value)
+    elif not isinstance(value, torch.Tensor):
+        return None, f"it is of type {type(value).__name__}"
+    elif value.layout != torch.strided or value.is_quantized:
+        return None, "it is sparse or quantized; store it dense"
+    else:
+        dense = value.detach()
+        wide = dense.is_floating_point() and dense.dtype not in (
+            torch.float16,
+            torch.float32,
+            torch.float64,
+        )
+        # views may claim more numbers than there are in the file
+        if not budget.take(dense.nelement() * (4 if wide else dense.element_size())):
+            return None, CLAIM
+        array = (dense.float() if wide else dense.resolve_conj().resolve_neg()).numpy()
+    why = numeric(array)
+    return (None, why) if why else (array, "")
+
+
+def _check_archive(path: Path) -> None:
+    """Refuse an archive that becomes larger than it is: PyTorch does not compress."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if sum(member.file_size for member in archive.infolist()) > path.stat().st_size:
+                raise DataError(CLAIM)

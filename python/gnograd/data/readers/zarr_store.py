@@ -2,6 +2,8 @@
 """Arrays of a zarr store, a folder, by their paths: ``group/array``."""
 
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
-from gnograd.data.readers.library import EXPANSION, library
+from gnograd.data.readers.library import CLAIM, Budget, library, size_of
+
+LIBRARIES = ("zarr",)
 
 _CODECS = {
     "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta",
@@ -17,9 +21,6 @@ _CODECS = {
     "sharding_indexed", "shuffle", "transpose", "zlib", "zstd",
 }  # fmt: skip
 """Those that change numbers into bytes, and nothing else; pickle is one that is not here."""
-
-_SLACK = 1 << 28
-"""Bytes that may be of one number, which needs no chunk."""
 
 _METADATA = ("zarr.json", ".zarray")
 
@@ -38,7 +39,8 @@ def contents(path: Path) -> Contents:
     try:
         if not any((path / name).exists() for name in (*_METADATA, ".zgroup")):
             raise DataError("it is a folder without zarr's metadata")
-        size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+        _only_files(path)
+        budget = Budget(size_of(path))
         for folder in sorted(_arrays(path)):
             name = folder.relative_to(path).as_posix()
             name = path.stem if name == "." else name
@@ -47,10 +49,8 @@ def contents(path: Path) -> Contents:
                 continue
             array = zarr.open_array(store=str(folder), mode="r")
             why = numeric(np.empty(0, array.dtype))
-            if array.nbytes > _SLACK + EXPANSION * size:
-                why = "it claims to be larger than the store can hold"
-            if why:
-                unused[name] = why
+            if why or not budget.take(array.nbytes):
+                unused[name] = why or CLAIM.replace("file", "store")
             else:
                 arrays[name] = np.asarray(array[...])
     except DataError as error:
@@ -60,13 +60,20 @@ def contents(path: Path) -> Contents:
     return Contents(path, "zarr", arrays, unused)
 
 
+def _only_files(path: Path) -> None:
+    """Refuse links, which may lead out of the store, and pipes, which are waited for."""
+    for folder, folders, names in os.walk(path):
+        for name in (*folders, *names):
+            kind = (Path(folder) / name).lstat().st_mode
+            if stat.S_ISLNK(kind):
+                raise DataError(f"'{name}' is a link, which may lead out of the store")
+            if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+                raise DataError(f"'{name}' is not a file")
+
+
 def _arrays(path: Path) -> set[Path]:
-    """Folders of the arrays; links, which may lead out of the store, are not followed."""
+    """Folders of the arrays."""
     found = {file.parent for name in _METADATA for file in path.rglob(name)}
-    inside = path.resolve()
-    for folder in found:
-        if not folder.resolve().is_relative_to(inside):
-            raise DataError("it links to another folder")
     return {folder for folder in found if _metadata(folder).get("node_type") != "group"}
 
 
