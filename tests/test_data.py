@@ -752,7 +752,8 @@ def test_meshes_are_not_larger_than_their_files_account_for(tmp_path: Path) -> N
     refusal(tmp_path / "b.vtk")
 
 
-def xdmf(item: str) -> str:
+def xdmf_of(item: str) -> str:
+    """A triangle whose field is this data item."""
     return (
         '<?xml version="1.0"?><Xdmf Version="3.0"><Domain><Grid Name="G">'
         '<Topology TopologyType="Triangle" NumberOfElements="1"><DataItem DataType="Int" '
@@ -783,10 +784,10 @@ def test_numbers_of_other_folders_are_not_read(tmp_path: Path) -> None:
         f'Format="HDF">{secret / "a.h5"}:/d', 'Format="Binary" Seek="8">raw',
         'Format="Binary" Endian="Big">raw', 'Format="HDF">a.h5:/group', 'Format="HDF">gone.h5:/d',
     ):  # fmt: skip
-        (folder / "a.xdmf").write_text(xdmf(item))
+        (folder / "a.xdmf").write_text(xdmf_of(item))
         refusal(folder / "a.xdmf")
     for item in ('Format="Binary">raw', 'Format="HDF">a.h5:/group/d'):
-        (folder / "a.xdmf").write_text(xdmf(item))
+        (folder / "a.xdmf").write_text(xdmf_of(item))
         assert contents(folder / "a.xdmf").arrays["u"].tolist() == [0, 1, 2]
 
 
