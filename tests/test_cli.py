@@ -157,6 +157,7 @@ def test_same_seed_same_bits_whatever_the_threads(
     assert same_bits(tmp_path / "one", tmp_path / "two")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("job", "options"), [("darcy", [*DARCY, "--epochs=25"]), ("green", [*GREEN, "--epochs=6"])]
 )

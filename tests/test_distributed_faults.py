@@ -38,6 +38,7 @@ def test_a_process_that_is_killed_ends_all(launch):
     assert "killed" in said
 
 
+@pytest.mark.exhaustive
 def test_a_process_that_was_killed_before(launch):
     launch(3, "faults.py", "late", timeout=SECONDS, fails=True)
 
@@ -53,7 +54,8 @@ def test_a_process_that_exits():
     assert "of process 1 alone" in said
 
 
-@pytest.mark.parametrize("mode", few(["left", "exits"], "left"))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mode", ["left", "exits"])
 def test_a_process_that_ends_under_torchrun(mode):
     pytest.importorskip("torch")
     torchrun(3, "faults.py", mode, timeout=SECONDS, fails=True)

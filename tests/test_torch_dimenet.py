@@ -174,6 +174,7 @@ def legendre(c):
     return torch.stack(p, dim=1) * ((2 * degree + 1) / (4 * torch.pi)).sqrt()
 
 
+@pytest.mark.exhaustive
 def test_model_equals_pyg(pyg_model):
     theirs, ours = pyg_model.double(), own_model().double()
     ours.load_state_dict(theirs.state_dict())
