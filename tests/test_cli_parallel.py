@@ -43,8 +43,8 @@ DARCY = [
     *("--radius=0.4", "--width=4", "--hidden=4", "--layers=2", "--batch=3", "--epochs=40"),
 ]
 """80 steps, of three samples and of two."""
-SHORT = ["--samples=10", "--test-samples=1", "--batch=2", "--epochs=10"]
-"""50 steps of two samples, with fewer measurements."""
+SHORT = ["--samples=10", "--test-samples=1", "--batch=2", "--epochs=4"]
+"""20 steps of two samples, with fewer measurements."""
 POISSON = [
     *("train", "poisson", "--double", "--samples=2", "--test-samples=2", "--epochs=1"),
     *("--nodes=16", "--queries=8", "--width=4", "--hidden=4", "--layers=1", "--batch=3"),
@@ -172,7 +172,7 @@ def test_two_processes_train_what_one_does(
 @pytest.mark.parametrize(
     ("launch", "n", "options"),
     [
-        (by_mpiexec, 3, []),  # a step has two samples: one process none
+        (by_mpiexec, 3, ["--epochs=8"]),  # a step has two samples: one process none
         (by_mpiexec, 3, ["--parallel=graph", *SHORT]),
         (by_torchrun, 2, ["--torch", "--parallel=graph", *SHORT, "--epochs=3"]),
     ],

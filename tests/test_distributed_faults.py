@@ -39,8 +39,8 @@ def test_a_process_that_is_killed_ends_all(launch):
 
 
 @pytest.mark.exhaustive
-def test_a_process_that_was_killed_before(launch):
-    launch(3, "faults.py", "late", timeout=SECONDS, fails=True)
+def test_a_process_that_was_killed_before():
+    mpiexec(3, "faults.py", "late", timeout=SECONDS, fails=True)
 
 
 def test_a_process_that_ends_before_the_others():

@@ -295,6 +295,7 @@ def checkpoint():
     return {name: rng.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
 
 
+@pytest.mark.exhaustive
 def test_published_weights_as_pyg_takes_them(tmp_path, monkeypatch):
     pyg = pytest.importorskip("torch_geometric.nn.models.dimenet")
     pytest.importorskip("sympy")

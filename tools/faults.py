@@ -184,7 +184,8 @@ FORTRAN = _faults(
 PYTHON = _faults(
     "python/gnograd/",
     ("known calls are told apart by how many gradients they want", "operator.py",
-     "return (frozenset(wrt), *more)", "return (len(wrt), *more)", "operator operator_repeated"),
+     "return (frozenset(wrt), *more)", "return (len(wrt), *more)",
+     "operator operator_repeated aggregation"),
     ("known calls forget their static arguments", "operator.py",
      "return (face, choice, of_static, layouts), addresses",
      "return (face, choice, layouts), addresses", "operator operator_repeated"),
