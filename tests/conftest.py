@@ -73,7 +73,7 @@ def pairs(**axes: Iterable[Any]) -> pytest.MarkDecorator:
             [each[k] for each, k in zip(values.values(), number, strict=True)]
             for number in sorted(chosen)
         ],
-        ids=str,
+        ids=lambda value: getattr(value, "__name__", str(value)),
     )
 
 
