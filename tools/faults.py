@@ -177,8 +177,8 @@ FORTRAN = _faults(
      "g = grad(i) + decay*value(i)", "g = grad(i)", "autodiff"),
     ("SGD: momentum averages", "autodiff/optimizer_loops.fypp",
      "m(i) = momentum*m(i) + grad(i)", "m(i) = momentum*m(i) + (1 - momentum)*grad(i)", "autodiff"),
-    ("mesh graph: self-loops that nobody asked for", "core/graph_building.f90",
-     "loops = .false.\n", "loops = .true.\n", "graph_building"),
+    ("mesh graph: an edge of two cells is there twice", "core/graph_building.f90",
+     "last = indices(p)", "last = -1", "graph_building graph"),
 )  # fmt: skip
 
 PYTHON = _faults(
