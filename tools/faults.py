@@ -177,8 +177,6 @@ FORTRAN = _faults(
      "g = grad(i) + decay*value(i)", "g = grad(i)", "autodiff"),
     ("SGD: momentum averages", "autodiff/optimizer_loops.fypp",
      "m(i) = momentum*m(i) + grad(i)", "m(i) = momentum*m(i) + (1 - momentum)*grad(i)", "autodiff"),
-    ("mesh graph: an edge of two cells is there twice", "core/graph_building.f90",
-     "last = indices(p)", "last = -1", "graph_building graph"),
 )  # fmt: skip
 
 PYTHON = _faults(
@@ -191,6 +189,8 @@ PYTHON = _faults(
      "return (face, choice, layouts), addresses", "operator operator_repeated"),
     ("an input given twice is taken", "operator.py",
      'raise TypeError(f"{self.name}: {name} is given twice")', "pass", "operator"),
+    ("more arrays than inputs are taken", "operator.py",
+     "if len(inputs) > len(self.inputs):", "if False:", "operator"),
     ("an unknown argument is taken", "operator.py",
      'raise TypeError(f"{self.name}: unknown argument {name!r}")', "pass", "operator static"),
     ("wrt names what is no input", "operator.py",
