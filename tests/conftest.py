@@ -60,28 +60,21 @@ GRAPHS = {
 
 
 def pairs(**axes: Iterable[Any]) -> pytest.MarkDecorator:
-    """Parametrize a test by several arguments, of which any two values meet.
-
-    All other combinations are exhaustive.
-    """
+    """Parametrize a test by several arguments: a table in which any two of their values meet."""
     values = {name: list(each) for name, each in axes.items()}
     every = list(product(*(range(len(each)) for each in values.values())))
     met = {number: set(combinations(enumerate(number), 2)) for number in every}
-    left, chosen = set().union(*met.values()), set()
+    left, chosen = set().union(*met.values()), []
     while left:
-        best = max(every, key=lambda number: len(met[number] & left))
-        chosen.add(best)
-        left -= met[best]
+        chosen.append(max(every, key=lambda number: len(met[number] & left)))
+        left -= met[chosen[-1]]
     return pytest.mark.parametrize(
         list(values),
         [
-            pytest.param(
-                *(each[k] for each, k in zip(values.values(), number, strict=True)),
-                marks=[] if number in chosen else pytest.mark.exhaustive,
-            )
-            for number in every
+            [each[k] for each, k in zip(values.values(), number, strict=True)]
+            for number in sorted(chosen)
         ],
-        ids=str,
+        ids=lambda value: getattr(value, "__name__", str(value)),
     )
 
 

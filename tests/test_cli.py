@@ -147,6 +147,7 @@ def test_exact_kernel_solves_the_problem() -> None:
 # ---- continued runs ----
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("job", "options"), [("darcy", DARCY), ("green", GREEN)])
 def test_same_seed_same_bits_whatever_the_threads(
     tmp_path: Path, job: str, options: list[str]
@@ -157,6 +158,7 @@ def test_same_seed_same_bits_whatever_the_threads(
     assert same_bits(tmp_path / "one", tmp_path / "two")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("job", "options"), [("darcy", [*DARCY, "--epochs=25"]), ("green", [*GREEN, "--epochs=6"])]
 )
@@ -246,6 +248,7 @@ def test_state_survives_the_disk(tmp_path: Path) -> None:
     assert State.load(tmp_path / "elsewhere", {}, shapes) is None
 
 
+@pytest.mark.exhaustive
 def test_fresh_keeps_the_old_checkpoint_until_there_is_a_new_one(tmp_path: Path) -> None:
     command = ("train", "green", "--out", tmp_path, *GREEN)
     assert gnograd(*command).exit_code == 0

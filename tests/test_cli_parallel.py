@@ -43,8 +43,8 @@ DARCY = [
     *("--radius=0.4", "--width=4", "--hidden=4", "--layers=2", "--batch=3", "--epochs=40"),
 ]
 """80 steps, of three samples and of two."""
-SHORT = ["--samples=10", "--test-samples=1", "--batch=2", "--epochs=10"]
-"""50 steps of two samples, with fewer measurements."""
+SHORT = ["--samples=10", "--test-samples=1", "--batch=2", "--epochs=4"]
+"""20 steps of two samples, with fewer measurements."""
 POISSON = [
     *("train", "poisson", "--double", "--samples=2", "--test-samples=2", "--epochs=1"),
     *("--nodes=16", "--queries=8", "--width=4", "--hidden=4", "--layers=1", "--batch=3"),
@@ -168,10 +168,11 @@ def test_two_processes_train_what_one_does(
     assert {p.name for p in directory.iterdir()} == {CHECKPOINT, HISTORY, PICTURE, MODEL, SAMPLE}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("launch", "n", "options"),
     [
-        (by_mpiexec, 3, []),  # a step has two samples: one process none
+        (by_mpiexec, 3, ["--epochs=8"]),  # a step has two samples: one process none
         (by_mpiexec, 3, ["--parallel=graph", *SHORT]),
         (by_torchrun, 2, ["--torch", "--parallel=graph", *SHORT, "--epochs=3"]),
     ],
@@ -187,6 +188,7 @@ def test_processes_train_what_one_does(
     assert ended.output.count("picture: ") == 1
 
 
+@pytest.mark.exhaustive
 def test_poisson_shares_problems(tmp_path: Path) -> None:
     ended = several(by_mpiexec, 2, *POISSON, "--out", tmp_path / "two")
     assert (ended.status, ended.errors) == (0, "")
@@ -242,6 +244,7 @@ def test_any_number_of_processes_reads_a_checkpoint(by_two: tuple[Path, str]) ->
     assert (directory / CHECKPOINT).read_bytes() == before
 
 
+@pytest.mark.exhaustive
 def test_nothing_shared_is_one_process_at_work(tmp_path: Path, alone: Callable[..., Path]) -> None:
     ended = several(by_mpiexec, 2, *DARCY, "--parallel=none", "--out", tmp_path)
     assert (ended.status, ended.errors) == (0, "")
@@ -284,6 +287,7 @@ def is_there(process: int) -> bool:
         return False
 
 
+@pytest.mark.exhaustive
 def test_killed_run_continues_with_the_same_bits(tmp_path: Path, by_two: tuple[Path, str]) -> None:
     with start(by_mpiexec, 2, *DARCY, "--out", tmp_path) as process:
         os.kill(wait_for_checkpoint(process, tmp_path), signal.SIGKILL)
@@ -296,6 +300,7 @@ def test_killed_run_continues_with_the_same_bits(tmp_path: Path, by_two: tuple[P
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize(
     ("launch", "n", "number"),
@@ -332,6 +337,7 @@ def test_bad_data_is_refused_once(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.exhaustive
 def test_what_all_see_is_said_once(tmp_path: Path) -> None:
     ended = several(by_mpiexec, 2, *DARCY, "--learning-rate=1e300", "--out", tmp_path)
     assert ended.status == 1
@@ -343,6 +349,7 @@ def test_what_all_see_is_said_once(tmp_path: Path) -> None:
     assert ended.errors.count("--parallel") == 1
 
 
+@pytest.mark.exhaustive
 def test_processes_that_do_not_find_each_other_are_told(tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     _, environment = by_mpiexec(1)

@@ -128,6 +128,7 @@ print(count)
 """
 
 
+@pytest.mark.exhaustive
 def test_layers_of_torch_geometric():
     pytest.importorskip("torch_geometric", minversion="2.6")
     assert run(LAYERS) == ["7"]

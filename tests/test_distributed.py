@@ -36,14 +36,14 @@ def test_mpi_torch(program, size):
     assert f"on {size} processes" in mpiexec(size, program)
 
 
-@pytest.mark.parametrize(
-    "program", few(["check_plan.py", "check_operators.py", "check_modules.py"], "check_modules.py")
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("program", ["check_plan.py", "check_operators.py", "check_modules.py"])
 def test_gloo(program):
     pytest.importorskip("torch")
     assert "on 2 processes" in torchrun(2, program)
 
 
+@pytest.mark.exhaustive
 def test_example(tmp_path):
     """The same losses on one process and on three; a picture."""
     pytest.importorskip("matplotlib")

@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
-from conftest import few
 from processes import mpiexec, torchrun
 
+pytestmark = pytest.mark.exhaustive
 SECONDS = 300
 """More than any of these takes, and less than engines wait of themselves."""
 
 
-@pytest.fixture(params=few(["mpiexec", "torchrun"], "mpiexec"))
+@pytest.fixture(params=["mpiexec", "torchrun"])
 def launch(request):
     if request.param == "mpiexec":
         return mpiexec
@@ -38,8 +38,8 @@ def test_a_process_that_is_killed_ends_all(launch):
     assert "killed" in said
 
 
-def test_a_process_that_was_killed_before(launch):
-    launch(3, "faults.py", "late", timeout=SECONDS, fails=True)
+def test_a_process_that_was_killed_before():
+    mpiexec(3, "faults.py", "late", timeout=SECONDS, fails=True)
 
 
 def test_a_process_that_ends_before_the_others():
@@ -53,7 +53,7 @@ def test_a_process_that_exits():
     assert "of process 1 alone" in said
 
 
-@pytest.mark.parametrize("mode", few(["left", "exits"], "left"))
+@pytest.mark.parametrize("mode", ["left", "exits"])
 def test_a_process_that_ends_under_torchrun(mode):
     pytest.importorskip("torch")
     torchrun(3, "faults.py", mode, timeout=SECONDS, fails=True)

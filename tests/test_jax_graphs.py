@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import calls
 import gnograd as gg
-from conftest import few
+from conftest import few, pairs
 from gnograd import shapes
 
 jax = pytest.importorskip("jax")
@@ -234,9 +234,9 @@ def test_without_x64():
 # ---- what a program sees of a graph ----
 
 
-@pytest.mark.parametrize("graph", [random_graph(0), gg.Graph([0, 2, 2, 3], [1, 0, 3], 4)])
-@pytest.mark.parametrize("room", [0, 3])
-@pytest.mark.parametrize("jit", [False, True])
+@pairs(
+    graph=[random_graph(0), gg.Graph([0, 2, 2, 3], [1, 0, 3], 4)], room=[0, 3], jit=[False, True]
+)
 def test_properties(graph, room, jit):
     graph = graph.pad(graph.n_edges + room) if room else graph
 

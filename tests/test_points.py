@@ -81,6 +81,7 @@ def write_waves(path: Path, n: int = 12) -> Path:
 # ---- a stranger's path ----
 
 
+@pytest.mark.exhaustive
 def test_the_tutorial(tmp_path, monkeypatch) -> None:
     """All of the page is done as it stands there, from meshes to the answer for another one."""
     meshio = pytest.importorskip("meshio")
@@ -205,6 +206,7 @@ def test_steps_in_time(tmp_path: Path) -> None:
     done("report", tmp_path / "run")
 
 
+@pytest.mark.exhaustive
 def test_outputs_on_other_points(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x, q = rng.random((5, 30, 3)), rng.random((5, 20, 3))
@@ -234,6 +236,7 @@ def test_sets_have_names_of_their_own(tmp_path: Path, monkeypatch) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_pictures_of_meshes_show_all_cells(tmp_path: Path) -> None:
     meshio = pytest.importorskip("meshio")
     x = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [2, 0, 0]], float)

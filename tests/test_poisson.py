@@ -208,12 +208,14 @@ def test_poisson_leaves_what_it_promises(tmp_path: Path, few_steps: None) -> Non
     assert "mean relative L2 error" in result.output
 
 
+@pytest.mark.exhaustive
 def test_poisson_without_physics_needs_solutions_only(tmp_path: Path, few_steps: None) -> None:
     result = gnograd("--out", tmp_path, *OPTIONS)
     assert result.exit_code == 0, result.output
     assert {p.name for p in tmp_path.iterdir()} == {"solutions", "poisson.png"}
 
 
+@pytest.mark.exhaustive
 def test_stopped_run_continues_with_the_same_bits(
     tmp_path: Path, few_steps: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

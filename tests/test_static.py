@@ -230,3 +230,8 @@ def test_caches_do_not_grow_with_the_sizes(rng):
     gg.compress(np.ones((101, 1, 1)), np.ones((50, 1)), block=50, stride=3, cu=np.array([0, 101]))
     gg.compress(np.ones((101, 1, 1)), np.ones((50, 1)), block=50, stride=3)
     assert before == [cache.cache_info().currsize for cache in caches]
+
+
+def test_zero_has_no_sign():
+    """Kernels are given 0.0 where a caller gives -0.0."""
+    assert np.signbit(-0.0) and not np.signbit(gg.mha_gat.convert("dropout", -0.0))

@@ -122,6 +122,7 @@ def test_native_compiles():
     torch.testing.assert_close(torch.compile(layer, fullgraph=True)(x), layer(x))
 
 
+@pytest.mark.exhaustive
 def test_native_compiles_for_batches():
     """Borders of items of one length are known without a look at tensors."""
     layer = gt.NativeSparseAttention(8, 2, **NATIVE)

@@ -174,6 +174,7 @@ def legendre(c):
     return torch.stack(p, dim=1) * ((2 * degree + 1) / (4 * torch.pi)).sqrt()
 
 
+@pytest.mark.exhaustive
 def test_model_equals_pyg(pyg_model):
     theirs, ours = pyg_model.double(), own_model().double()
     ours.load_state_dict(theirs.state_dict())
@@ -294,6 +295,7 @@ def checkpoint():
     return {name: rng.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
 
 
+@pytest.mark.exhaustive
 def test_published_weights_as_pyg_takes_them(tmp_path, monkeypatch):
     pyg = pytest.importorskip("torch_geometric.nn.models.dimenet")
     pytest.importorskip("sympy")

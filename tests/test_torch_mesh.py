@@ -283,6 +283,7 @@ def test_second_order():
     assert torch.autograd.gradgradcheck(function, (e, x, *values))
 
 
+@pytest.mark.exhaustive
 def test_compiled():
     model, _ = pair_of()
     edge_index = mesh()
@@ -305,6 +306,7 @@ def test_autocast_outside_backward():
     assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
 
 
+@pytest.mark.exhaustive
 def test_trains():
     """The model learns the mean of its neighbours' first feature."""
     torch.manual_seed(0)

@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 import models_of_torch as models  # noqa: E402
+from conftest import few  # noqa: E402
 from processes import torchrun  # noqa: E402
 
 STEPS = 4
@@ -42,7 +43,7 @@ def test_autocast(name):
     assert losses_of(name, autocast=True) == pytest.approx(losses_of(name), rel=0.05)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES, "GNO"))
 def test_compiled_with_changing_graphs(name):
     """By one program, after the first sizes have been seen to change."""
     torch._dynamo.reset()
@@ -59,6 +60,7 @@ def test_compiled_with_changing_graphs(name):
     assert len(made) <= 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_exported_and_loaded_in_another_process(name, tmp_path):
     model = models.make(name).eval()
@@ -78,6 +80,7 @@ def test_exported_and_loaded_in_another_process(name, tmp_path):
     subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], check=True)
 
 
+@pytest.mark.exhaustive
 def test_on_two_processes(tmp_path):
     """DistributedDataParallel: gradients are the mean of those of both processes' samples."""
     torchrun(2, "train_ddp.py", str(tmp_path))

@@ -177,19 +177,20 @@ FORTRAN = _faults(
      "g = grad(i) + decay*value(i)", "g = grad(i)", "autodiff"),
     ("SGD: momentum averages", "autodiff/optimizer_loops.fypp",
      "m(i) = momentum*m(i) + grad(i)", "m(i) = momentum*m(i) + (1 - momentum)*grad(i)", "autodiff"),
-    ("mesh graph: self-loops that nobody asked for", "core/graph_building.f90",
-     "loops = .false.\n", "loops = .true.\n", "graph_building"),
 )  # fmt: skip
 
 PYTHON = _faults(
     "python/gnograd/",
     ("known calls are told apart by how many gradients they want", "operator.py",
-     "return (frozenset(wrt), *more)", "return (len(wrt), *more)", "operator operator_repeated"),
+     "return (frozenset(wrt), *more)", "return (len(wrt), *more)",
+     "operator operator_repeated aggregation"),
     ("known calls forget their static arguments", "operator.py",
      "return (face, choice, of_static, layouts), addresses",
      "return (face, choice, layouts), addresses", "operator operator_repeated"),
     ("an input given twice is taken", "operator.py",
      'raise TypeError(f"{self.name}: {name} is given twice")', "pass", "operator"),
+    ("more arrays than inputs are taken", "operator.py",
+     "if len(inputs) > len(self.inputs):", "if False:", "operator"),
     ("an unknown argument is taken", "operator.py",
      'raise TypeError(f"{self.name}: unknown argument {name!r}")', "pass", "operator static"),
     ("wrt names what is no input", "operator.py",

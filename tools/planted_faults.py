@@ -78,6 +78,12 @@ def unplantable(root: Path, fault: Fault) -> str | None:
     return f"there is no {', '.join(missing)}" if missing else None
 
 
+def link(path: Path, to: Path) -> None:
+    """Symbolic link, new or anew."""
+    path.unlink(missing_ok=True)
+    path.symlink_to(to)
+
+
 @dataclass
 class Copy:
     """Sources, a build that is quick to make again, and a package of Python that uses it."""
@@ -123,11 +129,10 @@ class Copy:
         shutil.copytree(self.source / "fortran" / "include", package / "include")
         (package / "lib").mkdir()
         (package / "lib" / "libgnograd.so").symlink_to(self.build / "fortran" / "libgnograd.so")
+        link(self.site / "fortran", self.build / "fortran")  # where an extension in a build looks
         blas = importlib.util.find_spec("scipy_openblas32")
         if blas is not None and blas.submodule_search_locations:
-            beside = self.site / "scipy_openblas32"
-            beside.unlink(missing_ok=True)
-            beside.symlink_to(blas.submodule_search_locations[0])
+            link(self.site / "scipy_openblas32", Path(blas.submodule_search_locations[0]))
 
     def sound(self, layers: list[str], selection: str) -> None:
         """Refuse to begin if tests fail without a fault, which every fault would then be."""
