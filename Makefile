@@ -273,7 +273,12 @@ $(VENV)/dependencies: $(VENV)/tools
 		$$($(BIN)/python tools/requirements.py test lint)
 	touch $@
 
+# Pages are made by importing PyTorch: its build for CPUs, which is not on PyPI, or the one there is
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
 $(VENV)/documentation: $(VENV)/installed
+	$(BIN)/python -c "import torch" 2>/dev/null || \
+		$(BIN)/pip install -q --disable-pip-version-check --index-url $(TORCH_INDEX) "torch>=2.6"
 	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py docs)
 	touch $@
 

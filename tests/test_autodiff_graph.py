@@ -218,7 +218,7 @@ def test_third_derivatives_are_refused(rng):
         ),
         (
             lambda t, g: ad.agg_weighted(t.parameter(np.ones((3, 2))), None, graph=g),
-            ValueError, "agg_weighted: an operand has no value",
+            ValueError, "agg_weighted: an operand has no value: w is missing",
         ),
         (
             lambda t, g: ad.mha_gat(

@@ -1574,6 +1574,30 @@ def test_stream_of_an_array_lives_as_long_as_results(weighted):
 
 
 @on_host
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("operator", ["selected", "window", "compressed"])
+def test_copies_arrive_before_a_block_ends(operator, dtype, rng):
+    """Of queries that see no key, too: the stand-in ends the process where a copy is under way."""
+    sizes = (40, 16, 128), (64, 1, 128), (64, 1, 128)
+    q, k, v = to_device(tuple(rng.normal(size=size).astype(dtype) for size in sizes))
+    slots = np.full((40, 1, 2), -1, np.int32)
+    slots[20:, 0, 0] = 1
+    attention, static = {
+        "selected": (gg.selected_attention, dict(block_index=to_device(slots), block_size=32)),
+        "window": (gg.window_attention, dict(window=8, causal=True, q_offset=-30)),
+        "compressed": (
+            gg.compressed_attention, dict(block=4, stride=2, causal=True, q_offset=-30),
+        ),
+    }[operator]  # fmt: skip
+    out = attention(q, k, v, **static)
+    out = out[0] if isinstance(out, tuple) else out
+    assert not out.get()[:20].any()
+    cotangent = (out, None) if operator == "compressed" else out
+    grad_q = attention.vjp(cotangent, (q, k, v), **static)[0]
+    assert not grad_q.get()[:20].any()
+
+
+@on_host
 def test_two_devices(weighted, calls):
     x, w = (cuda.to_device(a, device=1) for a in (weighted.x, weighted.w))
     assert cuda.device_of(x) == 1

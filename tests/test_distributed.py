@@ -119,8 +119,13 @@ def test_wrong_inputs_are_named():
 def test_results_go_where_they_are_wanted():
     dg = gg.DistributedGraph.from_global(ring(), np.zeros(6, int))
     h, out = np.ones((6, 3)), np.empty((6, 3))
-    assert gg.agg_simple.forward(h, graph=dg, out=(out,)) is out
-    np.testing.assert_array_equal(out, 1)
+    for given in ((out,), out):
+        out[:] = 0
+        assert gg.agg_simple.forward(h, graph=dg, out=given) is out
+        np.testing.assert_array_equal(out, 1)
+    assert gg.agg_simple.jvp((h,), (h,), graph=dg, out=out) is out
+    s, c = np.ones((6, 3)), np.arange(18.0).reshape(6, 3)
+    assert gg.edge_softmax.vjp(c, (s,), graph=dg, out=out)[0] is out
 
 
 def test_sums_of_one_process():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import calls
 import faces
 import gnograd as gg
 import gnograd.autodiff as ad
@@ -528,3 +529,17 @@ def test_same_bits_for_any_number_of_threads(variant, dtype, threads, rng):
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("label", ["U", "b_u", "V", "b_v"])
+def test_weights_that_are_not_finite(label):
+    """As documented: the last layer multiplies the zeros of destinations without edges."""
+    inputs, static = calls.call_of("gno", calls.graph())
+    isolated = static["graph"].in_degree == 0
+    spoiled = [
+        np.full_like(x, np.nan) if name == label else x
+        for name, x in zip(gg.gno.inputs, inputs, strict=True)
+    ]
+    out = gg.gno(*spoiled, **static)
+    assert np.isnan(out[~isolated]).all()
+    assert np.isnan(out[isolated]).all() == (label in ("V", "b_v"))

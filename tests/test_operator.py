@@ -352,8 +352,18 @@ def test_results(graph):
         attend.results((given[0], ((15,), "float32"), None), graph=graph, heads=4)
     with pytest.raises(TypeError, match="attend: x is float32 but a is float64"):
         attend.results((given[0], ((16,), "float64"), None), graph=graph, heads=4)
-    with pytest.raises(TypeError, match="attend: a is missing"):
-        attend.results((given[0], None, None), graph=graph, heads=4)
+    assert attend.results(given[:2], graph=graph, heads=4) == expected
+    for few in ((given[0], None, None), given[:1]):
+        with pytest.raises(
+            TypeError, match=r"attend: a is missing, needs an array of shape \(2\*h"
+        ):
+            attend.results(few, graph=graph, heads=4)
+    with pytest.raises(TypeError, match="attend: 4 arrays were given for x, a, e"):
+        attend.results((*given, None), graph=graph, heads=4)
+    with pytest.raises(TypeError, match="attend: inputs is of type int, needs a list of shapes"):
+        attend.results(3, graph=graph, heads=4)
+    with pytest.raises(TypeError, match=r"attend: x is \(3, 8\), needs a shape and the name"):
+        attend.results([(3, 8)], graph=graph, heads=4)
 
 
 # ---- errors ----

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -77,6 +78,46 @@ def test_cuda_kernels_of_a_wheel(name, version, tmp_path, monkeypatch):
         )
 
 
+def test_actions_are_those_that_were_read():
+    """A tag may move to another commit, a hash not."""
+    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for used in re.findall(r"uses: *(.*)", workflow.read_text()):
+            assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v[\d.]+", used), (workflow.name, used)
+
+
+PACKAGE = Path(gg.__file__).parent
+LIBRARIES = [*PACKAGE.glob("_core*.so"), *(PACKAGE / "lib").rglob("libgnograd*.so")]
+
+
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf of binutils")
+@pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: path.name)
+def test_libraries_are_hardened(path):
+    """Nothing on a stack is run, what the loader has filled in is not written to again."""
+
+    def told(option):
+        command = ["readelf", "--wide", option, str(path)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    segments, dynamic = told("--program-headers"), told("--dynamic")
+    assert re.search(r"GNU_STACK .* RW ", segments)
+    assert "GNU_RELRO" in segments
+    assert re.search(r"\(FLAGS_1\).*\bNOW\b|\(BIND_NOW\)", dynamic)
+    if path.name.startswith(("_core", "libgnograd.so")):  # not in what computes
+        assert "__stack_chk_fail" in told("--dyn-syms")
+
+
+CUDA = PACKAGE / "lib" / "libgnograd_cuda.so"
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="needs nm of binutils")
+@pytest.mark.skipif(not CUDA.exists(), reason="this build has no CUDA kernels")
+def test_cuda_library_exports_its_own_names():
+    """None of the libstdc++ in it, which could take the place of another one's."""
+    command = ["nm", "--dynamic", "--defined-only", "--format=posix", str(CUDA)]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert {line.split()[0].partition("_")[0] for line in listed.splitlines()} == {"gnograd"}
+
+
 HWCAPS = Path(gg.__file__).parent / "lib" / "glibc-hwcaps"
 CALL = """
 import numpy as np, gnograd as gg
@@ -110,3 +151,15 @@ def test_the_loader_chooses_a_copy_for_the_processor(hidden, level, monkeypatch)
     run = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == level
+
+
+def test_documentation_needs_no_cuda():
+    """PyPI's PyTorch brings gigabytes of CUDA; the pages import the build for CPUs."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    command = ["make", "-n", "-W", "pyproject.toml", ".venv/documentation"]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+    (torch,) = (k for k, line in enumerate(lines) if '"torch' in line)
+    (docs,) = (k for k, line in enumerate(lines) if "requirements.py docs" in line)
+    assert torch < docs
+    assert "--index-url https://download.pytorch.org/whl/cpu" in lines[torch]

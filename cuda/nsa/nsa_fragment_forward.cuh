@@ -141,6 +141,9 @@ struct NsaFragmentForward {
           take_keys(x, K{at}, V{at + K::size(keys)}, first, n, base + __ffs(mine) - 1, lane);
       }
     }
+    // queries that see no key are still under way
+    if constexpr (!keeps_q) commit_copies();
+    await_copies();
     const bool wrong = finish(x, lane);
     if (redo && __any_sync(~0u, x.rows[0].at >= 0 || x.rows[1].at >= 0)) {
       const bool any = __any_sync(~0u, wrong);

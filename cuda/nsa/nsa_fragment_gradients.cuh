@@ -183,6 +183,7 @@ struct NsaFragmentGradient {
       __syncthreads();
       write_records(k, w, of, careful, chunk->keys, warp, lane);
     }
+    await_copies();  // of a chunk without rows, its first tile of zeros is still under way
 
     const int64_t width = p.d_k + p.d_v;
     const int64_t number = blockIdx.x / unsigned(parts());

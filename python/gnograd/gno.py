@@ -200,7 +200,8 @@ def gno_contract(
     -----
     Cost: that of `gno` without the first layer.
 
-    Temporary memory is that of `gno`, and so are types and errors in bfloat16.
+    Temporary memory is that of `gno`, and so are types, errors in bfloat16, and what weights that
+    are not finite do.
 
     Examples
     --------
@@ -304,6 +305,10 @@ def gno(
     at most 1024, the matrices kappa of 48 edges at a time are formed for all functions instead:
     ``P F_in F_out (H + 1)``, and ``480 H + (288 + 2 H) F_in F_out + 144 B F`` a thread, with B
     rounded up to a multiple of 16.
+
+    The sums of a node are multiplied with the last layer also where they are 0, so that NaN or an
+    infinity in `V` or `b_v` makes NaN at destinations without edges, too. One in `U` or `b_u` stays
+    where edges bring it.
 
     In bfloat16, on GPUs, `coords` and `edge_weight` are float32, as is all arithmetic. Sums over
     neighbours, and on the way back products with the last layer, are rounded before they are

@@ -147,6 +147,9 @@ def gno_with_laplacian(
     ``lap -> act' lap + act'' |grad|^2`` [1]_. So the Laplacian costs d + 2 forward passes, not d
     second derivatives.
 
+    NaN or an infinity in `V` or `b_v` makes NaN at destinations without edges, too, on the CPU, as
+    in `gno`; on a GPU these are 0.
+
     Peak temporary memory, in numbers, with W the packed size of all layers, the last included,
     and B the sum of their widths: ``d n_edges`` for gradients to positions (twice that for pairs),
     ``2 P W`` for the sums of gradients, P at most 64 pieces within 64 MiB, or 8 pieces; and a

@@ -42,7 +42,7 @@ from gnograd.graph_arrays import GraphSizes
 from gnograd.graph_in_parts import GraphInParts
 from gnograd.recent import Recent, key_of
 from gnograd.shapes import Shape
-from gnograd.static import Limits, converter
+from gnograd.static import Limits, converter, shown
 
 __all__ = ["Array", "Function", "Operator", "function", "operator", "spread"]
 
@@ -258,7 +258,8 @@ class Function(Generic[P, R]):
         Parameters
         ----------
         inputs : sequence of (tuple of int, str)
-            Shapes and dtypes of the inputs in order, None for an absent one.
+            Shapes and dtypes of the inputs in order, None for an absent one; trailing ones that are
+            absent may be left out.
         **static
             Static arguments. Of those that are arrays, the shapes alone matter.
 
@@ -277,16 +278,28 @@ class Function(Generic[P, R]):
         values = self.complete(static)
         signature = self.declaration.signature(values)
         sizes = known_sizes(values, signature)
-        check_together(self.name, signature, inputs)
+        if not isinstance(inputs, tuple | list):
+            raise TypeError(f"{self.name}: inputs is {kind_of(inputs)}, needs a list of shapes")
+        if len(inputs) > len(self.inputs):
+            raise TypeError(
+                f"{self.name}: {len(inputs)} arrays were given for {', '.join(self.inputs)}"
+            )
+        padded = [*inputs, *self._absent[len(inputs) :]]
+        check_together(self.name, signature, padded)
         type_ = TypeOfCall(self.name)
-        for (name, spec), given in zip(signature.inputs.items(), inputs, strict=True):
+        for (name, spec), given in zip(signature.inputs.items(), padded, strict=True):
             if given is None:
                 if not shapes.parse(spec).optional:
                     raise missing(self.name, name, spec, sizes)
                 continue
-            shape, dtype = given
+            try:
+                shape, dtype = tuple(given[0]), str(given[1])
+            except (TypeError, IndexError):
+                raise TypeError(
+                    f"{self.name}: {name} is {shown(given)}, needs a shape and the name of a dtype"
+                ) from None
             type_.check(name, dtype, spec)
-            shapes.match(f"{self.name}: {name}", tuple(shape), spec, sizes)
+            shapes.match(f"{self.name}: {name}", shape, spec, sizes)
         for name, spec in signature.arrays.items():
             if values[name] is not None:
                 shapes.match(f"{self.name}: {name}", tuple(values[name].shape), spec, sizes)

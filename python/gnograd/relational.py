@@ -90,6 +90,9 @@ def agg_relational(
     destination at a time: the work is that of one aggregation, and of ``n_bases * D`` for every
     relation that a destination has. No array has a row of features for every edge.
 
+    A destination without edges of a relation does not look at its coefficients, which may be NaN or
+    infinite there.
+
     Peak temporary memory, in numbers: for the mean one an edge, and three in derivatives; with
     `coeff`, ``n_relations * D`` a thread (and, in `forward` and `jvp`, ``n_bases * D`` for a piece
     of a row that is shared among threads; without `coeff` ``n_relations * D``), twice that with

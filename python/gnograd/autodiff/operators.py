@@ -52,6 +52,8 @@ def on_tape(op: Operator[Any, Any]) -> Callable[..., Any]:
         if like is None:
             raise TypeError(f"{op.name}: needs an Array among its inputs")
         values = op.complete(given)
+        if any(x is None for x in operands):
+            _refuse_missing(op, values, operands)
         tape = like.tape
         arrays = [None if x is None else Array(tape, operand(like, x)) for x in operands]
         before, _kept = _arguments(op, words, values, arrays)
@@ -64,6 +66,15 @@ def on_tape(op: Operator[Any, Any]) -> Callable[..., Any]:
 
     present(function, op, "gnograd.autodiff", "Array")
     return function
+
+
+def _refuse_missing(
+    op: Operator[Any, Any], static: Mapping[str, Any], operands: Sequence[Any]
+) -> None:
+    signature = op.declaration.signature(static)
+    for (name, spec), x in zip(signature.inputs.items(), operands, strict=True):
+        if x is None and not shapes.parse(spec).optional:
+            raise ValueError(f"{op.name}: an operand has no value: {name} is missing")
 
 
 def _arguments(

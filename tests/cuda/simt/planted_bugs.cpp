@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "device/copies.cuh"
 #include "device/platform.cuh"
 
 namespace {
@@ -81,6 +82,14 @@ __global__ void two_arrays(const float* x, float* y, int extra) {
   __syncthreads();
   y[i] = a[i] + b[n - 1 - i];
 }
+__global__ void copied(const float* x, float* y, bool wait) {
+  float* s = SharedMemory().take<float>(n);
+  const int i = int(threadIdx.x);
+  copy_async<4>(s + i, x + i);
+  commit_copies();
+  if (wait) await_copies();
+  y[i] = wait ? s[i] : x[i];
+}
 
 float* to_device(const std::vector<float>& host) {
   void* p = nullptr;
@@ -120,6 +129,8 @@ int main(int, char** argv) {
       cudaMemset(y, 0, sizeof(float));
       start(sum_atomic, 1, n, 0, x, y);
       right = right && same(y, {2016});
+      start(copied, 1, n, bytes, x, y, true);
+      right = right && same(y, up);
       break;
     case 1:  // global memory, one past the end
       start(scale, 2, n, 0, x, y, n + 1);
@@ -179,6 +190,10 @@ int main(int, char** argv) {
     case 20:  // an impossible launch
       start(scale, 1, 2048, 0, x, y, n);
       right = cudaGetLastError() == cudaSuccess;
+      break;
+    case 21:  // the end, while a copy to shared memory is under way
+      start(copied, 1, n, bytes, x, y, false);
+      right = same(y, up);
       break;
   }
   std::puts(right ? "right" : "WRONG");

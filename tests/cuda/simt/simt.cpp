@@ -247,6 +247,7 @@ void run_thread() {
   }
   body(closure);
   Quiet quiet;
+  if (!self->copies.empty()) die("a thread ends before its copies have arrived");
   publish(order_end);
   self->state = State::exited;
   --alive;
