@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import gnograd
-from programs import PACKAGE, ROOT, build_and_run, flags, needs_installation, run
+from programs import PACKAGE, ROOT, build, build_and_run, flags, needs_installation, run
 
 SOURCES = ROOT / "tests/consumer"
 PREFIX = os.environ.get("GNOGRAD_PREFIX")
@@ -67,6 +67,12 @@ def test_fortran_example_trains(tmp_path):
     output = build_and_run("gfortran", ROOT / "examples/fortran/train_gno.f90", tmp_path)
     errors = [float(line.split()[-1]) for line in output.splitlines()]
     assert errors[-1] < 0.05 < errors[0]
+
+
+def test_host_with_wide_default_kinds(tmp_path):
+    options = "-fdefault-integer-8", "-fdefault-real-8"
+    program = build("gfortran", SOURCES / "wide_integers.f90", tmp_path, *options)
+    assert run(program, folder=tmp_path).split() == ["falls", "T"]
 
 
 def test_archive(installation, tmp_path):
