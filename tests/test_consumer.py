@@ -6,6 +6,7 @@ In the installed Python package and, where GNOGRAD_PREFIX names one (make consum
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import gnograd
-from programs import PACKAGE, ROOT, build_and_run, flags, needs_installation, run
+from programs import PACKAGE, ROOT, build, build_and_run, flags, needs_installation, run
 
 SOURCES = ROOT / "tests/consumer"
 PREFIX = os.environ.get("GNOGRAD_PREFIX")
@@ -50,6 +51,12 @@ def test_program(installation, compiler, source, result, tmp_path):
     assert build_and_run(compiler, SOURCES / source, tmp_path, where=installation) == result
 
 
+def test_libraries_name_no_folder_of_this_machine(installation, tmp_path):
+    told = run("readelf", "--dynamic", installation / "lib/libgnograd.so", folder=tmp_path)
+    for paths in re.findall(r"R(?:UN)?PATH\).*\[(.*)\]", told):
+        assert all(path.startswith("$ORIGIN") for path in paths.split(":"))
+
+
 def test_cpp_program(tmp_path):
     source = tmp_path / "derivative.cpp"
     shutil.copy(SOURCES / "derivative.c", source)
@@ -60,6 +67,12 @@ def test_fortran_example_trains(tmp_path):
     output = build_and_run("gfortran", ROOT / "examples/fortran/train_gno.f90", tmp_path)
     errors = [float(line.split()[-1]) for line in output.splitlines()]
     assert errors[-1] < 0.05 < errors[0]
+
+
+def test_host_with_wide_default_kinds(tmp_path):
+    options = "-fdefault-integer-8", "-fdefault-real-8"
+    program = build("gfortran", SOURCES / "wide_integers.f90", tmp_path, *options)
+    assert run(program, folder=tmp_path).split() == ["falls", "T"]
 
 
 def test_archive(installation, tmp_path):
@@ -201,3 +214,45 @@ def test_cmake_project_with_cuda(home, tmp_path):
         assert advice in " ".join(refused.stderr.split())
         metadata.rename(tmp_path / f"gnograd_cu13-{gnograd.__version__}.dist-info")
     run(built(CUDA, where, tmp_path) / "version", folder=tmp_path)
+
+
+HOST = """project('host', 'fortran', meson_version: '>=1.4')
+executable('host', 'host.f90', dependencies: dependency('gnograd', fallback: 'gnograd'))
+"""
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory) -> Path:
+    """Build folder of a Meson project that has gnograd as a subproject, configured."""
+    for program in ("meson", "ninja", "fypp"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    folder = tmp_path_factory.mktemp("host")
+    (folder / "meson.build").write_text(HOST)
+    (folder / "host.f90").write_text("program host\n  use gnograd\nend program\n")
+    (folder / "subprojects").mkdir()
+    (folder / "subprojects/gnograd").symlink_to(ROOT)
+    options = [f"-Dgnograd:{part}=disabled" for part in ("python_ext", "cuda", "simt", "mpi")]
+    run("meson", "setup", "build", *options, folder=folder)
+    return folder / "build"
+
+
+def test_meson_subproject_gives_a_host_no_options(host):
+    """As -fopenmp, which puts large local arrays on the stack."""
+    compiled = json.loads((host / "compile_commands.json").read_text())
+    (command,) = (each["command"] for each in compiled if each["file"].endswith("host.f90"))
+    assert "gnograd" in command and "openmp" not in command
+    ours = next(each["command"] for each in compiled if each["file"].endswith("threads.f90"))
+    assert "-fopenmp" in ours
+
+
+def test_prefix_needs_nothing_of_what_built_it(host):
+    """The BLAS of a virtual environment is installed, too."""
+    told = next(host.rglob("gnograd.pc")).read_text()
+    assert not re.search(r"site-packages|-L/|rpath,/", told)
+    plan = json.loads(run("meson", "introspect", "--install-plan", host, folder=host))
+    installed = {
+        Path(place["destination"]).name for kind in plan.values() for place in kind.values()
+    }
+    assert f"libgnograd.so.{gnograd.__version__}" in installed
+    assert ("libscipy_openblas.so" in installed) == ("scipy_openblas" in told)

@@ -41,7 +41,8 @@ module gnograd_nn_samples
     !> Batches of an epoch
     procedure :: n_batches
     !> Batch 1, 2, 3, ... of all epochs
-    procedure :: batch
+    generic :: batch => batch_default, batch_int64
+    procedure, private :: batch_default, batch_int64
   end type loader_type
 
 contains
@@ -116,8 +117,17 @@ contains
       & self%batch_size
   end function n_batches
 
+  subroutine batch_default(self, number, sample, error)
+    class(loader_type), intent(inout), target :: self
+    integer, intent(in) :: number
+    type(sample_type), pointer, intent(out) :: sample
+    type(error_type), allocatable, intent(out) :: error
+
+    call self%batch(int(number, int64), sample, error)
+  end subroutine batch_default
+
   !> Batch 1, 2, 3, ... of all epochs.
-  subroutine batch(self, number, sample, error)
+  subroutine batch_int64(self, number, sample, error)
     class(loader_type), intent(inout), target :: self
     integer(int64), intent(in) :: number
     !> Until the next call, and the end of the loader
@@ -159,6 +169,6 @@ contains
     call self%joined%graph%batch(graphs, error)
     if (.not. allocated(error)) call join_weights(arrays, self%joined%arrays, error)
     if (.not. allocated(error)) sample => self%joined
-  end subroutine batch
+  end subroutine batch_int64
 
 end module gnograd_nn_samples

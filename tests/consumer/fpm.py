@@ -6,6 +6,7 @@ usage: fpm.py TREE FOLDER    what `expand.py TREE` has written, and where to wor
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -19,6 +20,7 @@ DOCUMENT = ROOT / "docs/howto/fpm.md"
 # printed.
 # run_darcy is built with them, but wants what a training in Python has left.
 PROGRAMS = {
+    "threads": ("", r"threads 3\b"),
     "consumer": ("", r"derivative  -0\.08999504  quotient  -0\.08999504"),
     "train_gno": ("", r"step 400  relative error  0\.0[0-4]\d+"),
     "train_meshes": ("30", r"after:  relative error 0\.[0-4]\d+"),
@@ -29,7 +31,10 @@ PROGRAMS = {
 
 def run(*command: str, cwd: Path) -> str:
     """What a command prints; it must not fail."""
-    done = subprocess.run(command, cwd=cwd, text=True, capture_output=True, check=False)
+    done = subprocess.run(
+        command, cwd=cwd, env=os.environ | {"OMP_NUM_THREADS": "3"}, text=True, capture_output=True,
+        check=False,
+    )  # fmt: skip
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -42,6 +47,22 @@ def make_branch(tree: Path, repository: Path) -> None:
     run("git", "add", "--all", cwd=repository)
     run("git", "-c", "user.name=gnograd", "-c", "user.email=none", "commit", "-q", "-m", "fpm",
         cwd=repository)  # fmt: skip
+
+
+# How many threads the library has, in a program of another package
+THREADS = """program threads
+  use, intrinsic :: iso_c_binding, only: c_int
+  use gnograd, only: tape_type
+  implicit none
+  interface
+    function n_threads() result(n) bind(c, name="gnograd_num_threads")
+      import :: c_int
+      integer(c_int) :: n
+    end function n_threads
+  end interface
+  print "(a, i0)", "threads ", n_threads()
+end program threads
+"""
 
 
 def main() -> None:
@@ -60,6 +81,7 @@ def main() -> None:
     url = (folder / "gnograd").as_uri()
     (consumer / "fpm.toml").write_text(re.sub(r'https://[^"]*', url, manifest))
     shutil.copy(ROOT / "tests/consumer/derivative.f90", consumer / "app/main.f90")
+    (consumer / "app/threads.f90").write_text(THREADS)
     listed = run("sh", "-c", "fpm run --example --list 2>&1", cwd=folder / "gnograd").split()
     for example in (folder / "gnograd/example").glob("*.f90"):
         if not any(Path(path).name == example.stem for path in listed):

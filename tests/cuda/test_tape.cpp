@@ -160,6 +160,23 @@ void test_sums() {
   }
 }
 
+// Many equal numbers, whose roundings in single precision all go the same way.
+template <class T>
+void test_long_sums() {
+  for (const auto& [x, y] : std::vector<std::pair<Extents, Extents>>{
+           {{400000, 1, 1, 1}, {1, 1, 1, 1}}, {{2, 200000, 1, 1}, {2, 1, 1, 1}}}) {
+    Device<T> in(std::vector<T>(size_of(x), T(0.1))), out(size_of(y));
+    const size_t bytes =
+        gnograd_cuda_tape_sum_workspace_bytes(code<T>, x.data(), y.data());
+    Device<unsigned char> workspace(bytes);
+    MUST(gnograd_cuda_tape_sum(code<T>, x.data(), y.data(), in.get(), out.get(), workspace.get(),
+                               bytes, nullptr));
+    const double wanted = double(T(0.1)) * double(size_of(x) / size_of(y));
+    for (const T got : out.host())
+      check(near(got, wanted, wanted / (sizeof(T) == 4 ? 16 : 1)), "a long sum");
+  }
+}
+
 template <class T>
 void test_columns() {
   const int64_t width = 5, n = 9, columns = 4;
@@ -258,6 +275,7 @@ template <class T>
 void test_all() {
   test_elementwise<T>();
   test_sums<T>();
+  test_long_sums<T>();
   test_columns<T>();
   test_products<T>();
   test_steps<T>();

@@ -162,6 +162,7 @@ contains
     type(tape_type) :: tape
     type(array_type) :: w, loss
     real(dp) :: x(2)
+    real(dp), allocatable :: slope(:)
     character(len=2000) :: long
     integer :: last
 
@@ -203,6 +204,9 @@ contains
     call check(error, index(raised%message, "multiply: shapes") == 1, raised%message)
     call tape%clear_error()
     deallocate (raised)
+    ! those of the other processes are gone, too: a step along a part of a sum is none
+    call w%grad(slope, raised)
+    call check(error, .not. any(abs(slope) > 0), "a part of the sum of gradients")
 
     ! what is no parameter
     call all%sum_gradients([w*w], raised)
