@@ -141,7 +141,7 @@ def test_numbers_of_nodes_and_relations(aggr, root):
                 layer(torch.tensor([1, 2, 3]), edges["edge_index"], kinds)
     with pytest.raises(IndexError, match=r"RGCNConv: edge_type\[2\] is -1, not one of 3 relations"):
         ours(torch.tensor([1, 2, 3]), edges["edge_index"], torch.tensor([0, 1, -1, 0]))
-    with pytest.raises(TypeError, match="RGCNConv: edge_type is torch.float32, needs integers"):
+    with pytest.raises(TypeError, match=r"RGCNConv: edge_type is torch\.float32, needs integers"):
         ours(torch.tensor([1, 2, 3]), edges["edge_index"], torch.rand(4))
     matrix = torch.sparse_coo_tensor(edges["edge_index"], torch.tensor([0.0, 1, 1.5, 1]), (3, 3))
     with pytest.raises(ValueError, match="values that are no integers"):

@@ -508,12 +508,12 @@ def _numbers(first: int, last: int, like: NDArray[Any]) -> NDArray[Any]:
 
 
 def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    """Contiguous int64 copy of a vector of int32 or int64."""
+    """Contiguous int64 copy of a vector of int32 or int64, in any order of bytes."""
     refuse_mask("graph", name, values)
     array = np.asarray(values)
     if array.size == 0 and not isinstance(values, np.ndarray):
         array = array.astype(np.int64)
-    if array.dtype not in (np.int32, np.int64):
+    if array.dtype.newbyteorder("=") not in (np.int32, np.int64):
         raise TypeError(f"graph: {name} is {array.dtype}, needs int32 or int64")
     if array.ndim != 1:
         raise ValueError(f"graph: {name} has shape {array.shape}, needs one dimension")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
+from gnograd.torch.arrays import integers
 from gnograd.torch.ball_tree import CloudLayout, ball_tree_order, clouds_of
 from gnograd.torch.sparse_branches import SparseBranches, borders_of, checked_borders
 
@@ -184,7 +185,7 @@ class BallSparseAttention(SparseBranches):
                 f"batch is of {batch.dtype} and shape {tuple(batch.shape)}, needs integers and "
                 f"({n},)"
             )
-        return batch.to(torch.int64)
+        return integers(batch, torch.int64)
 
     def _attend(self, x: Tensor, positions: Tensor, clouds: CloudLayout | None) -> Tensor:
         """Attention of clouds in the order of their trees; of one where there is no layout."""
