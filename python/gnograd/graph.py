@@ -24,6 +24,7 @@ from gnograd.graph_arrays import (
     with_room,
 )
 from gnograd.graph_building import GraphBuilding
+from gnograd.graph_checks import check_arrays
 from gnograd.graph_in_parts import GraphInParts
 from gnograd.static import AT_LEAST_0, LARGEST, integer
 
@@ -438,7 +439,7 @@ class Graph(GraphBuilding):
         arrays = self.arrays
         if self.borders is None and arrays.offsets[-1] == self.n_edges:
             return Graph, (arrays.offsets, arrays.indices, self.n_src, arrays.edge_ids)
-        return lend, (arrays, self.borders)
+        return restored, (arrays, self.borders)
 
     def __copy__(self) -> Graph:
         return self
@@ -487,6 +488,12 @@ def lend(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
     """
     arrays = GraphArrays(*arrays)
     return Graph.__new__(Graph)._become(_lent(arrays), arrays, borders)
+
+
+def restored(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
+    """Graph of arrays that come from outside, such as a file: checked, and kept in copies."""
+    check_arrays(arrays, borders)
+    return lend(GraphArrays(*(None if x is None else np.array(x) for x in arrays)), borders)
 
 
 def _lent(arrays: GraphArrays) -> _Body:
