@@ -498,6 +498,58 @@ def test_room_for_more_edges(ordered):
         graph.pad(3)
 
 
+def layers_with_edge_features():
+    sizes = {
+        f"hidden_dim_{name}": 8
+        for name in ("processor", "node_encoder", "edge_encoder", "node_decoder")
+    }
+    own = {"mlp_activation_fn": torch.nn.Mish(), "processor_size": 2, **sizes}
+    return {
+        "GATConv": gt.GATConv(4, 3, edge_dim=2),
+        "GATConv without loops": gt.GATConv(4, 3, edge_dim=2, add_self_loops=False),
+        "GATv2Conv": gt.GATv2Conv(4, 3, edge_dim=2),
+        "TransformerConv": gt.TransformerConv(4, 3, edge_dim=2),
+        "MeshGraphNet": gt.MeshGraphNet(4, 2, 3, processor_size=2, **sizes),
+        "MeshGraphNet by PyTorch": gt.MeshGraphNet(4, 2, 3, **own),
+        "DimeNetPlusPlus": gt.DimeNetPlusPlus(
+            8, 1, 1, 8, 4, 8, 3, 3, output_initializer="glorot_orthogonal"
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", list(layers_with_edge_features()))
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_no_gradient_sees_rows_without_an_edge(name, value):
+    torch.manual_seed(0)
+    layer = layers_with_edge_features()[name].double()
+    edges = random_edges(9, 20)
+    graph = gt.Graph.from_edge_index(edges, 9)
+    x = torch.randn(9, 4, dtype=torch.float64)
+    width = 3 if name == "DimeNetPlusPlus" else 2
+    edge_attr = torch.randn(20, width, dtype=torch.float64)
+    more = torch.cat([edge_attr, torch.full((13, width), value, dtype=torch.float64)])
+
+    def call(graph, edge_attr):
+        if name == "DimeNetPlusPlus":
+            return layer(torch.arange(9), x[:, :3], graph, None, edge_attr)
+        return layer(x, edge_attr, graph) if "Mesh" in name else layer(x, graph, edge_attr)
+
+    results = []
+    for given in ((graph, edge_attr), (graph.pad(33), more)):
+        given[1].requires_grad_()
+        out = call(*given)
+        wanted = [given[1], *layer.parameters()]
+        gradients = torch.autograd.grad(out.square().sum(), wanted, allow_unused=True)
+        assert not gradients[0][20:].any()
+        results.append([out, gradients[0][:20], *gradients[1:]])
+    for got, want in zip(*results, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
+    if name.startswith("GAT"):
+        out, (_, alpha) = layer(x, graph.pad(33), more, return_attention_weights=True)
+        gradients = torch.autograd.grad(alpha.square().sum(), layer.parameters(), allow_unused=True)
+        assert all(g is None or g.isfinite().all() for g in gradients)
+
+
 # ---- programs ----
 
 
