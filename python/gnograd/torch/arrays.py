@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["as_arrays", "integers"]
+__all__ = ["as_arrays", "full_precision", "integers"]
 
 
 @contextlib.contextmanager
@@ -48,3 +48,13 @@ def integers(tensor: Tensor, dtype: torch.dtype) -> Tensor:
         limits = torch.iinfo(dtype)
         tensor = tensor.to(torch.int64).clamp(limits.min, limits.max)
     return tensor.to(dtype)
+
+
+def full_precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """No `torch.autocast` inside, for what is made of positions.
+
+    In bfloat16 neighbouring points would be one.
+    """
+    if not torch.amp.is_autocast_available(device.type):
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, enabled=False)
