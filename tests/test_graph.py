@@ -245,3 +245,11 @@ def test_refused_points(arguments, options, message):
 def test_points_of_another_kind(arguments, options, message):
     with pytest.raises(TypeError, match=f"neighbors: {message}"):
         gg.Graph.radius(*arguments, **options)
+
+
+@pytest.mark.parametrize("dtype", [bool, "uint8", "int16", "uint32", "uint64", float])
+def test_edges_of_other_types(dtype):
+    for make in (gg.Graph.from_edges, gg.Graph):
+        wrong = np.array([0, 1]).astype(dtype)
+        with pytest.raises(TypeError, match=rf"graph: \w+ is {wrong.dtype}, needs int32 or int64"):
+            make(wrong, np.array([0]))

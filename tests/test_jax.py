@@ -478,3 +478,24 @@ else:
 )
 def test_jax_is_optional(code):
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("wrong", [2**31, 2**32 + 1, 2**63 - 1, -(2**32)])
+@pytest.mark.parametrize("x64", [True, False])
+def test_integers_are_not_cut(wrong, x64):
+    """They are refused, not taken for the number that their lower half is."""
+    graph = gg.Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 1])
+    x, kinds = np.ones((3, 2), np.float32), np.array([0, 1, wrong, 1])
+    q = np.ones((4, 1, 2), np.float32)
+    with jax.enable_x64(x64):
+        given = [kinds, jnp.asarray(kinds)] if x64 else [kinds]
+        for kinds in given:
+            with pytest.raises(Exception, match=r"agg_relational: edge_type\[2\]"):
+                jax.block_until_ready(
+                    gj.agg_relational(x, graph=graph, edge_type=kinds, n_relations=3)
+                )
+        cu = np.array([0, wrong + 4])
+        with pytest.raises(Exception, match="window_attention: cu_q"):
+            jax.block_until_ready(gj.window_attention(q, q, q, window=2, cu_q=cu, cu_k=cu))
+    swapped = gj.agg_simple(x.astype(">f4"), graph=graph)
+    np.testing.assert_array_equal(swapped, gj.agg_simple(x, graph=graph))

@@ -644,3 +644,14 @@ each = [jax.hessian(loss)(h, kappa, graph) for graph in graphs]
 np.testing.assert_allclose(hessian, sum(each), rtol=1e-12, atol=1e-13)
 """, XLA_FLAGS="--xla_force_host_platform_device_count=2",
     )  # fmt: skip
+
+
+def test_damaged_graphs_are_refused():
+    graph = gj.Graph.of(gg.Graph.from_edges([0, 1, 2, 0], [1, 0, 1, 2]))
+    assert jax.tree.all(
+        jax.tree.map(np.array_equal, pickle.loads(pickle.dumps(graph)).arrays, graph.arrays)
+    )
+    for name, array in graph.arrays._asdict().items():
+        wrong = gj.Graph(graph.arrays._replace(**{name: array.at[-1].set(2**30)}))
+        with pytest.raises(ValueError, match="graph: "):
+            pickle.loads(pickle.dumps(wrong))

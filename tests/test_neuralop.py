@@ -568,3 +568,79 @@ def test_memory_of_edges(hidden, numbers):
     # values and gradients of the part, and what is not counted
     beside = 2 * 4 * neuralop._EDGE_NUMBERS + 2**23
     assert temporary_bytes(_training_step, hidden) < 4 * numbers * n_edges + beside
+
+
+@pytest.mark.parametrize("hidden", [[6], [6, 5]], ids=["one layer", "two layers"])
+@pytest.mark.parametrize("activation", [torch.nn.functional.gelu, torch.nn.functional.mish])
+def test_padded_graphs(hidden, activation, parts):
+    """Room for more edges changes neither values nor gradients."""
+    torch.manual_seed(0)
+    y, x, f = (torch.rand(n, c, dtype=torch.float64) for n, c in ((20, 2), (12, 2), (20, 3)))
+    graph = gt.Graph.radius(y, 0.3, x)
+    layer = gt.IntegralTransform(
+        channel_mlp_layers=[4, *hidden, 3], channel_mlp_non_linearity=activation
+    ).double()
+    found = []
+    for given in (graph, graph.pad(graph.n_edges + 9)):
+        points = [v.clone().requires_grad_() for v in (y, x, f)]
+        out = layer(points[0], given, points[1], points[2])
+        found.append(
+            [out, *torch.autograd.grad(out.square().sum(), [*points, *layer.parameters()])]
+        )
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("transform_type", ["linear", "nonlinear", "nonlinear_kernelonly"])
+@pytest.mark.parametrize("hidden", [[8], [8, 8]])
+@pytest.mark.parametrize("activation", [torch.nn.functional.gelu, torch.nn.functional.mish])
+def test_batch_of_no_functions(transform_type, hidden, activation):
+    y, x = torch.rand(20, 2), torch.rand(12, 2)
+    layers = [4 if transform_type == "linear" else 7, *hidden, 3]
+    layer = gt.IntegralTransform(
+        channel_mlp_layers=layers, channel_mlp_non_linearity=activation,
+        transform_type=transform_type,
+    )  # fmt: skip
+    f = torch.rand(0, 20, 3, requires_grad=True)
+    out = layer(y, gt.Graph.radius(y, 0.3, x), x, f)
+    assert out.shape == (0, 12, 3)
+    out.sum().backward()
+    assert all(not p.grad.any() for p in layer.parameters() if p.grad is not None)
+
+
+def far_points():
+    """Points that are one in bfloat16."""
+    torch.manual_seed(0)
+    return torch.rand(300, 2) + 100, torch.rand(40, 2) + 100
+
+
+def layers_of_geometry():
+    """Functions of points alone that are computed by PyTorch's own layers."""
+    y, x = far_points()
+    graph, f = gt.Graph.radius(y, 0.2, x), torch.ones(300, 3)
+    own = {"channel_mlp_non_linearity": torch.nn.functional.mish}
+    block = gt.GNOBlock(
+        3, 3, 2, 0.2, pos_embedding_type=None, channel_mlp_layers=[16], reduction="mean",
+        transform_type="linear_kernelonly", **own,
+    )  # fmt: skip
+    agno = gt.AGNO(
+        channel_mlp_layers=[4, 16, 3],
+        use_attn=True,
+        coord_dim=2,
+        attention_type="dot_product",
+        **own,
+    )
+    return {
+        "GNOBlock": lambda: block(y, x),
+        "AGNO": lambda: agno(y, graph, x, f),
+    }
+
+
+@pytest.mark.parametrize("name", ["GNOBlock", "AGNO"])
+def test_geometry_stays_float32_under_autocast(name):
+    call = layers_of_geometry()[name]
+    exact = call()
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = call()
+    spread = exact.std(0).mean()
+    assert (rough.float() - exact).std(0).mean() < 0.02 * spread

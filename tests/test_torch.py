@@ -1034,3 +1034,43 @@ def test_static_arguments_are_converted_as_everywhere(graph):
     for name, value in ("window", 2.5), ("window", torch.tensor(3)), ("causal", 1), ("scale", "1"):
         with pytest.raises(TypeError, match=f"window_attention: {name} is"):
             gt.window_attention(q, q, q, **{name: value})
+
+
+BEYOND = [2**31, 2**32, 2**32 + 1, 2**63 - 1, -(2**32), -(2**32) - 1, -(2**63)]
+
+
+@pytest.mark.parametrize("wrong", BEYOND)
+@pytest.mark.parametrize("layout", ["plain", "compiled"])
+def test_integers_are_not_cut_to_32_bits(wrong, layout):
+    """They are refused as they are, not taken for the number that their lower half is."""
+    graph = gg.Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 1])
+    x, kinds = torch.randn(3, 2), torch.tensor([0, 1, wrong, 1])
+    q, blocks = torch.randn(16, 2, 4), torch.zeros(16, 2, 2, dtype=torch.int64)
+    blocks[..., 1] = -1
+    blocks[3, 1, 1] = wrong
+
+    def relational(x, kinds):
+        return gt.agg_relational(x, graph=graph, edge_type=kinds, n_relations=3)
+
+    def selected(q, blocks):
+        return gt.selected_attention(q, q, q, block_index=blocks, block_size=4)
+
+    if layout == "compiled":
+        relational, selected = (torch.compile(f, backend="eager") for f in (relational, selected))
+    with pytest.raises(IndexError, match="agg_relational: edge_type"):
+        relational(x, kinds)
+    with pytest.raises(IndexError, match="selected_attention: block_index"):
+        selected(q, blocks)
+    for dtype in (torch.uint64, torch.uint32):
+        if wrong > 0:
+            with pytest.raises(IndexError, match="agg_relational: edge_type"):
+                relational(x, torch.tensor([0, 1, min(wrong, 2**31), 1]).to(dtype))
+
+
+def test_integers_of_rows_without_an_edge_may_be_anything():
+    graph = gg.Graph.from_edges([0, 1], [1, 0])
+    kinds = torch.tensor([0, 1, 2**40, -(2**63)])
+    x = torch.randn(2, 3)
+    padded = gt.agg_relational(x, graph=graph.pad(4), edge_type=kinds, n_relations=2)
+    plain = gt.agg_relational(x, graph=graph, edge_type=kinds[:2], n_relations=2)
+    torch.testing.assert_close(padded, plain, rtol=0, atol=0)

@@ -424,6 +424,79 @@ def test_graphs_are_copied_and_stored():
     )
 
 
+def stored(graph):
+    """A graph through a file, by PyTorch's safe defaults."""
+    file = io.BytesIO()
+    torch.save({"graph": graph}, file)
+    file.seek(0)
+    return torch.load(file)["graph"]
+
+
+def graphs_to_store():
+    edges = gt.Graph.from_edge_index(random_edges(6, 20), 6)
+    ordered = gt.Graph.from_csc(torch.tensor([0, 2, 2, 5]), torch.tensor([3, 0, 1, 1, 2]), 4)
+    return {
+        "edges": edges, "ordered": ordered, "room": edges.pad(23),
+        "batch": gt.Graph.batch([edges] * 2),
+        "loops": gt.Graph.from_edge_index(random_edges(3, 9), 3, self_loops=False),
+        "none": gt.Graph.from_edge_index(torch.zeros(2, 0, dtype=torch.int64), 0),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(graphs_to_store()))
+def test_damaged_graphs_are_refused(name):
+    """Kernels trust a graph, so one number that a file has changed is found when it is read."""
+    graph = graphs_to_store()[name]
+    of_numpy = gg.graph.lend(GraphArrays(*(x if x is None else x.numpy() for x in graph.arrays)))
+    for whole in (stored(graph), pickle.loads(pickle.dumps(of_numpy)), copy.deepcopy(graph)):
+        same(whole, graph)
+    n = int(graph.offsets[-1])
+    for label, array in graph.arrays._asdict().items():
+        if array is None or not len(array):
+            continue
+        for place in {0, len(array) // 2, len(array) - 1}:
+            for value in (-1, 2**31 - 1, -(2**31), int(array[place]) + 1, int(array[place]) - 1):
+                if "indices" in label and place >= n and 0 <= value < 2:
+                    continue  # another node for no edge is no harm
+                wrong = array.clone()
+                wrong[place] = value
+                arrays = graph.arrays._replace(**{label: wrong})
+                with pytest.raises(ValueError, match=r"graph: .*(indices|offsets|edge|positions)"):
+                    stored(gt.Graph(arrays, graph.borders))
+                plain = gg.graph.lend(
+                    GraphArrays(*(x if x is None else x.numpy() for x in arrays)),
+                    ((0,), (0,), (0,)),
+                )
+                with pytest.raises(ValueError, match="graph: "):
+                    pickle.loads(pickle.dumps(plain))
+        for wrong in (array[:-1], array.double(), array[:, None], None):
+            if wrong is None and label in ("edge_ids", "src_positions"):
+                continue
+            with pytest.raises((TypeError, ValueError), match="graph: "):
+                stored(gt.Graph(graph.arrays._replace(**{label: wrong}), graph.borders))
+
+
+def test_damaged_borders_are_refused():
+    batch = graphs_to_store()["batch"]
+    for name in ("src", "dst", "edges"):
+        for wrong in (
+            [0, 1, 12],
+            [0, -6, 12],
+            [1, 6, 12],
+            [0, 2**40, 12],
+            [0, 12],
+            [0.0, 6.0, 12.0],
+        ):
+            borders = batch.borders._replace(**{name: torch.tensor(wrong)})
+            with pytest.raises(ValueError, match="graph: borders"):
+                stored(gt.Graph(batch.arrays, borders))
+    with pytest.raises(pickle.UnpicklingError):  # the class itself would trust its arrays
+        file = io.BytesIO()
+        torch.save(gt.Graph, file)
+        file.seek(0)
+        torch.load(file)
+
+
 @pytest.mark.parametrize("kind", ["NumPy", "tensors", "batch"])
 def test_pytrees(kind):
     graph = gg.Graph.from_edges(*random_edges(6, 20).numpy(), 6, 6)
@@ -471,6 +544,58 @@ def test_room_for_more_edges(ordered):
             torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
     with pytest.raises(ValueError, match="n_edges is 3, needs 20 or more"):
         graph.pad(3)
+
+
+def layers_with_edge_features():
+    sizes = {
+        f"hidden_dim_{name}": 8
+        for name in ("processor", "node_encoder", "edge_encoder", "node_decoder")
+    }
+    own = {"mlp_activation_fn": torch.nn.Mish(), "processor_size": 2, **sizes}
+    return {
+        "GATConv": gt.GATConv(4, 3, edge_dim=2),
+        "GATConv without loops": gt.GATConv(4, 3, edge_dim=2, add_self_loops=False),
+        "GATv2Conv": gt.GATv2Conv(4, 3, edge_dim=2),
+        "TransformerConv": gt.TransformerConv(4, 3, edge_dim=2),
+        "MeshGraphNet": gt.MeshGraphNet(4, 2, 3, processor_size=2, **sizes),
+        "MeshGraphNet by PyTorch": gt.MeshGraphNet(4, 2, 3, **own),
+        "DimeNetPlusPlus": gt.DimeNetPlusPlus(
+            8, 1, 1, 8, 4, 8, 3, 3, output_initializer="glorot_orthogonal"
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", list(layers_with_edge_features()))
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_no_gradient_sees_rows_without_an_edge(name, value):
+    torch.manual_seed(0)
+    layer = layers_with_edge_features()[name].double()
+    edges = random_edges(9, 20)
+    graph = gt.Graph.from_edge_index(edges, 9)
+    x = torch.randn(9, 4, dtype=torch.float64)
+    width = 3 if name == "DimeNetPlusPlus" else 2
+    edge_attr = torch.randn(20, width, dtype=torch.float64)
+    more = torch.cat([edge_attr, torch.full((13, width), value, dtype=torch.float64)])
+
+    def call(graph, edge_attr):
+        if name == "DimeNetPlusPlus":
+            return layer(torch.arange(9), x[:, :3], graph, None, edge_attr)
+        return layer(x, edge_attr, graph) if "Mesh" in name else layer(x, graph, edge_attr)
+
+    results = []
+    for given in ((graph, edge_attr), (graph.pad(33), more)):
+        given[1].requires_grad_()
+        out = call(*given)
+        wanted = [given[1], *layer.parameters()]
+        gradients = torch.autograd.grad(out.square().sum(), wanted, allow_unused=True)
+        assert not gradients[0][20:].any()
+        results.append([out, gradients[0][:20], *gradients[1:]])
+    for got, want in zip(*results, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
+    if name.startswith("GAT"):
+        out, (_, alpha) = layer(x, graph.pad(33), more, return_attention_weights=True)
+        gradients = torch.autograd.grad(alpha.square().sum(), layer.parameters(), allow_unused=True)
+        assert all(g is None or g.isfinite().all() for g in gradients)
 
 
 # ---- programs ----

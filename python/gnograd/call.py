@@ -247,6 +247,8 @@ class Call:
             )
         if backend is cpu:
             cpu.refuse_mask(self.name, label, array)
+            if not label.startswith("out for "):
+                array = cpu.native(array)
         self._checked.append((label, array))
         shape, dtype = backend.describe(array)
         if self._backend is None:

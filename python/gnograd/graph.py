@@ -24,6 +24,7 @@ from gnograd.graph_arrays import (
     with_room,
 )
 from gnograd.graph_building import GraphBuilding
+from gnograd.graph_checks import check_arrays
 from gnograd.graph_in_parts import GraphInParts
 from gnograd.keywords import named_now
 from gnograd.static import AT_LEAST_0, LARGEST, integer
@@ -441,7 +442,7 @@ class Graph(GraphBuilding):
         arrays = self.arrays
         if self.borders is None and arrays.offsets[-1] == self.n_edges:
             return Graph, (arrays.offsets, arrays.indices, self.n_src, arrays.edge_ids)
-        return lend, (arrays, self.borders)
+        return restored, (arrays, self.borders)
 
     def __copy__(self) -> Graph:
         return self
@@ -492,6 +493,12 @@ def lend(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
     return Graph.__new__(Graph)._become(_lent(arrays), arrays, borders)
 
 
+def restored(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
+    """Graph of arrays that come from outside, such as a file: checked, and kept in copies."""
+    check_arrays(arrays, borders)
+    return lend(GraphArrays(*(None if x is None else np.array(x) for x in arrays)), borders)
+
+
 def _lent(arrays: GraphArrays) -> _Body:
     n_src, n_dst, n_edges = arrays.sizes
     made = np.zeros(1, np.int64)
@@ -511,12 +518,12 @@ def _numbers(first: int, last: int, like: NDArray[Any]) -> NDArray[Any]:
 
 
 def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    """Contiguous int64 copy of a vector of int32 or int64."""
+    """Contiguous int64 copy of a vector of int32 or int64, in any order of bytes."""
     refuse_mask("graph", name, values)
     array = np.asarray(values)
     if array.size == 0 and not isinstance(values, np.ndarray):
         array = array.astype(np.int64)
-    if array.dtype not in (np.int32, np.int64):
+    if array.dtype.newbyteorder("=") not in (np.int32, np.int64):
         raise TypeError(f"graph: {name} is {array.dtype}, needs int32 or int64")
     if array.ndim != 1:
         raise ValueError(f"graph: {name} has shape {array.shape}, needs one dimension")

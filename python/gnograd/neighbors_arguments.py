@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnograd.backends import cpu
-from gnograd.static import Limits, boolean, choice, integer, number, shown
+from gnograd.static import Limits, boolean, choice, exact_integers, integer, number, shown
 
 __all__ = ["Search", "Wanted", "checked_items", "items_of", "length", "real_numbers", "shape_of"]
 
@@ -183,10 +183,11 @@ def _ids(label: str, given: Any, n: int) -> NDArray[np.int64]:
         raise ValueError(f"{label} has shape {ids.shape}, needs one id for each of {n} points")
     if ids.size and ids.dtype.kind not in "iu":
         raise TypeError(f"{label} is {ids.dtype}, needs integers")
+    ids = exact_integers(label, ids, np.int64)
     if (ids[1:] < ids[:-1]).any():
         at = int(np.argmax(ids[1:] < ids[:-1])) + 1
         raise ValueError(f"{label} descends at point {at}, needs ids that do not")
-    return ids.astype(np.int64)
+    return ids
 
 
 def checked_items(

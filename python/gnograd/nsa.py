@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnograd.declaration import Array
 from gnograd.operator import function, operator
-from gnograd.static import AT_LEAST_0, AT_LEAST_1, Limits, integer, shown
+from gnograd.static import AT_LEAST_0, AT_LEAST_1, Limits, exact_integers, integer, shown
 
 __all__ = [
     "compress",
@@ -403,6 +403,7 @@ def compressed_offsets(cu: ArrayLike, block: int, stride: int) -> NDArray[np.int
             f"compressed_offsets: cu is {shown(borders)} of {borders.dtype}, needs integers along "
             "one axis"
         )
+    borders = exact_integers("compressed_offsets: cu", borders, np.int64)
     lengths = np.diff(borders)
     counts = np.where(lengths >= block, (lengths - block) // stride + 1, 0)
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -14,10 +14,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
-    "AT_LEAST_0", "AT_LEAST_1", "LARGEST", "Limits", "boolean", "choice", "converter", "integer",
-    "integers", "number", "shown",
+    "AT_LEAST_0", "AT_LEAST_1", "LARGEST", "Limits", "boolean", "choice", "converter",
+    "exact_integers", "integer", "integers", "number", "shown",
 ]  # fmt: skip
 
 LARGEST = 2**31 - 1
@@ -119,6 +120,23 @@ def integers(label: str, values: Any, limits: Limits = _ANY) -> list[int]:
     if not values:
         raise ValueError(f"{label} is empty, needs one integer or more")
     return [integer(f"{label}[{k}]", value, limits) for k, value in enumerate(values)]
+
+
+def exact_integers(label: str, values: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+    """An array of integers in another type; none is cut to make it fit.
+
+    >>> exact_integers("agg_relational: edge_type", np.array([1, 2**32]), np.int32)
+    Traceback (most recent call last):
+    IndexError: agg_relational: edge_type[1] is 4294967296, needs -2147483648 to 2147483647
+    """
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if values.size and not np.can_cast(values.dtype, dtype):
+        for extreme in (int(values.argmin()), int(values.argmax())):
+            value = int(values.flat[extreme])
+            if not least <= value <= most:
+                place = ", ".join(map(str, np.unravel_index(extreme, values.shape)))
+                raise IndexError(f"{label}[{place}] is {value}, needs {least} to {most}")
+    return values.astype(dtype)
 
 
 def choice(label: str, value: Any, choices: Mapping[str, int]) -> str:

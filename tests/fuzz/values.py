@@ -75,7 +75,9 @@ def disguised(trial, array):
     """The same numbers in another layout."""
     if not isinstance(array, np.ndarray) or array.ndim == 0:
         return array
-    kind = trial.pick("same", "F", "reversed", "strided", "misaligned", "read-only")
+    kind = trial.pick("same", "F", "reversed", "strided", "misaligned", "read-only", "swapped")
+    if kind == "swapped":
+        return array.astype(array.dtype.newbyteorder())
     if kind == "F":
         return np.asfortranarray(array)
     if kind == "reversed":
@@ -108,7 +110,7 @@ def guarded(array):
 
 def no_such_array(trial, array):
     """Something no call may take for an array of these numbers."""
-    kind = trial.pick("no array", "dtype", "masked", "axis", "0-d", "object", "swapped")
+    kind = trial.pick("no array", "dtype", "masked", "axis", "0-d", "object")
     if kind == "no array":
         return trial.pick(*NO_ARRAYS)
     if kind == "masked":
@@ -119,8 +121,6 @@ def no_such_array(trial, array):
         return np.array(1, array.dtype)
     if kind == "object":
         return array.astype(object)
-    if kind == "swapped":
-        return array.astype(array.dtype.newbyteorder())
     others = ["float16", "complex128", "int8", "bool", "uint64", "U3"]
     others += ["float32"] if array.dtype == np.float64 else ["float64"]
     return np.zeros(array.shape, trial.pick(*others))

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gnograd import _core
 from gnograd.autodiff.callbacks import LinearMaps
-from gnograd.backends.cpu import address, check_status, refuse_mask
-from gnograd.static import integer
+from gnograd.backends.cpu import address, check_status, native, refuse_mask
+from gnograd.static import exact_integers, integer
 
 __all__ = [
     "Array",
@@ -145,7 +145,7 @@ class Tape(Handle):
 
     def _leaf(self, values: ArrayLike, requires_grad: bool) -> Array:
         refuse_mask("tape", "the array", values)
-        array = np.asarray(values)
+        array = native(np.asarray(values))
         kind = _KINDS.get(array.dtype)
         given = isinstance(values, np.ndarray | np.generic)
         if kind is None or not given:
@@ -447,7 +447,8 @@ class Array(Handle):
     def _rows(self, rows: NDArray[Any]) -> Array:
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
             raise TypeError("gather: rows are a vector of integers")
-        numbers = np.where(rows < 0, rows + len(self), rows).astype(np.int64)
+        rows = exact_integers("gather: rows", rows, np.int64)
+        numbers = np.where(rows < 0, rows + len(self), rows)
         return self.tape._wrap(
             _core.gnograd_array_gather(
                 self.tape._handle, self._handle, numbers.size, address(numbers)

@@ -85,6 +85,11 @@ def refuse_mask(operator: str, label: str, array: Any) -> None:
         )
 
 
+def native(array: NDArray[Any]) -> NDArray[Any]:
+    """The array in this machine's order of bytes: itself, or a copy."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
 def is_contiguous(array: NDArray[Any]) -> bool:
     """Whether kernels can read an array, and write to it."""
     return array.flags.c_contiguous and array.flags.aligned

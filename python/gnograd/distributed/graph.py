@@ -27,6 +27,7 @@ from gnograd.distributed.plan import (
 )
 from gnograd.distributed.points import FromPoints
 from gnograd.graph import Graph
+from gnograd.static import exact_integers
 
 __all__ = ["DistributedGraph"]
 
@@ -359,7 +360,7 @@ def _ids(name: str, values: ArrayLike) -> Ids:
     if array.size and array.min() < 0:
         k = int(np.argmin(array))
         raise IndexError(f"{name}[{k}] is {array[k]}, needs a number that is not negative")
-    return array.astype(np.int64)
+    return exact_integers(name, array, np.int64)
 
 
 def _ranks(name: str, values: ArrayLike, n: int, size: int) -> Ids:

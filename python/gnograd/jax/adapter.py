@@ -24,6 +24,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -35,6 +36,7 @@ from gnograd.jax.distributed import DistributedGraph
 from gnograd.jax.graph import Graph, arrays_of, check
 from gnograd.jax.task import TARGET, Parts, Task, know
 from gnograd.operator import Function, Operator, spread
+from gnograd.static import exact_integers
 
 __all__ = ["jax_operator"]
 
@@ -74,10 +76,11 @@ def jax_operator(op: Function[Any, Any]) -> Callable[..., Any]:
         made = static.pop("graph", None)
         names = (*op.inputs, *op.arrays)
         operands = [_array(op, *pair) for pair in zip(names, given, strict=True)]
-        _check_type(op, operands[: len(op.inputs)])
         for k, name in enumerate(op.arrays, len(op.inputs)):
             dtype = shapes.parse(op.declaration.arrays[name]).dtype
             operands[k] = _integers(f"{op.name}: {name}", operands[k], dtype)
+        operands = [None if x is None else jnp.asarray(x) for x in operands]
+        _check_type(op, operands[: len(op.inputs)])
         if made is not None:
             operands += graph.arrays if isinstance(graph, Graph) else arrays_of(made)
         hashable = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in static.items())
@@ -97,7 +100,7 @@ def _array(op: Function[Any, Any], name: str, value: Any) -> Any:
         return None
     if not hasattr(value, "dtype"):
         raise TypeError(f"{op.name}: {name} is of type {type(value).__name__}, needs an array")
-    return jnp.asarray(value)
+    return cpu.native(value) if isinstance(value, np.ndarray) else value
 
 
 def _with_halo(graph: DistributedGraph, task: Task, operands: list[Any]) -> list[Any]:
@@ -134,7 +137,15 @@ def _integers(label: str, array: Any, dtype: str) -> Any:
         return None
     if not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(f"{label} is {array.dtype}, needs {dtype}")
-    return array.astype(jax.dtypes.canonicalize_dtype(dtype))
+    there = np.dtype(jax.dtypes.canonicalize_dtype(dtype))
+    if there != dtype and isinstance(array, np.ndarray | np.generic):  # JAX would cut them
+        return exact_integers(label, np.asarray(array), there)
+    if np.can_cast(array.dtype, there):
+        return array.astype(there)
+    # those that do not fit are refused where they are used: free rows may hold anything
+    limits, xp = np.iinfo(there), np if isinstance(array, np.ndarray | np.generic) else jnp
+    least = max(limits.min, np.iinfo(array.dtype).min)
+    return xp.clip(array, least, limits.max).astype(there)
 
 
 # ---- the primitives ----

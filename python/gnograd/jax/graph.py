@@ -17,6 +17,7 @@ import numpy as np
 
 import gnograd.graph
 from gnograd.graph_arrays import Borders, GraphArrays, OfArrays
+from gnograd.graph_checks import check_arrays
 from gnograd.keywords import named_now
 
 __all__ = ["AnyGraph", "Graph", "arrays_of", "check", "words"]
@@ -113,6 +114,9 @@ class Graph(OfArrays):
         )
         return cls(arrays._replace(edge_ids=None, src_positions=None) if ordered else arrays)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.arrays, self.borders)
+
     @property
     def offsets(self) -> jax.Array:
         """First edge of every destination, (n_dst + 1,); int32 where JAX has no int64."""
@@ -186,6 +190,27 @@ def _copied(graph: gnograd.graph.Graph) -> Graph:
             copy = Graph(GraphArrays(*map(_put, graph.arrays)), borders)
         graph.mirrors["jax"] = copy
     return copy
+
+
+def _restored(arrays: GraphArrays, borders: Borders | None) -> Graph:
+    """Graph that comes from outside, such as a file: checked where it has numbers."""
+    arrays = GraphArrays(*arrays)
+    leaves = [x for x in (*arrays, *(borders or ())) if x is not None]
+    if all(isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) for x in leaves):
+        check("graph", arrays)
+        check_arrays(
+            GraphArrays(*(_numbers(x, wide) for x, wide in zip(arrays, _WIDE, strict=True))),
+            borders and Borders(*map(np.asarray, borders)),
+        )
+    return Graph(arrays, borders)
+
+
+def _numbers(array: Any, wide: bool) -> Any:
+    """An array of JAX's as kernels read it."""
+    if array is None:
+        return None
+    host = np.ascontiguousarray(array)
+    return host.view(np.int64)[:, 0] if wide else host
 
 
 def check(operator: str, arrays: GraphArrays) -> None:

@@ -35,7 +35,7 @@ from gnograd.fronts import present
 from gnograd.graph_arrays import GraphArrays
 from gnograd.graph_in_parts import GraphInParts
 from gnograd.operator import Function, Operator, spread
-from gnograd.torch.arrays import as_arrays
+from gnograd.torch.arrays import as_arrays, integers
 from gnograd.torch.eager import eager, eager_function
 from gnograd.torch.graph import Graph, arrays_of, lend_tensors
 
@@ -228,8 +228,8 @@ class _Face:
         specs = self.op.signature(**values).arrays if self.op.arrays else {}
         for name in self.op.arrays:
             tensor, dtype = values[name], shapes.parse(specs.get(name, "")).dtype
-            if tensor is not None and dtype and not tensor.is_floating_point():
-                tensor = tensor.to(getattr(torch, dtype))
+            if tensor is not None and dtype:
+                tensor = integers(tensor, getattr(torch, dtype))
             values[name] = array(tensor)
         return values
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, normalize
 
 from gnograd.torch import functional
+from gnograd.torch.arrays import full_precision
 from gnograd.torch.graph import Graph
 from gnograd.torch.neuralop import Activation, IntegralTransform, Neighbors
 
@@ -115,7 +116,8 @@ class AGNO(IntegralTransform):
             raise ValueError(
                 f"AGNO: y and x have {y.shape[1]} and {x.shape[1]} coordinates, need coord_dim={d}"
             )
-        query, key = self._score_factors(x[:, :d], y[:, :d])
+        with full_precision(x.device):
+            query, key = self._score_factors(x[:, :d], y[:, :d])
         index = graph.arrays.indices.long()
         score = (query.index_select(0, graph.dst) * key.index_select(0, index)).sum(1, keepdim=True)
         alpha = functional.edge_softmax(score, graph=graph).squeeze(1)

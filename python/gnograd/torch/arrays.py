@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["as_arrays"]
+__all__ = ["as_arrays", "full_precision", "integers"]
 
 
 @contextlib.contextmanager
@@ -31,3 +31,30 @@ def as_arrays(
     stream = torch.cuda.current_stream(device).cuda_stream
     with torch.cuda.device(device), cuda.using(stream, empty):
         yield (lambda x: None if x is None else x.detach()), (lambda x: x)
+
+
+def integers(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """Integers in another type, none of which becomes one of the others.
+
+    Those that do not fit become the largest or the smallest number, which is refused where it is
+    used: rows that belong to no edge may hold anything.
+    """
+    if tensor.dtype is dtype or tensor.is_floating_point():
+        return tensor
+    if tensor.dtype is torch.uint64:
+        tensor = tensor.view(torch.int64)
+        tensor = tensor.masked_fill(tensor < 0, torch.iinfo(torch.int64).max)
+    if tensor.dtype in (torch.int64, torch.uint32) and dtype is torch.int32:
+        limits = torch.iinfo(dtype)
+        tensor = tensor.to(torch.int64).clamp(limits.min, limits.max)
+    return tensor.to(dtype)
+
+
+def full_precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """No `torch.autocast` inside, for what is made of positions.
+
+    In bfloat16 neighbouring points would be one.
+    """
+    if not torch.amp.is_autocast_available(device.type):
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, enabled=False)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
+from gnograd.torch.arrays import full_precision, integers
 from gnograd.torch.ball_tree import CloudLayout, ball_tree_order, clouds_of
 from gnograd.torch.sparse_branches import SparseBranches, borders_of, checked_borders
 
@@ -184,12 +185,14 @@ class BallSparseAttention(SparseBranches):
                 f"batch is of {batch.dtype} and shape {tuple(batch.shape)}, needs integers and "
                 f"({n},)"
             )
-        return batch.to(torch.int64)
+        return integers(batch, torch.int64)
 
     def _attend(self, x: Tensor, positions: Tensor, clouds: CloudLayout | None) -> Tensor:
         """Attention of clouds in the order of their trees; of one where there is no layout."""
         if self.position is not None:
-            x = x + self.position(positions - self._centers(positions, clouds))
+            offset = positions - self._centers(positions, clouds)
+            with full_precision(x.device):
+                x = x + self.position(offset)
         step: dict[str, Any] = {"block": self.compress_size, "stride": self.compress_size}
         q, (k_c, k_s, k_b), (v_c, v_s, v_b) = self.project(x)
         cu = cu_c = None

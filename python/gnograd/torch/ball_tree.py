@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gnograd.static import exact_integers
 from gnograd.torch.sparse_branches import borders_of
 
 __all__ = ["CloudLayout", "ball_tree_order", "clouds_of"]
@@ -65,6 +66,8 @@ def _ball_tree_order(positions: Tensor, batch: Tensor | None) -> Tensor:
     if not np.isfinite(points).all():
         raise ValueError("ball_tree_order: positions has values that are not finite")
     item = np.zeros(len(points), np.int64) if batch is None else batch.cpu().numpy()
+    if item.dtype.kind in "iu":
+        item = exact_integers("ball_tree_order: batch", item, np.int64)
     if item.dtype.kind not in "iu" or item.min(initial=0) < 0:
         raise ValueError("ball_tree_order: batch needs integers that are not negative")
     grouped = np.argsort(item, kind="stable")

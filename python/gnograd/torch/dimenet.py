@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from gnograd.graph import Graph
 from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
-from gnograd.torch.edges import ends_of
+from gnograd.torch.edges import ends_of, without_free_rows
 from gnograd.torch.graph import AnyGraph
 from gnograd.torch.neighbors import neighbor_search
 
@@ -275,7 +275,7 @@ class DimeNetPlusPlus(nn.Module):
         src, dst = ends_of(graph, z.device)
         vector = pos[dst] - pos[src]
         if offset is not None:
-            vector = vector + offset
+            vector = vector + without_free_rows(offset, graph)
         length = torch.linalg.vector_norm(vector, dim=1, keepdim=True)
         rbf, sbf = functional.radial_basis(
             length / self.cutoff,

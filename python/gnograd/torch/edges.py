@@ -15,6 +15,7 @@ from gnograd.graph_in_parts import GraphInParts
 from gnograd.keywords import named_now
 from gnograd.torch import functional
 from gnograd.torch.distributed import halo
+from gnograd.torch.eager import is_eager
 from gnograd.torch.graph import AnyGraph, Graph
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "of_sources",
     "used_rows",
     "with_self_loops",
+    "without_free_rows",
 ]
 
 Edges: TypeAlias = "AnyGraph | GraphInParts | Tensor"
@@ -214,3 +216,19 @@ def used_rows(graph: AnyGraph, device: torch.device) -> Tensor:
     """Which rows of the edge arrays belong to an edge."""
     graph = graph.local if isinstance(graph, DistributedGraph) else graph
     return ~Graph.of(graph, device).free_rows
+
+
+def without_free_rows(edge_attr: Tensor, graph: AnyGraph) -> Tensor:
+    """Edge features with zeros in the rows that belong to no edge, where there may be some.
+
+    Their values do not matter, but a layer's gradient has zero times what stands there.
+    """
+    local = graph.local if isinstance(graph, DistributedGraph) else graph
+    offsets, n_rows = local.arrays.offsets, local.n_edges
+    if edge_attr.shape[0] != n_rows:
+        return edge_attr  # which operators refuse
+    on_gpu = isinstance(offsets, Tensor) and offsets.is_cuda
+    if is_eager(edge_attr) and not on_gpu and int(offsets[-1]) == n_rows:
+        return edge_attr  # the host knows that there are none
+    used = used_rows(graph, edge_attr.device)
+    return edge_attr.masked_fill(~used.view(-1, *[1] * (edge_attr.dim() - 1)), 0)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
+from gnograd.torch.arrays import full_precision
 from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.moments import neighborhood_moments
 
@@ -120,7 +121,8 @@ class GeometricEmbedding(nn.Module):
         if self.method == "statistical":
             return self._of_moments(input_geom, latent_queries, graph, n_items)
         offset = input_geom.index_select(0, graph.src) - latent_queries.index_select(0, graph.dst)
-        on_edges = self.pointnet_mlp(offset)
+        with full_precision(offset.device):
+            on_edges = self.pointnet_mlp(offset)
         pooled = functional.agg_simple(None, on_edges, graph=graph, aggregation=self.pooling)
         return torch.where(graph.in_degree[:, None] > 0, self.fc(pooled), 0.0)
 

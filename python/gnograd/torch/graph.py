@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
 
 import torch
@@ -20,6 +21,7 @@ from gnograd.graph_arrays import (
     side_by_side,
     with_room,
 )
+from gnograd.graph_checks import check_arrays
 from gnograd.keywords import named_now
 from gnograd.torch.graph_building import (
     first_edges,
@@ -40,10 +42,11 @@ class Graph(GraphOfPoints, OfArrays):
 
     What `gnograd.Graph` is for NumPy: functions and modules of `gnograd.torch` take either. This
     one is part of a program's data: it moves to devices, enters and leaves compiled and exported
-    programs (it is a node of PyTorch's pytrees), and is pickled with all that it has.
+    programs (it is a node of PyTorch's pytrees), and is pickled with all that it has, also for
+    `torch.load` with ``weights_only=True``.
 
-    `from_edge_index` and `from_csc` make graphs, and check what they are made of; the constructor
-    trusts its arrays.
+    `from_edge_index` and `from_csc` make graphs, and check what they are made of, as files are
+    checked that graphs are read of; the constructor trusts its arrays.
 
     Parameters
     ----------
@@ -289,8 +292,39 @@ class Graph(GraphOfPoints, OfArrays):
             self._lent = self.arrays, lend_tensors(self.arrays)
         return self._lent[1]
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lent": None}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.arrays, self.borders)
+
+    def __copy__(self) -> Graph:
+        return Graph(self.arrays, self.borders)
+
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self._each(torch.clone)
+
+
+def _restored(arrays: GraphArrays, borders: Borders | None) -> Graph:
+    """Graph that comes from outside, such as a file: checked, and kept in copies."""
+    borders = None if borders is None else Borders(*borders)
+    tensors = [*arrays, *(borders or ())]
+    for x in tensors:
+        if x is not None and type(x) is not Tensor:
+            raise TypeError(f"graph: one of its arrays is of type {type(x).__name__}, not a tensor")
+    graph = Graph(GraphArrays(*arrays), borders and Borders(*(x.clone() for x in borders)))
+    graph = graph._each(torch.clone)
+    if not any(x is not None and x.is_meta for x in tensors):  # without numbers
+        check_arrays(
+            GraphArrays(*(None if x is None else x.numpy(force=True) for x in graph.arrays)),
+            graph.borders and Borders(*(x.numpy(force=True) for x in graph.borders)),
+        )
+    return graph
+
+
+def _between_processes(graph: Graph) -> tuple[Any, ...]:
+    """Between a program's own processes, as of a data loader, graphs are trusted."""
+    return Graph, (graph.arrays, graph.borders)
+
+
+ForkingPickler.register(Graph, _between_processes)
 
 
 def collate(samples: Sequence[Any]) -> Any:
@@ -416,4 +450,5 @@ for _kind, _name in ((Graph, "gnograd.torch.Graph"), (gnograd.graph.Graph, "gnog
         _kind, _flatten, _unflatten, serialized_type_name=_name,
         flatten_with_keys_fn=_flatten_with_keys,
     )  # fmt: skip
-torch.serialization.add_safe_globals([Graph, GraphArrays, Borders])
+# not Graph, which trusts its arrays
+torch.serialization.add_safe_globals([_restored, GraphArrays, Borders])

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gnograd.torch.conv import Convolution, Given, Pair
 from gnograd.torch.dropout import dropout_factors
-from gnograd.torch.edges import Edges, used_rows
+from gnograd.torch.edges import Edges, used_rows, without_free_rows
 from gnograd.torch.linear import Linear
 
 __all__ = ["Attention"]
@@ -71,7 +71,7 @@ class Attention(Convolution):
         """Projected edge features, if there are any."""
         if given.edge_attr is None or self.lin_edge is None:
             return None
-        out: Tensor = self.lin_edge(given.edge_attr)
+        out: Tensor = self.lin_edge(without_free_rows(given.edge_attr, given.graph))
         return out
 
     def destinations(self, given: Given) -> Tensor:

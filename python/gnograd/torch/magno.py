@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from gnograd.torch.agno import AGNO
+from gnograd.torch.arrays import full_precision
 from gnograd.torch.geometric_embedding import GeometricEmbedding, node_pos_encode
 from gnograd.torch.graph import Graph
 from gnograd.torch.neuralop import Neighbors, as_graph
@@ -195,7 +196,8 @@ class _MultiscaleTransform(nn.Module):
             return parts[0]
         if not self.config.use_scale_weights:
             return torch.stack(parts).mean(dim=0)
-        weights = self.scale_weighting(self._encode(first)).softmax(dim=-1)
+        with full_precision(first.device):
+            weights = self.scale_weighting(self._encode(first)).softmax(dim=-1)
         return sum(weights[:, k, None] * part for k, part in enumerate(parts))
 
     def _of_items(self, sources: Tensor, queries: Tensor, given: Scales | None) -> list[Any]:

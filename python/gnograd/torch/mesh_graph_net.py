@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch.activations import activation_module
+from gnograd.torch.edges import without_free_rows
 from gnograd.torch.mesh_blocks import (
     MeshEdgeBlock,
     MeshGraph,
@@ -229,6 +230,8 @@ class MeshGraphNet(nn.Module):
                 raise ValueError(
                     f"MeshGraphNet: {name} has shape {tuple(array.shape)}, needs (n, {width})"
                 )
-        of_edges, of_nodes = self.edge_encoder(edge_features), self.node_encoder(node_features)
-        out: Tensor = self.node_decoder(self.processor(of_nodes, of_edges, graph))
+        made = graph_between(node_features, graph)
+        of_edges = self.edge_encoder(without_free_rows(edge_features, made))
+        of_nodes = self.node_encoder(node_features)
+        out: Tensor = self.node_decoder(self.processor(of_nodes, of_edges, made))
         return out

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from gnograd.torch import functional
 from gnograd.torch.activations import activation_name
-from gnograd.torch.edges import ends_of, of_sources, used_rows
+from gnograd.torch.edges import ends_of, of_sources, used_rows, without_free_rows
 from gnograd.torch.graph import AnyGraph
 
 __all__ = [
@@ -192,6 +192,7 @@ class _EdgeNetwork(nn.Module):
         widths = [efeat.shape[1], x_src.shape[1], x_dst.shape[1]]
         of_edges, of_src, of_dst = weight.split(widths, dim=1)
         src, dst = ends_of(graph, efeat.device)
+        efeat = without_free_rows(efeat, graph)
         z = F.linear(efeat, of_edges)
         z = z + of_sources(F.linear(x_src, of_src), graph)[src] + F.linear(x_dst, of_dst, bias)[dst]
         edges = z

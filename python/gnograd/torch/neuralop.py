@@ -13,11 +13,11 @@ those of the backward pass are computed again, and what is kept is the kernel's 
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
@@ -26,6 +26,7 @@ from torch.utils.checkpoint import checkpoint
 from gnograd.distributed.graph import DistributedGraph
 from gnograd.torch import functional
 from gnograd.torch.activations import activation_name
+from gnograd.torch.arrays import full_precision
 from gnograd.torch.distributed import halo
 from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.neighbors import NeighborSearch
@@ -298,6 +299,11 @@ class IntegralTransform(nn.Module):
             return self._integrate(graph, index, y, x, *item, weight)
         if enters:  # every item has a kernel of its own
             items = [(f, f if multiplies else None) for f in f_y]
+            if not items:
+                nothing = self._integrate(
+                    graph, index, y, x, f_y.sum(0), f_y.sum(0) if multiplies else None, weight
+                )
+                return nothing.expand(0, -1, -1)
             return torch.stack([self._integrate(graph, index, y, x, *f, weight) for f in items])
         if not multiplies:
             out = self._integrate(graph, index, y, x, None, None, weight)
@@ -356,36 +362,39 @@ class IntegralTransform(nn.Module):
                         widths=[layer.out_features for layer in network.linears],
                     ),
                 )  # fmt: skip
-        degree = graph.in_degree
+        dst = _destinations(graph)
         if network is not None and network.is_narrow:
             first, last = network.linears
             return functional.gno(
-                factor, _edge_input(y, x, kernel_input, index, degree),
+                factor, _edge_input(y, x, kernel_input, index, dst),
                 first.weight.t(), _bias(first), last.weight.t(), _bias(last), weight,
                 activation=network.activation, **common,
             )  # fmt: skip
-        kernel = self._kernel_on_edges(graph, index, degree, y, x, kernel_input)
+        kernel = self._kernel_on_edges(index, dst, y, x, kernel_input)
         factor = _of_width(factor, kernel.shape[1], self.transform_type)
         identity = torch.eye(kernel.shape[1], dtype=kernel.dtype, device=kernel.device)
         none = kernel.new_zeros(kernel.shape[1])
         return functional.gno_contract(factor, kernel, identity, none, weight, **common)
 
     def _kernel_on_edges(
-        self,
-        graph: Graph,
-        index: Tensor,
-        degree: Tensor,
-        y: Tensor,
-        x: Tensor,
-        kernel_input: Tensor | None,
+        self, index: Tensor, dst: Tensor, y: Tensor, x: Tensor, kernel_input: Tensor | None
     ) -> Tensor:
-        """Value of the kernel network on every edge, whole neighbourhoods at a time."""
+        """Value of the kernel network on every edge, some edges at a time.
+
+        Under `torch.autocast` too in the type of the points: in bfloat16 neighbours would be one.
+        """
         # a backward pass may come when torch.func.functional_call has put other ones back
         parameters: dict[str, Tensor] = dict(self.channel_mlp.named_parameters())
 
-        def values(x_part: Tensor, index_part: Tensor, degree_part: Tensor) -> Tensor:
-            edges = _edge_input(y, x_part, kernel_input, index_part, degree_part)
-            return torch.func.functional_call(self.channel_mlp, parameters, edges)
+        def values(index_part: Tensor, dst_part: Tensor) -> Tensor:
+            edges = _edge_input(y, x, kernel_input, index_part, dst_part)
+            with full_precision(edges.device):
+                if autocast and parameters:
+                    edges = edges.to(next(iter(parameters.values())).dtype)
+                made: Tensor = torch.func.functional_call(self.channel_mlp, parameters, edges)
+            return made
+
+        autocast = torch.is_autocast_enabled(y.device.type)
 
         channels = y.shape[1] + x.shape[1]
         if kernel_input is not None:
@@ -396,14 +405,9 @@ class IntegralTransform(nn.Module):
         # a layer's output, and what its nonlinearity makes of it
         numbers = channels + 2 * sum(layer.out_features for layer in linears)
         at_a_time = max(1, _EDGE_NUMBERS // numbers)
-        if graph.n_edges <= at_a_time:
-            return values(x, index, degree)
-        offsets = graph.arrays.offsets.cpu().numpy()
-        steps = np.arange(at_a_time, graph.n_edges, at_a_time)
-        inner = np.unique(np.searchsorted(offsets, steps, side="right") - 1)
-        rows = np.concatenate([[0], inner[inner > 0], [graph.n_dst]])
-        n_rows, n_edges = np.diff(rows).tolist(), np.diff(offsets[rows]).tolist()
-        parts = zip(x.split(n_rows), index.split(n_edges), degree.split(n_rows), strict=True)
+        if index.shape[0] <= at_a_time:
+            return values(index, dst)
+        parts = zip(index.split(at_a_time), dst.split(at_a_time), strict=True)
         return torch.cat([checkpoint(values, *part, use_reentrant=False) for part in parts])
 
 
@@ -559,15 +563,24 @@ def as_graph(neighbors: Neighbors, n: int, m: int, device: torch.device) -> Grap
     return graph
 
 
+def _destinations(graph: Graph) -> Tensor:
+    """Destination of every edge by position; some node for the room for more."""
+    offsets, n_edges = graph.offsets, graph.n_edges
+    times = torch.cat([offsets.diff(), n_edges - offsets[-1:]])
+    nodes = torch.arange(graph.n_dst + 1, device=offsets.device).clamp(max=max(graph.n_dst - 1, 0))
+    return nodes.repeat_interleave(times, output_size=n_edges)
+
+
 def _edge_input(
-    y: Tensor, x: Tensor, kernel_input: Tensor | None, index: Tensor, degree: Tensor
+    y: Tensor, x: Tensor, kernel_input: Tensor | None, index: Tensor, dst: Tensor
 ) -> Tensor:
     """Input of the kernel network: ``[y_j, x_i]`` or ``[y_j, x_i, f_j]`` for every edge."""
-    of_x = x.repeat_interleave(degree, dim=0, output_size=index.shape[0])
-    columns = [y.index_select(0, index), of_x]
+    columns = [y.index_select(0, index), x.index_select(0, dst)]
     if kernel_input is not None:
         columns.append(kernel_input.index_select(0, index))
-    return torch.cat(columns, dim=1)
+    kinds = [column.dtype for column in columns]
+    dtype = functools.reduce(torch.promote_types, kinds)
+    return torch.cat([column.to(dtype) for column in columns], dim=1)
 
 
 class _Network(NamedTuple):
@@ -643,5 +656,7 @@ def _of_batch(factor: Tensor | None, apply: Callable[[Tensor | None], Tensor]) -
     """A function that takes several functions side by side, of a batch of them."""
     if factor is None or factor.dim() == 2:
         return apply(factor)
+    if not factor.shape[0]:  # of no function, in the shape of one
+        return apply(factor.sum(0)).expand(0, -1, -1)
     out = apply(factor.transpose(0, 1).flatten(1))
     return out.unflatten(1, (factor.shape[0], -1)).transpose(0, 1)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
+from gnograd.torch.arrays import integers
 from gnograd.torch.conv import Convolution, Given
 from gnograd.torch.eager import is_eager
 from gnograd.torch.edges import Edges, ends_of, of_sources, used_rows
@@ -201,7 +202,7 @@ class RGCNConv(Convolution):
             used = used_rows(graph, table.device)
             src, dst, relation = src[used], dst[used], relation[used]
         relation = _checked("edge_type", relation, self.num_relations, "relations")
-        x = given.x_src.long()
+        x = integers(given.x_src, torch.int64)
         number = _checked("x", torch.where(x < 0, x + n_nodes, x), n_nodes, "nodes", x)
         number = of_sources(number, graph)[src]
         # no row at all where they could not be looked at here: the graph refuses that
@@ -234,7 +235,7 @@ class RGCNConv(Convolution):
 
 def _checked(name: str, numbers: Tensor, n: int, what: str, given: Tensor | None = None) -> Tensor:
     """Numbers below n as int64; -1 for any other, where the host would have to wait for them."""
-    numbers = numbers.long()
+    numbers = integers(numbers, torch.int64)
     wrong = (numbers < 0) | (numbers >= n)
     if numbers.is_cpu and is_eager(numbers) and wrong.any():
         k = int(wrong.int().argmax())

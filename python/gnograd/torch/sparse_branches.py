@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch.adapter import not_compiled
+from gnograd.torch.arrays import integers
 
 __all__ = ["SparseBranches", "borders_of", "checked_borders"]
 
@@ -85,7 +86,7 @@ def checked_borders(
             f"{name} is of {cu.dtype} and shape {tuple(cu.shape)}, "
             "needs integers and (n_sequences + 1,)"
         )
-    cu = cu.to(torch.int64)
+    cu = integers(cu, torch.int64)
     if cu[0] != 0 or cu[-1] != n or (cu.diff() < 0).any():
         raise ValueError(f"{name} is {cu.tolist()}, needs to ascend from 0 to {n}")
     if (cu[:-1] % multiple).any():

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from gnograd import shapes
 from gnograd.backends import cpu
 from gnograd.compat.ascend.errors import InvalidParameterError, NullPointerError
 from gnograd.compat.ascend.library import Library, library_of
 from gnograd.operator import Array
-from gnograd.static import AT_LEAST_1, integer
+from gnograd.static import AT_LEAST_1, exact_integers, integer
 
 __all__ = ["Arguments"]
 
@@ -62,7 +62,7 @@ class Arguments:
         if array.dtype.kind not in "iu":
             self.refuse(f"{label} is {array.dtype}, needs int32")
         self._match(label, array.shape, spec)
-        return array.astype(np.int64)
+        return self._exact(label, array, np.int32)
 
     def mask(self, label: str, value: Any, n_rows: int, n_columns: int) -> NDArray[np.bool_] | None:
         """A mask of at least this size on the host, or None."""
@@ -91,10 +91,18 @@ class Arguments:
         array = np.asarray(values)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             self.refuse(f"{label} needs a sequence of integers")
-        array = array.astype(np.int64)
+        array = self._exact(label, array, np.int64)
         if array.size and array.min() < 0:
             self.refuse(f"{label} is negative")
         return array
+
+    def _exact(self, label: str, array: NDArray[Any], dtype: DTypeLike) -> NDArray[np.int64]:
+        """As int64, if all of them fit into a type."""
+        try:
+            exact_integers(f"{self.name}: {label}", array, dtype)
+        except IndexError as error:
+            raise InvalidParameterError(str(error)) from None
+        return array.astype(np.int64)
 
     def borders(
         self, label: str, values: Sequence[int] | None, n: int | None = None

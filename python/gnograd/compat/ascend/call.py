@@ -17,7 +17,7 @@ from gnograd.backends.cpu import SUFFIXES, address, check_status
 from gnograd.compat.arrays import array_of
 from gnograd.compat.ascend.errors import ERRORS, InvalidParameterError, NullPointerError
 from gnograd.operator import Array
-from gnograd.static import integer, number
+from gnograd.static import exact_integers, integer, number
 
 __all__ = ["KEYS", "OUT", "QUERIES", "SOFTMAX", "VALUES", "Call"]
 
@@ -83,7 +83,10 @@ class Call:
             array = np.ascontiguousarray(values)
             if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
                 self._refuse(f"{label} needs a sequence of integers")
-            ends.append(array.astype(np.int64))
+            try:
+                ends.append(exact_integers(f"{self.name}: {label}", array, np.int64))
+            except IndexError as error:
+                raise InvalidParameterError(str(error)) from None
         if ends[0].size != ends[1].size:
             self._refuse("actual_seq_kvlen and actual_seq_qlen have different lengths")
         return ends

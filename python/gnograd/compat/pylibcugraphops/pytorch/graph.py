@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 import gnograd
+from gnograd.static import AT_LEAST_0, exact_integers, integer
+from gnograd.torch.arrays import integers
 from gnograd.torch.graph import Graph
 
 __all__ = [
@@ -87,7 +90,8 @@ class CSC:
         self.dst_max_in_degree = dst_max_in_degree
         self.is_bipartite = is_bipartite
         self.map_csc_to_coo = map_csc_to_coo
-        self.graph = _graph(offsets, indices, int(num_src_nodes), map_csc_to_coo)
+        n_src = integer(f"{name}: num_src_nodes", num_src_nodes, AT_LEAST_0)
+        self.graph = _graph(offsets, indices, n_src, map_csc_to_coo)
 
     @property
     def num_src_nodes(self) -> int:
@@ -127,9 +131,9 @@ class HeteroCSC(CSC):
 
     Raises
     ------
-    ValueError
-        Types that are not one for each edge. One that is not among `num_edge_types` is found by the
-        operators.
+    TypeError, ValueError
+        Types that are no integers, or not one for each edge. One that is not among `num_edge_types`
+        is found by the operators.
     """
 
     def __init__(
@@ -152,8 +156,13 @@ class HeteroCSC(CSC):
                 f"needs one for each of the {self.num_indices} edges"
             )
         self.edge_types = edge_types
-        self.num_edge_types = int(num_edge_types)
-        types = edge_types.int().contiguous()
+        label = f"{type(self).__name__}: num_edge_types"
+        self.num_edge_types = integer(label, num_edge_types)
+        if edge_types.is_floating_point():
+            raise TypeError(
+                f"{type(self).__name__}: edge_types is {edge_types.dtype}, needs integers"
+            )
+        types = integers(edge_types, torch.int32).contiguous()
         rows = self.graph.edge_ids
         self.types_by_row = (
             types if rows is None else torch.empty_like(types).scatter(0, rows, types)
@@ -250,4 +259,7 @@ def _graph(offsets: Tensor, indices: Tensor, n_src: int, rows: Tensor | None) ->
     # rows are checked, and edges ordered by them, on the host
     arrays: list[Any] = [x.detach().cpu().numpy() for x in (offsets, indices, rows)]
     first, sources, ids = arrays
-    return Graph.of(gnograd.Graph(first, sources, n_src, ids.astype("int64")), offsets.device)
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"graph: map_csc_to_coo is {ids.dtype}, needs integers")
+    ids = exact_integers("graph: map_csc_to_coo", ids, np.int64)
+    return Graph.of(gnograd.Graph(first, sources, n_src, ids), offsets.device)
