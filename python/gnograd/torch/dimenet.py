@@ -15,12 +15,11 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from gnograd.graph import Graph
 from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
-from gnograd.torch.edges import ends_of
-from gnograd.torch.graph import AnyGraph
-from gnograd.torch.neighbors import neighbor_search
+from gnograd.torch.eager import in_transform
+from gnograd.torch.edges import ends_of, used_rows
+from gnograd.torch.graph import AnyGraph, Graph
 
 __all__ = ["DimeNetPlusPlus", "InteractionPPBlock"]
 
@@ -276,6 +275,8 @@ class DimeNetPlusPlus(nn.Module):
         vector = pos[dst] - pos[src]
         if offset is not None:
             vector = vector + offset
+        # rows of no edge have no length, and would have none of the derivatives that follow
+        vector = torch.where(used_rows(graph, z.device)[:, None], vector, 1.0)
         length = torch.linalg.vector_norm(vector, dim=1, keepdim=True)
         rbf, sbf = functional.radial_basis(
             length / self.cutoff,
@@ -296,26 +297,12 @@ class DimeNetPlusPlus(nn.Module):
 @not_compiled
 def _neighbors(pos: Tensor, cutoff: float, batch: Tensor | None, most: int) -> Graph:
     """Graph of the atoms of a molecule up to `cutoff` apart, with `most` edges to an atom."""
-    pointer = None
-    if batch is not None:
+    if batch is not None and not in_transform():
         if batch.shape != pos.shape[:1] or (batch.diff() < 0).any():
             raise ValueError(
                 "DimeNetPlusPlus: batch needs the molecule of every atom, in ascending order"
             )
-        pointer = [0, *batch.bincount().cumsum(0).tolist()]
-    found = neighbor_search(
-        pos.detach(), pos.detach(), cutoff, return_norm=True, data_ptr=pointer, queries_ptr=pointer
-    )
-    degree = found["neighbors_row_splits"].diff().cpu()
-    dst = torch.arange(len(pos)).repeat_interleave(degree)
-    src, length = found["neighbors_index"].cpu(), found["weights"].cpu()
-    others = src != dst
-    src, dst, length = src[others], dst[others], length[others]
-    order = length.argsort(stable=True)
-    order = order[dst[order].argsort(stable=True)]  # by destination, there by length
-    first = torch.searchsorted(dst, dst)
-    order = order[torch.arange(len(dst)) - first < most].sort().values
-    return Graph.from_edges(src[order].numpy(), dst[order].numpy(), len(pos), len(pos))
+    return Graph.radius(pos, cutoff, include_self=False, batch=batch, max_neighbors=most)
 
 
 class _Frequencies(nn.Module):

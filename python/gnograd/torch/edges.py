@@ -14,6 +14,7 @@ from gnograd.distributed.graph import DistributedGraph
 from gnograd.graph_in_parts import GraphInParts
 from gnograd.torch import functional
 from gnograd.torch.distributed import halo
+from gnograd.torch.eager import in_transform
 from gnograd.torch.graph import AnyGraph, Graph
 
 __all__ = [
@@ -37,7 +38,8 @@ def graph_from_edge_index(
     """`Graph.from_edge_index`, made once of a tensor that is given again unchanged.
 
     Layers of a model that are called with the same ``edge_index`` share one graph. It is kept as
-    long as the tensor is.
+    long as the tensor is; under a transform of `torch.func`, where tensors stand for others, it is
+    made anew.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ def graph_from_edge_index(
     TypeError, ValueError, IndexError
         No tensor of integers, another shape, a node out of range.
     """
-    if torch.compiler.is_compiling() or not isinstance(edge_index, Tensor):
+    if torch.compiler.is_compiling() or not isinstance(edge_index, Tensor) or in_transform():
         return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops)
     return _made.graph(edge_index, n_src, n_dst, self_loops)
 

@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
@@ -27,6 +26,7 @@ from gnograd.distributed.graph import DistributedGraph
 from gnograd.torch import functional
 from gnograd.torch.activations import activation_name
 from gnograd.torch.distributed import halo
+from gnograd.torch.eager import in_transform
 from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.neighbors import NeighborSearch
 from gnograd.torch.searches import Pointer
@@ -356,15 +356,15 @@ class IntegralTransform(nn.Module):
                         widths=[layer.out_features for layer in network.linears],
                     ),
                 )  # fmt: skip
-        degree = graph.in_degree
+        dst = graph.dst
         if network is not None and network.is_narrow:
             first, last = network.linears
             return functional.gno(
-                factor, _edge_input(y, x, kernel_input, index, degree),
+                factor, _edge_input(y, x, kernel_input, index, dst),
                 first.weight.t(), _bias(first), last.weight.t(), _bias(last), weight,
                 activation=network.activation, **common,
             )  # fmt: skip
-        kernel = self._kernel_on_edges(graph, index, degree, y, x, kernel_input)
+        kernel = self._kernel_on_edges(index, dst, y, x, kernel_input)
         factor = _of_width(factor, kernel.shape[1], self.transform_type)
         identity = torch.eye(kernel.shape[1], dtype=kernel.dtype, device=kernel.device)
         none = kernel.new_zeros(kernel.shape[1])
@@ -372,19 +372,18 @@ class IntegralTransform(nn.Module):
 
     def _kernel_on_edges(
         self,
-        graph: Graph,
         index: Tensor,
-        degree: Tensor,
+        dst: Tensor,
         y: Tensor,
         x: Tensor,
         kernel_input: Tensor | None,
     ) -> Tensor:
-        """Value of the kernel network on every edge, whole neighbourhoods at a time."""
+        """Value of the kernel network on every edge, some edges at a time."""
         # a backward pass may come when torch.func.functional_call has put other ones back
         parameters: dict[str, Tensor] = dict(self.channel_mlp.named_parameters())
 
-        def values(x_part: Tensor, index_part: Tensor, degree_part: Tensor) -> Tensor:
-            edges = _edge_input(y, x_part, kernel_input, index_part, degree_part)
+        def values(index: Tensor, dst: Tensor) -> Tensor:
+            edges = _edge_input(y, x, kernel_input, index, dst)
             return torch.func.functional_call(self.channel_mlp, parameters, edges)
 
         channels = y.shape[1] + x.shape[1]
@@ -396,14 +395,10 @@ class IntegralTransform(nn.Module):
         # a layer's output, and what its nonlinearity makes of it
         numbers = channels + 2 * sum(layer.out_features for layer in linears)
         at_a_time = max(1, _EDGE_NUMBERS // numbers)
-        if graph.n_edges <= at_a_time:
-            return values(x, index, degree)
-        offsets = graph.arrays.offsets.cpu().numpy()
-        steps = np.arange(at_a_time, graph.n_edges, at_a_time)
-        inner = np.unique(np.searchsorted(offsets, steps, side="right") - 1)
-        rows = np.concatenate([[0], inner[inner > 0], [graph.n_dst]])
-        n_rows, n_edges = np.diff(rows).tolist(), np.diff(offsets[rows]).tolist()
-        parts = zip(x.split(n_rows), index.split(n_edges), degree.split(n_rows), strict=True)
+        # torch.func's transforms know no checkpoints
+        if index.shape[0] <= at_a_time or in_transform():
+            return values(index, dst)
+        parts = zip(index.split(at_a_time), dst.split(at_a_time), strict=True)
         return torch.cat([checkpoint(values, *part, use_reentrant=False) for part in parts])
 
 
@@ -544,7 +539,7 @@ def as_graph(neighbors: Neighbors, n: int, m: int, device: torch.device) -> Grap
     """Graph from n points to m points."""
     if isinstance(neighbors, Mapping):
         splits, index = neighbors["neighbors_row_splits"], neighbors["neighbors_index"]
-        graph = Graph.from_csc(splits, index, n)
+        graph = Graph._of_neighbors(splits, index, n)
     else:
         graph = Graph.of(neighbors, device)
         if graph.arrays.edge_ids is not None:
@@ -560,11 +555,10 @@ def as_graph(neighbors: Neighbors, n: int, m: int, device: torch.device) -> Grap
 
 
 def _edge_input(
-    y: Tensor, x: Tensor, kernel_input: Tensor | None, index: Tensor, degree: Tensor
+    y: Tensor, x: Tensor, kernel_input: Tensor | None, index: Tensor, dst: Tensor
 ) -> Tensor:
     """Input of the kernel network: ``[y_j, x_i]`` or ``[y_j, x_i, f_j]`` for every edge."""
-    of_x = x.repeat_interleave(degree, dim=0, output_size=index.shape[0])
-    columns = [y.index_select(0, index), of_x]
+    columns = [y.index_select(0, index), x.index_select(0, dst)]
     if kernel_input is not None:
         columns.append(kernel_input.index_select(0, index))
     return torch.cat(columns, dim=1)
