@@ -322,3 +322,346 @@ def test_derivatives_by_parameters(name):
     for (label, a), b in zip(got.items(), expected, strict=True):
         close(a, torch.zeros_like(a) if b is None else b, 1e-8)
         assert label
+
+
+# ---- layers under vmap ----
+
+
+def stacked(inputs, dims=None):
+    """Inputs of several items as one of each."""
+    return torch.utils._pytree.tree_map(lambda *leaves: torch.stack(leaves), *inputs)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_batches_of_graphs(name):
+    """Everything has a batch axis: features, edges or points, and the parameters."""
+    layer = made(name)
+    items = [inputs_of(name, seed) for seed in range(ITEMS)]
+    expected = [made(name)(*inputs_of(name, seed)) for seed in range(ITEMS)]
+    close(vmap(layer)(*stacked(items)), torch.stack(expected))
+
+    def gradient(x, *rest):
+        return grad(lambda x: loss_of(layer(x, *rest)))(x)
+
+    items = [inputs_of(name, seed) for seed in range(ITEMS)]
+    expected = [plain_gradient(made(name), inputs_of(name, seed))[0] for seed in range(ITEMS)]
+    close(vmap(gradient)(*stacked(items)), torch.stack(expected))
+
+
+@pytest.mark.parametrize("name", ["GATConv", "SAGEConv", "MeshGraphNet", "GNOBlock"])
+def test_batches_of_parameters_and_graphs(name):
+    layers = []
+    for seed in range(ITEMS):
+        torch.manual_seed(seed)
+        layers.append(LAYERS[name][0]().double())
+    parameters, buffers = stack_module_state(layers)
+    items = [inputs_of(name, seed) for seed in range(ITEMS)]
+    got = vmap(lambda p, b, inputs: functional_call(layers[0], (p, b), inputs))(
+        parameters, buffers, stacked(items)
+    )
+    expected = [layer(*inputs_of(name, seed)) for seed, layer in enumerate(layers)]
+    close(got, torch.stack(expected))
+
+
+def test_nested_batches_along_other_axes():
+    layer = gt.GATConv(3, 2).double()
+    x, e = rand(N, 2, 3, 3), torch.stack([edges(k) for k in range(3)], dim=2)
+    inner = vmap(layer, in_dims=(1, 2), out_dims=2)  # (N, 3, 3) and (2, M, 3)
+    got = vmap(inner, in_dims=(1, None), out_dims=1)(x, e)
+    expected = [
+        torch.stack([layer(x[:, a, b], e[..., b].clone()) for b in range(3)], dim=2)
+        for a in range(2)
+    ]
+    close(got, torch.stack(expected, dim=1))
+    both = torch.stack([torch.stack([edges(3 * a + b) for b in range(3)]) for a in range(2)])
+    got = vmap(vmap(layer))(x.permute(1, 2, 0, 3), both)
+    expected = [
+        torch.stack([layer(x[:, a, b], both[a, b].clone()) for b in range(3)]) for a in range(2)
+    ]
+    close(got, torch.stack(expected))
+
+
+@pytest.mark.parametrize("name", ["GATConv", "GCNConv, weights", "GNO", "GNOBlock"])
+def test_jacobians_of_a_batch(name):
+    """Both compositions, on graphs that differ."""
+    layer = made(name)
+    for transform in (jacrev, jacfwd):
+        got = vmap(transform(layer))(*stacked([inputs_of(name, k) for k in range(ITEMS)]))
+        for k in range(ITEMS):
+            x, *rest = inputs_of(name, k)
+            close(got[k], torch.autograd.functional.jacobian(lambda x: layer(x, *rest), x))  # noqa: B023
+    second = vmap(hessian(lambda *inputs: loss_of(layer(*inputs))))(
+        *stacked([inputs_of(name, k) for k in range(ITEMS)])
+    )
+    x, *rest = inputs_of(name, 1)
+    plain = torch.autograd.functional.hessian(lambda x: loss_of(layer(x, *rest)), x)
+    close(second[1], plain)
+    x = inputs_of(name)[0]
+
+    def outside(x):
+        items = [(x, *inputs_of(name, k)[1:]) for k in range(2)]
+        return loss_of(vmap(layer)(*stacked(items)))
+
+    each = [plain_gradient(layer, (x, *inputs_of(name, k)[1:]))[0] for k in range(2)]
+    close(grad(outside)(x), sum(each))
+
+
+# ---- batches of torch.autograd ----
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_vectorized_derivatives_of_layers(name):
+    layer = made(name)
+    functional = torch.autograd.functional
+    x, *rest = inputs_of(name)
+
+    def function(x):
+        return layer(x, *rest)
+
+    if name == "MeshGraphNet, checkpoints":
+        pytest.skip("PyTorch has no checkpoints under its vmap")
+    rows = functional.jacobian(function, x.clone())
+    for strategy in ("reverse-mode", "forward-mode"):
+        close(functional.jacobian(function, x.clone(), vectorize=True, strategy=strategy), rows)
+    along = functional.vhp(lambda x: loss_of(function(x)), x, x.cos())[1]
+    strategies = ["reverse-mode", "forward-mode"]
+    if name in ("GeometricEmbedding", "MAGNOEncoder"):
+        strategies.pop()  # x[:, columns] has no derivative of second order there
+    for strategy in strategies:
+        second = functional.hessian(
+            lambda x: loss_of(function(x)), x, vectorize=True, outer_jacobian_strategy=strategy
+        )
+        close((second * x.cos()).flatten(x.dim()).sum(-1), along)
+
+
+# ---- operators ----
+
+
+def bind(name):
+    """Inputs of an operator, and the operator on a graph that nobody has used."""
+    arrays, static = calls.calls()[name]
+    static = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
+    if "graph" in getattr(gg, name).static:
+        pairs = torch.tensor([calls.SRC[::-1], calls.DST[::-1]])
+        static["graph"] = gt.Graph.from_edge_index(pairs, 5)
+    inputs = tuple(torch.from_numpy(a) for a in arrays)
+
+    def total(*inputs):
+        results = getattr(gt, name)(*inputs, **static)
+        results = results if isinstance(results, tuple) else (results,)
+        return sum((k + 1) * y.sin().sum() for k, y in enumerate(results))
+
+    return inputs, total
+
+
+def cosines(inputs):
+    return tuple(x.cos() for x in inputs)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_derivatives_of_operators(name):
+    inputs, total = bind(name)
+    everything = tuple(range(len(inputs)))
+    first = grad(total, everything)(*inputs)
+    inputs, total = bind(name)
+    value, along = jvp(total, inputs, cosines(inputs))
+    inputs, total = bind(name)
+    forward = jvp(grad(total, everything), inputs, cosines(inputs))[1]
+    inputs, total = bind(name)
+    reverse = grad(
+        lambda *inputs: jvp(total, inputs, tuple(map(torch.cos, bind(name)[0])))[1], everything
+    )(*inputs)
+    inputs, total = bind(name)
+    batch = tuple(torch.stack([x, x.cos()]) for x in inputs)
+    rows = vmap(grad(total, everything))(*batch)
+
+    inputs, total = bind(name)
+    leaves = [x.requires_grad_() for x in inputs]
+    plain = torch.autograd.grad(total(*leaves), leaves, create_graph=True)
+    product = sum((g * x.detach().cos()).sum() for g, x in zip(plain, leaves, strict=True))
+    close(value, total(*leaves).detach())
+    close(along, product.detach())
+    second = torch.autograd.grad(product, leaves, allow_unused=True)
+    for k, (a, b) in enumerate(zip(plain, second, strict=True)):
+        close(first[k], a.detach())
+        close(rows[k][0], a.detach())
+        close(forward[k], torch.zeros_like(a) if b is None else b)
+        close(reverse[k], torch.zeros_like(a) if b is None else b)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_batches_of_derivatives_of_operators(name):
+    """Against the same one by one, to second order, in reverse and in forward mode."""
+    inputs, total = bind(name)
+    leaves = [x.requires_grad_() for x in inputs]
+    first = torch.autograd.grad(total(*leaves), leaves, create_graph=True)
+    cotangents = [torch.stack([x.cos(), x.sin(), x]) for x in map(torch.Tensor.detach, leaves)]
+    options = dict(retain_graph=True, allow_unused=True)
+    got = torch.autograd.grad(first, leaves, cotangents, is_grads_batched=True, **options)
+    for k in range(3):
+        each = torch.autograd.grad(first, leaves, [c[k] for c in cotangents], **options)
+        for a, b in zip(got, each, strict=True):
+            assert (a is None) == (b is None)
+            if b is not None:
+                close(a[k], b)
+    inputs, total = bind(name)
+    assert torch.autograd.gradcheck(
+        lambda *x: total(*x)[None], [x.requires_grad_() for x in inputs], check_forward_ad=True,
+        check_batched_grad=True, check_batched_forward_grad=True,
+        fast_mode=True,
+    )  # fmt: skip
+
+
+# ---- graphs made and mapped ----
+
+
+def union(p):
+    return gt.Graph.union(gt.Graph.radius(p, 0.3), gt.Graph.radius(p, 0.5))
+
+
+EDGES = edges()
+CONSTRUCTORS = {
+    "radius": lambda p: gt.Graph.radius(p, 0.5),
+    "radius, all options": lambda p: gt.Graph.radius(
+        p, 0.5, include_self=False, period=1.0, max_neighbors=2
+    ),
+    "radius, items": lambda p: gt.Graph.radius(p, 0.5, batch=torch.tensor([0, 0, 0, 1, 1, 1])),
+    "radii": lambda p: gt.Graph.radius(p, [0.3, 0.6])[1],
+    "knn": lambda p: gt.Graph.knn(p, 3),
+    "knn, items": lambda p: gt.Graph.knn(p, 2, batch=torch.tensor([0, 0, 0, 1, 1, 1])),
+    "from_edge_index": lambda p: gt.Graph.from_edge_index(EDGES.clone(), N),
+    "graph_from_edge_index": lambda p: gt.graph_from_edge_index(EDGES.clone(), N, N),
+    "from_csc": lambda p: gt.Graph.from_csc(
+        torch.arange(N + 1) * 2, torch.arange(2 * N).flip(0) % N
+    ),
+    "reverse": lambda p: gt.Graph.from_edge_index(EDGES.clone(), N).reverse(),
+    "with_self_loops": lambda p: gt.Graph.knn(p, 3).with_self_loops(),
+    "pad": lambda p: gt.Graph.knn(p, 3).pad(30),
+    "of": lambda p: gt.Graph.of(gg.Graph.from_edges(*EDGES.numpy(), N, N)),
+}
+
+
+@pytest.mark.parametrize("name", CONSTRUCTORS)
+def test_graphs_made_inside(name):
+    """Of points that are differentiated, and of those of a batch."""
+
+    def loss(p):
+        graph = CONSTRUCTORS[name](p)
+        repr(graph)
+        offset = p[graph.src] - p[graph.dst]
+        return gt.agg_simple(p, offset, graph=graph).sin().sum()
+
+    expected = torch.autograd.functional.hessian(loss, points(0))
+    close(hessian(loss)(points(0)), expected)
+    close(jacrev(jacfwd(loss))(points(0)), expected)
+    batch = torch.stack([points(k) for k in range(ITEMS)])
+    got = vmap(grad(loss))(batch)
+    for k in range(ITEMS):
+        close(got[k], torch.autograd.functional.jacobian(loss, points(k)))
+
+
+def test_unions_inside_and_what_cannot_be_mapped():
+    def loss(p):
+        return gt.agg_simple(p, graph=union(p)).sin().sum()
+
+    close(grad(loss)(points(0)), torch.autograd.functional.jacobian(loss, points(0)))
+    batch = torch.stack([points(k) for k in range(5)])
+    with pytest.raises(ValueError, match=r"first_edges: under .* items give results"):
+        vmap(loss)(batch)
+
+
+@pytest.mark.parametrize("kind", ["edges", "near", "room"])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_stacked_graphs(kind, dim):
+    """As pytrees; those whose edges come in the order of destinations lack two arrays."""
+    make = {
+        "edges": lambda k: gt.Graph.from_edge_index(edges(k), N),
+        "near": lambda k: gt.Graph.knn(points(k), 3),
+        "room": lambda k: gt.Graph.radius(points(k), 0.5).pad(40),
+    }[kind]
+    tree_map = torch.utils._pytree.tree_map
+    graphs = tree_map(lambda *a: torch.stack(a, dim), *[make(k) for k in range(ITEMS)])
+    x = torch.stack([points(k + 5) for k in range(ITEMS)], dim)
+
+    def loss(x, graph):
+        return gt.agg_simple(x, graph=graph, aggregation="mean").sin().sum()
+
+    got = vmap(grad(loss), in_dims=dim)(x, graphs)
+    for k in range(ITEMS):
+        item = points(k + 5)
+        plain = torch.autograd.functional.jacobian(lambda x: loss(x, make(k)), item)  # noqa: B023
+        close(got[k], plain)
+
+
+def test_a_graph_that_leaves_a_transform():
+    """It is one like any other."""
+    made = []
+
+    def loss(p):
+        made.append(gt.Graph.radius(p, 0.5))
+        return gt.agg_simple(p, graph=made[0]).sum()
+
+    grad(loss)(points(0))
+    x, graph = rand(N, 2), gt.Graph.radius(points(0), 0.5)
+    assert torch.equal(gt.agg_simple(x, graph=made[0]), gt.agg_simple(x, graph=graph))
+
+
+# ---- other ways to call ----
+
+
+def test_fake_tensors():
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode():
+        x, e = torch.randn(N, 3), torch.randint(N, (2, M))
+        for layer in (gt.GATConv(3, 2), gt.GCNConv(3, 2), gt.SAGEConv(3, 2), gt.GATv2Conv(3, 2)):
+            out = layer(x.requires_grad_(), e)
+            assert out.shape == (N, 2)
+            assert torch.autograd.grad(out.sum(), x)[0].shape == x.shape
+        graph = gt.Graph.from_edge_index(e, N)
+        assert gt.agg_simple(x, graph=graph).shape == x.shape
+    e = edges()
+    layer = gt.GATConv(3, 2)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        assert layer(mode.from_tensor(torch.randn(N, 3)), e).shape == (N, 2)
+    assert torch.equal(layer(torch.ones(N, 3), e), layer(torch.ones(N, 3), edges()))
+
+
+@pytest.mark.parametrize("name", ["GATConv", "GNOBlock", "DimeNetPlusPlus", "MeshGraphNet"])
+def test_checkpoints_and_forward_mode(name):
+    from torch.autograd import forward_ad
+    from torch.utils.checkpoint import checkpoint
+
+    layer = made(name)
+    x, *rest = inputs_of(name)
+    x.requires_grad_()
+    out = checkpoint(layer, x, *rest, use_reentrant=False)
+    first, _ = plain_gradient(made(name), inputs_of(name))
+    close(torch.autograd.grad(loss_of(out), x)[0], first)
+    x, *rest = inputs_of(name)
+    with forward_ad.dual_level():
+        out = layer(forward_ad.make_dual(x, x.cos()), *rest)
+        along = forward_ad.unpack_dual(loss_of(out)).tangent
+    close(along, (first * x.cos()).sum())
+
+
+def test_large_kernel_networks(monkeypatch):
+    """PyTorch evaluates them in parts and keeps nothing, which torch.func does not know."""
+    monkeypatch.setattr(gt.neuralop, "_EDGE_NUMBERS", 64)
+    name = "GNOBlock, a network of PyTorch"
+    layer = made(name)
+    inputs = inputs_of(name)
+    got = grad(lambda y: loss_of(layer(y, *inputs[1:])))(inputs[0])
+    close(got, plain_gradient(made(name), inputs_of(name))[0])
+
+
+def test_first_use_in_a_process():
+    code = """
+import torch, gnograd.torch as gt
+layer, x = gt.GATConv(3, 2).double(), torch.rand(5, 3).double()
+e = torch.tensor([[0, 1, 2, 3, 4, 4], [1, 2, 3, 4, 0, 2]])
+loss = lambda x: layer(x, e).sin().sum()
+got = torch.func.hessian(loss)(x)
+torch.testing.assert_close(got, torch.autograd.functional.hessian(loss, x))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

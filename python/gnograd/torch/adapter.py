@@ -439,7 +439,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
     n, n_operands, n_outputs = faces.n, faces.n_operands, faces.n_outputs
 
     def vjp(
-        saved: Sequence[Tensor],
+        saved: Tensors,
         wrt: Sequence[bool],
         static: Sequence[Any],
         cotangents: Tensors,
@@ -522,7 +522,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         @staticmethod
         def backward(ctx: Any, *directions: Tensor) -> tuple[Any, ...]:
             wanted, rest, _ = ctx.form
-            arrays, graph, _ = saved_by(ctx, n_outputs + n_operands)
+            arrays, graph, _saved = saved_by(ctx, n_outputs + n_operands)
             cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
             static, along = faces.together(rest, graph), spread(wanted, directions)
             needs = ctx.needs_input_grad[1:]
@@ -536,8 +536,8 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
 
         @staticmethod
         def jvp(ctx: Any, _: None, *tangents: Any) -> tuple[Tensor, ...]:
-            wrt, rest, _ = ctx.form
-            arrays, graph, _ = saved_by(ctx, n_outputs + n_operands)
+            wrt, rest, _n_graph = ctx.form
+            arrays, graph, _saved = saved_by(ctx, n_outputs + n_operands)
             cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
             static = faces.together(rest, graph)
             moved, along = tangents[:n_outputs], tangents[n_outputs : n_outputs + n]
@@ -566,7 +566,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Any, ...]:
-            arrays, graph, _ = saved_by(ctx, n_operands + n)
+            arrays, graph, _saved = saved_by(ctx, n_operands + n)
             operands, tangents = arrays[:n_operands], arrays[n_operands:]
             static, needs = faces.together(ctx.rest, graph), ctx.needs_input_grad[1:]
             wrt = _needed(operands[:n], needs[:n])

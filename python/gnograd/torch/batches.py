@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["one_by_one", "register_loop", "rows_of_batch"]
+__all__ = ["is_batch", "one_by_one", "register_loop", "rows_of_batch"]
 
-_is_batched = torch._C._functorch.is_legacy_batchedtensor
+is_batch: Callable[[Tensor], bool] = torch._C._functorch.is_legacy_batchedtensor
+"""Whether a tensor is such a batch of `torch.autograd`."""
 
 
 def register_loop(operator: Any, stack: Callable[[Sequence[Tensor]], Tensor] | None = None) -> None:
@@ -90,7 +91,7 @@ def rows_of_batch(
 
 def one_by_one(function: Callable[..., Sequence[Any]], *tensors: Tensor | None) -> Sequence[Any]:
     """Results of a function, item by item where tensors are batches of `torch.autograd`."""
-    if not any(x is not None and _is_batched(x) for x in tensors):
+    if not any(x is not None and is_batch(x) for x in tensors):
         return function(*tensors)
     level = torch._C._vmapmode_increment_nesting() - 1
     torch._C._vmapmode_decrement_nesting()
@@ -103,9 +104,9 @@ def _at_level(
     """The same for the batches of one level, inside of which those of lower levels are."""
     batches = {}
     for k, x in enumerate(tensors):
-        if x is not None and _is_batched(x):
+        if x is not None and is_batch(x):
             # of a batch of another level alone, this expands to no items
-            items = torch._remove_batch_dim(x, level, 0, 0)  # type: ignore[attr-defined]
+            items = torch._remove_batch_dim(x, level, 0, 0)
             if items.shape[0]:
                 batches[k] = items
     if not batches:
@@ -116,6 +117,6 @@ def _at_level(
         row = [batches[k][item] if k in batches else x for k, x in enumerate(tensors)]
         rows.append(function(*row) if level == 1 else _at_level(function, level - 1, row))
     return [
-        None if column[0] is None else torch._add_batch_dim(torch.stack(column), 0, level)  # type: ignore[attr-defined]
+        None if column[0] is None else torch._add_batch_dim(torch.stack(column), 0, level)
         for column in zip(*rows, strict=True)
     ]

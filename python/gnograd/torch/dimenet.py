@@ -272,7 +272,7 @@ class DimeNetPlusPlus(nn.Module):
                 raise TypeError("DimeNetPlusPlus: offset belongs to the edges of a graph: give it")
             graph = _neighbors(pos, self.cutoff, batch, self.max_num_neighbors)
         src, dst = ends_of(graph, z.device)
-        vector = pos[dst] - pos[src]
+        vector = pos.index_select(0, dst) - pos.index_select(0, src)
         if offset is not None:
             vector = vector + offset
         # rows of no edge have no length, and would have none of the derivatives that follow
@@ -297,12 +297,16 @@ class DimeNetPlusPlus(nn.Module):
 @not_compiled
 def _neighbors(pos: Tensor, cutoff: float, batch: Tensor | None, most: int) -> Graph:
     """Graph of the atoms of a molecule up to `cutoff` apart, with `most` edges to an atom."""
-    if batch is not None and not in_transform():
-        if batch.shape != pos.shape[:1] or (batch.diff() < 0).any():
-            raise ValueError(
-                "DimeNetPlusPlus: batch needs the molecule of every atom, in ascending order"
-            )
+    if (batch is not None and batch.shape != pos.shape[:1]) or _descends(batch):
+        raise ValueError(
+            "DimeNetPlusPlus: batch needs the molecule of every atom, in ascending order"
+        )
     return Graph.radius(pos, cutoff, include_self=False, batch=batch, max_neighbors=most)
+
+
+def _descends(batch: Tensor | None) -> bool:
+    """Whether that is so; where numbers are not to be had, the search finds it."""
+    return batch is not None and not in_transform() and bool((batch.diff() < 0).any())
 
 
 class _Frequencies(nn.Module):
@@ -337,7 +341,9 @@ class _EmbeddingBlock(nn.Module):
     def forward(self, z: Tensor, rbf: Tensor, dst: Tensor, src: Tensor) -> Tensor:
         atom = self.emb(z)
         rbf = self.act(self.lin_rbf(rbf))
-        return self.act(self.lin(torch.cat([atom[dst], atom[src], rbf], dim=-1)))
+        return self.act(
+            self.lin(torch.cat([atom.index_select(0, dst), atom.index_select(0, src), rbf], dim=-1))
+        )
 
 
 class _OutputPPBlock(nn.Module):

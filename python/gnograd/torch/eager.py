@@ -23,6 +23,7 @@ from gnograd.backends import cpu
 from gnograd.graph import Graph
 from gnograd.operator import Function, Operator
 from gnograd.recent import Recent, key_of
+from gnograd.torch.batches import is_batch
 
 __all__ = ["eager", "eager_function", "in_transform", "is_eager", "is_plain"]
 
@@ -201,6 +202,8 @@ def _see(tensors: Tensors) -> _Seen | None:
         if x.requires_grad:
             wants_gradient = True
         if not x.is_contiguous():
+            if is_batch(x):
+                return None
             x = x.detach().contiguous()
             copies.append(x)
         try:

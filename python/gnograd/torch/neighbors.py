@@ -82,11 +82,11 @@ def neighbor_search(
     if return_norm:
         if in_transform():  # there may be room
             rows = Graph._of_neighbors(splits, index, data.shape[0]).dst
-            offset = queries[rows] - data[index]
+            offset = queries.index_select(0, rows) - data.index_select(0, index)
         else:
             n = index.shape[0]
             offset = torch.repeat_interleave(queries, splits.diff(), dim=0, output_size=n)
-            offset = offset - data[index]
+            offset = offset - data.index_select(0, index)
         result["weights"] = _nearest_image(offset, period).square().sum(-1)
     return result
 
