@@ -224,19 +224,6 @@ def test_transforms(graph):
     torch.testing.assert_close(rows[1], function(*[x[1] for x in batch]).detach())
 
 
-def test_batches_of_the_engine_are_refused_as_ever(graph):
-    """It calls backward with tensors without memory, for which custom operators have no rule."""
-    leaves, function = bind("mha_gat", graph)
-    messages = []
-    for context in (torch.enable_grad(), OtherMode()):
-        with context:
-            y = function(*leaves)
-        with pytest.raises(RuntimeError, match="Batching rule not implemented") as caught:
-            torch.autograd.grad(y, leaves, torch.ones(3, *y.shape).double(), is_grads_batched=True)
-        messages.append(str(caught.value))
-    assert messages[0] == messages[1]
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_autocast(dtype, graph):
     x = torch.randn(5, 4).to(dtype).requires_grad_()

@@ -138,8 +138,8 @@ def edge_mlp(
     destinations. Gradients to the sources are added when a slab of 256 tiles is done, in the order
     of its edges, so that the bits do not depend on the number of threads.
 
-    With `layer_norm` and F_out = 1 the variance is 0: the results are beta, and all gradients before
-    it are 0 but for roundings, which the norm multiplies by ``1 / sqrt(1e-5)``, about 316.
+    With `layer_norm` and F_out = 1 the variance is 0: the results are beta, and all gradients
+    before it are 0 but for roundings, which the norm multiplies by ``1 / sqrt(1e-5)``, about 316.
 
     Peak temporary memory, in numbers, with H the first width, S the edges of a slab (65,536 at
     most, or all), n the nodes for which `x_src` or `x_dst` are given: ``n H`` in forward,

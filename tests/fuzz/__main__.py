@@ -11,6 +11,7 @@ happen. Trials run in other processes: one that ends or hangs is reported, and t
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import random
@@ -42,12 +43,17 @@ def subjects():
     import operators
     import tape
 
+    table = {**tape.SUBJECTS, **fronts.SUBJECTS}
+    if importlib.util.find_spec("torch"):
+        import transforms
+
+        table |= transforms.SUBJECTS
     programs = correct.valid, correct.valid, correct.not_a_number, *[hostile.hostile] * 3
 
     def of(operator):
         return lambda trial: trial.pick(*programs)(trial, operator)
 
-    return {**{name: of(name) for name in operators.NAMES}, **tape.SUBJECTS, **fronts.SUBJECTS}
+    return {**{name: of(name) for name in operators.NAMES}, **table}
 
 
 def trial_of(table, name, seed, **more):

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, TypeAlias, TypeVar, cast
@@ -36,7 +37,8 @@ from gnograd.graph_arrays import GraphArrays
 from gnograd.graph_in_parts import GraphInParts
 from gnograd.operator import Function, Operator, spread
 from gnograd.torch.arrays import as_arrays, integers
-from gnograd.torch.eager import eager, eager_function
+from gnograd.torch.batches import one_by_one, register_loop, rows_of_batch
+from gnograd.torch.eager import eager, eager_function, in_transform, is_plain
 from gnograd.torch.graph import Graph, arrays_of, lend_tensors
 
 __all__ = ["Faces", "autocast", "check_tensors", "functions", "not_compiled", "torch_operator"]
@@ -95,8 +97,8 @@ def torch_operator(
         if in_parts is not None and isinstance(graph, GraphInParts):
             return in_parts(inputs, arguments)
         of_tensors = isinstance(graph, Graph)
-        if not torch.compiler.is_compiling():
-            if of_tensors and graph.device.type == "cpu":
+        if not torch.compiler.is_compiling() and is_plain():
+            if of_tensors and graph.is_lendable:
                 arguments["graph"] = graph.lent
             outputs = directly(inputs, arguments)
             if outputs is not None:
@@ -141,9 +143,8 @@ def _ways(op: Function[Any, Any]) -> tuple[Callable[..., Any], Callable[..., Any
         if "graph" in faces.plain:
             graph = static["graph"]
             ordered[faces.plain.index("graph")] = [] if graph is None else list(arrays_of(graph))
-        no_arrays = [None] * len(op.arrays)
-        gradients = vjp(kept, list(wrt), ordered, *cotangents, *inputs, *no_arrays)
-        return spread(wrt, gradients)
+        operands = [*inputs, *[None] * len(op.arrays)]
+        return spread(wrt, vjp(kept, wrt, ordered, cotangents, operands))
 
     return apply, eager(op, vjp_of_inputs)
 
@@ -159,6 +160,7 @@ class _Face:
         self.op = op
         self.n = len(op.inputs)
         self.plain = [name for name in op.static if name not in op.arrays]
+        self.place = self.plain.index("graph") if "graph" in self.plain else None
         self.n_operands = self.n + len(op.arrays)
         # the rest of what forward returns is saved for the vjp
         self.n_outputs = op.n_outputs
@@ -188,9 +190,7 @@ class _Face:
             schema=f"({', '.join(arguments)}) -> Tensor[]",
         )
         operator.register_fake(fake)
-        operator.register_vmap(
-            lambda info, in_dims, *args: _loop(operator, info.batch_size, in_dims, args)
-        )
+        register_loop(operator)
         return operator
 
     def in_copies(self, args: Sequence[Any]) -> bool:
@@ -219,6 +219,21 @@ class _Face:
             arrays = GraphArrays(*values["graph"]) if values["graph"] else None
             values["graph"] = arrays and (lend_tensors(arrays) if lent else arrays.sizes)
         return values | dict(zip(self.op.arrays, operands[self.n : self.n_operands], strict=True))
+
+    def apart(self, static: Sequence[Any]) -> tuple[list[Any], list[Tensor | None]]:
+        """Static arguments with no tensors of a graph, and these."""
+        rest = list(static)
+        if self.place is None or not isinstance(rest[self.place], list):
+            return rest, []  # without a graph, or with one over many processes
+        graph, rest[self.place] = rest[self.place], []
+        return rest, graph
+
+    def together(self, rest: Sequence[Any], graph: Tensors) -> list[Any]:
+        """Static arguments with the tensors of the graph again."""
+        static = list(rest)
+        if graph and self.place is not None:
+            static[self.place] = list(graph)
+        return static
 
     def static_arrays(
         self, array: Callable[..., Any], operands: Tensors, static: Sequence[Any]
@@ -305,7 +320,7 @@ class Faces(_Face):
         """Tell the dispatcher the derivatives of forward and vjp, and that there are no others."""
         self.forward.register_autograd(self._backward, setup_context=self._keep)
         self.vjp.register_autograd(self._vjp_backward, setup_context=self._keep_vjp)
-        self.hvp.register_autograd(self._refuse)
+        self.hvp.register_autograd(self.refuse)
 
     # ---- the other three faces on tensors ----
 
@@ -410,115 +425,224 @@ class Faces(_Face):
             *_no_gradients(ctx.static),
         )
 
-    def _refuse(self, *_: Any) -> None:
+    def refuse(self, *_: Any) -> None:
+        """Say that there are no further derivatives."""
         raise NotImplementedError(f"{self.op.name}: there are no third derivatives")
 
 
 def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable[..., Any]]:
-    """The same two rules for eager mode, with forward mode and vmap: forward and vjp."""
+    """The same two rules for eager mode, with forward mode and vmap: forward and vjp.
+
+    The tensors of a graph come behind the operands: what PyTorch's transforms do to arguments, they
+    do to tensors that are arguments themselves.
+    """
     n, n_operands, n_outputs = faces.n, faces.n_operands, faces.n_outputs
-    no_gradients = [None] * len(faces.op.arrays)
+
+    def vjp(
+        saved: Tensors,
+        wrt: Sequence[bool],
+        static: Sequence[Any],
+        cotangents: Tensors,
+        operands: Tensors,
+    ) -> Sequence[Tensor]:
+        """Gradients that are wanted."""
+        rest, graph = faces.apart(static)
+        apply = functools.partial(Vjp.apply, (list(wrt), rest, len(graph)))
+        return one_by_one(apply, *cotangents, *operands, *graph, *saved)
+
+    def jvp(static: Sequence[Any], operands: Tensors, tangents: Tensors) -> Sequence[Tensor]:
+        rest, graph = faces.apart(static)
+        return one_by_one(functools.partial(Jvp.apply, rest), *operands, *tangents, *graph)
+
+    def hvp(
+        wrt: Sequence[bool],
+        static: Sequence[Any],
+        cotangents: Tensors,
+        operands: Tensors,
+        tangents: Tensors,
+    ) -> Sequence[Tensor]:
+        rest, graph = faces.apart(static)
+        apply = functools.partial(Hvp.apply, (list(wrt), rest))
+        return one_by_one(apply, *cotangents, *operands, *tangents, *graph)
 
     class Forward(torch.autograd.Function):
         @staticmethod
-        def forward(static: list[Any], *operands: Tensor | None) -> tuple[Tensor, ...]:
-            return tuple(faces.forward(*operands, *static))
+        def forward(rest: list[Any], *tensors: Tensor | None) -> tuple[Tensor, ...]:
+            operands, graph = tensors[:n_operands], tensors[n_operands:]
+            return tuple(faces.forward(*operands, *faces.together(rest, graph)))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-            ctx.static, *operands = inputs
-            ctx.n_results = len(output)
+            ctx.rest, *tensors = inputs
+            operands, graph = tensors[:n_operands], tensors[n_operands:]
+            ctx.n_results, ctx.n_graph = len(output), len(graph)
             ctx.mark_non_differentiable(*output[n_outputs:])
             ctx.set_materialize_grads(False)
-            ctx.save_for_backward(*operands, *faces.kept(output, operands, ctx.static))
-            ctx.save_for_forward(*operands)
+            kept = faces.kept(output, operands, faces.together(ctx.rest, graph))
+            save(ctx, operands, graph, kept)
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Any, ...]:
-            arrays = ctx.saved_tensors
-            operands, saved = arrays[:n_operands], arrays[n_operands:]
+            operands, graph, saved = saved_by(ctx, n_operands)
             wrt = _needed(operands[:n], ctx.needs_input_grad[1 : 1 + n])
             outputs = cotangents[:n_outputs]
-            if not any(wrt) or all(c is None for c in outputs):
-                return (None,) * (1 + n_operands)
-            gradients = Vjp.apply(list(saved), wrt, ctx.static, *outputs, *operands)
-            return (None, *spread(wrt, gradients), *no_gradients)
+            gradients: Sequence[Tensor | None] = [None] * n
+            if any(wrt) and any(c is not None for c in outputs):
+                static = faces.together(ctx.rest, graph)
+                gradients = spread(wrt, vjp(saved, wrt, static, outputs, operands))
+            return (None, *gradients, *[None] * (len(faces.op.arrays) + ctx.n_graph))
 
         @staticmethod
         def jvp(ctx: Any, _: None, *tangents: Tensor | None) -> tuple[Tensor | None, ...]:
-            outputs = faces.jvp(*ctx.saved_tensors[:n_operands], *tangents[:n], *ctx.static)
+            operands, graph, _saved = saved_by(ctx, n_operands)
+            outputs = jvp(faces.together(ctx.rest, graph), operands, tangents[:n])
             return (*outputs, *[None] * (ctx.n_results - n_outputs))
 
         @staticmethod
-        def vmap(info: Any, in_dims: Any, static: list[Any], *operands: Any) -> Any:
-            return _loop(
-                lambda *batch: Forward.apply(static, *batch), info.batch_size, in_dims[1:], operands
-            )
+        def vmap(info: Any, in_dims: Any, *arguments: Any) -> Any:
+            return rows_of_batch(Forward.apply, info.batch_size, in_dims, arguments)
 
     class Vjp(torch.autograd.Function):
         @staticmethod
         def forward(
-            saved: list[Tensor], wrt: list[bool], static: list[Any], *arrays: Any
+            form: tuple[list[bool], list[Any], int], *tensors: Tensor | None
         ) -> tuple[Tensor, ...]:
-            cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
-            return tuple(faces.vjp(list(cotangents), *operands, saved, wrt, *static))
+            wrt, rest, n_graph = form
+            cotangents, operands, graph, saved = parts(tensors, n_graph)
+            static = faces.together(rest, graph)
+            return tuple(faces.vjp(list(cotangents), *operands, list(saved), wrt, *static))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-            _, ctx.wrt, ctx.static, *arrays = inputs
-            ctx.save_for_backward(*arrays)
-            ctx.save_for_forward(*arrays)
+            ctx.form, *tensors = inputs
+            cotangents, operands, graph, saved = parts(tensors, ctx.form[2])
+            ctx.n_graph, ctx.n_saved = len(graph), len(saved)
+            save(ctx, [*cotangents, *operands], graph)
 
         @staticmethod
         def backward(ctx: Any, *directions: Tensor) -> tuple[Any, ...]:
-            arrays = ctx.saved_tensors
+            wanted, rest, _ = ctx.form
+            arrays, graph, _saved = saved_by(ctx, n_outputs + n_operands)
             cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
-            along = spread(ctx.wrt, directions)
-            needs = ctx.needs_input_grad[3:]
+            static, along = faces.together(rest, graph), spread(wanted, directions)
+            needs = ctx.needs_input_grad[1:]
             to_cotangents: Sequence[Tensor | None] = [None] * n_outputs
             if any(needs[:n_outputs]):
-                to_cotangents = _where(cotangents, faces.jvp(*operands, *along, *ctx.static))
+                to_cotangents = _where(cotangents, jvp(static, operands, along))
             wrt = _needed(operands[:n], needs[n_outputs : n_outputs + n])
-            gradients = (
-                faces.hvp(list(cotangents), *operands, *along, wrt, *ctx.static) if any(wrt) else []
-            )
-            return (None, None, None, *to_cotangents, *spread(wrt, gradients), *no_gradients)
+            gradients = hvp(wrt, static, cotangents, operands, along) if any(wrt) else []
+            others = [None] * (len(faces.op.arrays) + ctx.n_graph + ctx.n_saved)
+            return (None, *to_cotangents, *spread(wrt, gradients), *others)
 
         @staticmethod
-        def jvp(ctx: Any, *tangents: Any) -> tuple[Tensor, ...]:
-            arrays = ctx.saved_tensors
+        def jvp(ctx: Any, _: None, *tangents: Any) -> tuple[Tensor, ...]:
+            wrt, rest, _n_graph = ctx.form
+            arrays, graph, _saved = saved_by(ctx, n_outputs + n_operands)
             cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
-            moved, along = tangents[3 : 3 + n_outputs], tangents[3 + n_outputs :][:n]
-            result = faces.hvp(list(cotangents), *operands, *along, ctx.wrt, *ctx.static)
+            static = faces.together(rest, graph)
+            moved, along = tangents[:n_outputs], tangents[n_outputs : n_outputs + n]
+            result = hvp(wrt, static, cotangents, operands, along)
             if any(c is not None for c in moved):
-                linear = faces.vjp(list(moved), *operands, [], ctx.wrt, *ctx.static)
+                linear = vjp([], wrt, static, moved, operands)
                 result = [a + b for a, b in zip(result, linear, strict=True)]
             return tuple(result)
 
         @staticmethod
-        def vmap(
-            info: Any,
-            in_dims: Any,
-            saved: list[Tensor],
-            wrt: list[bool],
-            static: list[Any],
-            *arrays: Any,
-        ) -> Any:
-            return _loop(
-                lambda *batch: Vjp.apply([], wrt, static, *batch),
-                info.batch_size,
-                in_dims[3:],
-                arrays,
+        def vmap(info: Any, in_dims: Any, *arguments: Any) -> Any:
+            return rows_of_batch(Vjp.apply, info.batch_size, in_dims, arguments)
+
+    class Jvp(torch.autograd.Function):
+        @staticmethod
+        def forward(rest: list[Any], *tensors: Tensor | None) -> tuple[Tensor, ...]:
+            arrays, graph = tensors[: n_operands + n], tensors[n_operands + n :]
+            return tuple(faces.jvp(*arrays, *faces.together(rest, graph)))
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+            ctx.rest, *tensors = inputs
+            ctx.n_graph = len(tensors) - n_operands - n
+            ctx.set_materialize_grads(False)
+            save(ctx, tensors[: n_operands + n], tensors[n_operands + n :])
+
+        @staticmethod
+        def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Any, ...]:
+            arrays, graph, _saved = saved_by(ctx, n_operands + n)
+            operands, tangents = arrays[:n_operands], arrays[n_operands:]
+            static, needs = faces.together(ctx.rest, graph), ctx.needs_input_grad[1:]
+            wrt = _needed(operands[:n], needs[:n])
+            gradients = hvp(wrt, static, cotangents, operands, tangents) if any(wrt) else []
+            along = _needed(tangents, needs[n_operands : n_operands + n])
+            to_tangents = vjp([], along, static, cotangents, operands) if any(along) else []
+            no_arrays = [None] * len(faces.op.arrays)
+            to_operands = (*spread(wrt, gradients), *no_arrays)
+            return (None, *to_operands, *spread(along, to_tangents), *[None] * ctx.n_graph)
+
+        @staticmethod
+        def jvp(ctx: Any, *_: Any) -> None:
+            raise NotImplementedError(
+                f"{faces.op.name}: there is no forward mode of forward mode; "
+                "forward over reverse (jacfwd of jacrev) gives the same numbers"
             )
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, *arguments: Any) -> Any:
+            return rows_of_batch(Jvp.apply, info.batch_size, in_dims, arguments)
+
+    class Hvp(torch.autograd.Function):
+        @staticmethod
+        def forward(
+            form: tuple[list[bool], list[Any]], *tensors: Tensor | None
+        ) -> tuple[Tensor, ...]:
+            wrt, rest = form
+            cotangents, others = tensors[:n_outputs], tensors[n_outputs:]
+            arrays, graph = others[: n_operands + n], others[n_operands + n :]
+            return tuple(faces.hvp(list(cotangents), *arrays, wrt, *faces.together(rest, graph)))
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+            """Nothing is kept: there are no further derivatives."""
+
+        @staticmethod
+        def backward(ctx: Any, *_: Any) -> None:
+            faces.refuse()
+
+        @staticmethod
+        def jvp(ctx: Any, *_: Any) -> None:
+            faces.refuse()
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, *arguments: Any) -> Any:
+            return rows_of_batch(Hvp.apply, info.batch_size, in_dims, arguments)
+
+    def parts(tensors: Sequence[Any], n_graph: int) -> list[Sequence[Any]]:
+        """Cotangents, operands, the graph, and what forward saved."""
+        ends = [0, *itertools.accumulate((n_outputs, n_operands, n_graph)), len(tensors)]
+        return [tensors[first:last] for first, last in itertools.pairwise(ends)]
+
+    def save(ctx: Any, operands: Tensors, graph: Tensors, kept: Tensors = ()) -> None:
+        """Save tensors, a graph's only where they may stand for others: no hook asks for it."""
+        ctx.graph = None if in_transform() else graph
+        of_graph = graph if ctx.graph is None else []
+        ctx.save_for_backward(*operands, *of_graph, *kept)
+        ctx.save_for_forward(*operands, *of_graph)
+
+    def saved_by(ctx: Any, n_arrays: int) -> tuple[Tensors, Tensors, Tensors]:
+        """The same again: operands, graph and what was kept."""
+        arrays = ctx.saved_tensors
+        operands, others = arrays[:n_arrays], arrays[n_arrays:]
+        if ctx.graph is not None:
+            return operands, ctx.graph, others
+        return operands, others[: ctx.n_graph], others[ctx.n_graph :]
 
     def apply(operands: Sequence[Any], static: list[Any]) -> tuple[Tensor, ...]:
         if torch.compiler.is_compiling():
             outputs = faces.forward(*operands, *static)
         else:
-            outputs = Forward.apply(static, *operands)
+            rest, graph = faces.apart(static)
+            outputs = Forward.apply(rest, *operands, *graph)
         return tuple(outputs[:n_outputs])
 
-    return apply, Vjp.apply
+    return apply, vjp
 
 
 def not_compiled(function: AnyFunction) -> AnyFunction:
@@ -632,20 +756,3 @@ def _needed(inputs: Tensors, needs: Sequence[bool]) -> list[bool]:
 def _where(cotangents: Tensors, gradients: Sequence[Tensor]) -> list[Tensor | None]:
     """Gradients of the cotangents that are there."""
     return [None if c is None else g for c, g in zip(cotangents, gradients, strict=True)]
-
-
-def _loop(function: Any, size: int, in_dims: Any, args: Any) -> tuple[Any, Any]:
-    """Batch by a loop over the leading axis: kernels are long compared with their calls."""
-
-    def pick(value: Any, dim: Any, k: int) -> Any:
-        if isinstance(value, list | tuple) and isinstance(dim, list | tuple):
-            return [pick(v, d, k) for v, d in zip(value, dim, strict=True)]
-        return value if dim is None else value.select(dim, k)
-
-    rows = [
-        function(*(pick(value, dim, k) for value, dim in zip(args, in_dims, strict=True)))
-        for k in range(size)
-    ]
-    stacked = [torch.stack(column) for column in zip(*rows, strict=True)]
-    kind = type(rows[0])
-    return kind(stacked), kind([0] * len(stacked))

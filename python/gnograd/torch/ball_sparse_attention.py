@@ -175,8 +175,8 @@ class BallSparseAttention(SparseBranches):
             layout = clouds_of(cu, x.shape[0], self.ball_size, self.compress_size, self.query_group)
         if order is None:
             return self._attend(x, positions, layout)
-        out = self._attend(x[order], positions[order], layout)
-        return out[order.argsort()]
+        out = self._attend(x.index_select(0, order), positions.index_select(0, order), layout)
+        return out.index_select(0, order.argsort())
 
     @staticmethod
     def _checked(batch: Tensor, n: int) -> Tensor:
@@ -198,7 +198,7 @@ class BallSparseAttention(SparseBranches):
         cu = cu_c = None
         if clouds is not None:
             cu, cu_c = clouds.cu, clouds.cu_compressed
-            k_c, v_c = k_c[clouds.whole], v_c[clouds.whole]
+            k_c, v_c = (x.index_select(0, clouds.whole) for x in (k_c, v_c))
         k_c = functional.compress(k_c, self.compress_k, **step)
         v_c = functional.compress(v_c, self.compress_v, **step)
         coarse, lse = functional.compressed_attention(q, k_c, v_c, cu_q=cu, cu_k=cu_c, **step)
@@ -255,7 +255,7 @@ class BallSparseAttention(SparseBranches):
             cu_q=cu_q,
             cu_k=cu_k,
         )
-        return fine if clouds is None else fine[clouds.row]
+        return fine if clouds is None else fine.index_select(0, clouds.row)
 
     def _centers(self, positions: Tensor, clouds: CloudLayout | None) -> Tensor:
         """Mean position of every point's ball; the last may be smaller."""

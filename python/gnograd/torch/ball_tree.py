@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gnograd.static import exact_integers
+from gnograd.torch.batches import register_loop
 from gnograd.torch.sparse_branches import borders_of
 
 __all__ = ["CloudLayout", "ball_tree_order", "clouds_of"]
@@ -77,6 +78,9 @@ def _ball_tree_order(positions: Tensor, batch: Tensor | None) -> Tensor:
         rows = grouped[first:end]
         order[first:end] = rows[_tree_order(points[rows])]
     return torch.from_numpy(order).to(positions.device)
+
+
+register_loop(_ball_tree_order)
 
 
 @_ball_tree_order.register_fake

@@ -15,12 +15,11 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from gnograd.graph import Graph
 from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
-from gnograd.torch.edges import ends_of, without_free_rows
-from gnograd.torch.graph import AnyGraph
-from gnograd.torch.neighbors import neighbor_search
+from gnograd.torch.eager import in_transform
+from gnograd.torch.edges import ends_of, used_rows
+from gnograd.torch.graph import AnyGraph, Graph
 
 __all__ = ["DimeNetPlusPlus", "InteractionPPBlock"]
 
@@ -273,9 +272,11 @@ class DimeNetPlusPlus(nn.Module):
                 raise TypeError("DimeNetPlusPlus: offset belongs to the edges of a graph: give it")
             graph = _neighbors(pos, self.cutoff, batch, self.max_num_neighbors)
         src, dst = ends_of(graph, z.device)
-        vector = pos[dst] - pos[src]
+        vector = pos.index_select(0, dst) - pos.index_select(0, src)
         if offset is not None:
-            vector = vector + without_free_rows(offset, graph)
+            vector = vector + offset
+        # rows of no edge have no length, and would have none of the derivatives that follow
+        vector = torch.where(used_rows(graph, z.device)[:, None], vector, 1.0)
         length = torch.linalg.vector_norm(vector, dim=1, keepdim=True)
         rbf, sbf = functional.radial_basis(
             length / self.cutoff,
@@ -296,26 +297,16 @@ class DimeNetPlusPlus(nn.Module):
 @not_compiled
 def _neighbors(pos: Tensor, cutoff: float, batch: Tensor | None, most: int) -> Graph:
     """Graph of the atoms of a molecule up to `cutoff` apart, with `most` edges to an atom."""
-    pointer = None
-    if batch is not None:
-        if batch.shape != pos.shape[:1] or (batch.diff() < 0).any():
-            raise ValueError(
-                "DimeNetPlusPlus: batch needs the molecule of every atom, in ascending order"
-            )
-        pointer = [0, *batch.bincount().cumsum(0).tolist()]
-    found = neighbor_search(
-        pos.detach(), pos.detach(), cutoff, return_norm=True, data_ptr=pointer, queries_ptr=pointer
-    )
-    degree = found["neighbors_row_splits"].diff().cpu()
-    dst = torch.arange(len(pos)).repeat_interleave(degree)
-    src, length = found["neighbors_index"].cpu(), found["weights"].cpu()
-    others = src != dst
-    src, dst, length = src[others], dst[others], length[others]
-    order = length.argsort(stable=True)
-    order = order[dst[order].argsort(stable=True)]  # by destination, there by length
-    first = torch.searchsorted(dst, dst)
-    order = order[torch.arange(len(dst)) - first < most].sort().values
-    return Graph.from_edges(src[order].numpy(), dst[order].numpy(), len(pos), len(pos))
+    if (batch is not None and batch.shape != pos.shape[:1]) or _descends(batch):
+        raise ValueError(
+            "DimeNetPlusPlus: batch needs the molecule of every atom, in ascending order"
+        )
+    return Graph.radius(pos, cutoff, include_self=False, batch=batch, max_neighbors=most)
+
+
+def _descends(batch: Tensor | None) -> bool:
+    """Whether that is so; where numbers are not to be had, the search finds it."""
+    return batch is not None and not in_transform() and bool((batch.diff() < 0).any())
 
 
 class _Frequencies(nn.Module):
@@ -350,7 +341,9 @@ class _EmbeddingBlock(nn.Module):
     def forward(self, z: Tensor, rbf: Tensor, dst: Tensor, src: Tensor) -> Tensor:
         atom = self.emb(z)
         rbf = self.act(self.lin_rbf(rbf))
-        return self.act(self.lin(torch.cat([atom[dst], atom[src], rbf], dim=-1)))
+        return self.act(
+            self.lin(torch.cat([atom.index_select(0, dst), atom.index_select(0, src), rbf], dim=-1))
+        )
 
 
 class _OutputPPBlock(nn.Module):

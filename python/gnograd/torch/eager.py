@@ -23,8 +23,9 @@ from gnograd.backends import cpu
 from gnograd.graph import Graph
 from gnograd.operator import Function, Operator
 from gnograd.recent import Recent, key_of
+from gnograd.torch.batches import is_batch
 
-__all__ = ["eager", "eager_function", "is_eager"]
+__all__ = ["eager", "eager_function", "in_transform", "is_eager", "is_plain"]
 
 Tensors: TypeAlias = Sequence[Tensor | None]
 _KINDS_OF_CALLS = 64
@@ -105,7 +106,7 @@ def eager(
                 return (None,) * (1 + n)
             arrays = *cotangents, *ctx.saved_tensors
             # where gradients are differentiated, it is by the rules of the custom operators
-            if not torch.is_grad_enabled() and not torch.compiler.is_compiling() and _is_plain():
+            if not torch.is_grad_enabled() and not torch.compiler.is_compiling() and is_plain():
                 seen = _see(arrays)
                 if seen is not None:
                     layout, addresses, _, _copies = seen
@@ -130,7 +131,7 @@ def _forward_of(
     absent = (None,) * n
 
     def forward(inputs: tuple[Any, ...], static: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        if len(inputs) > n or not _is_plain():
+        if len(inputs) > n:
             return None
         inputs += absent[len(inputs) :]
         of_static, seen = key_of(static), _see(inputs)
@@ -156,10 +157,10 @@ def _forward_of(
 def is_eager(*tensors: Tensor | None) -> bool:
     """Whether a custom operator on these tensors may be left out, and its function called."""
     plain = all(x is None or type(x) in _PLAIN for x in tensors)
-    return plain and not torch.compiler.is_compiling() and _is_plain()
+    return plain and not torch.compiler.is_compiling() and is_plain()
 
 
-def _is_plain() -> bool:
+def is_plain() -> bool:
     """Whether nothing is at work that has to see custom operators."""
     return (
         _CAN_TELL
@@ -169,6 +170,13 @@ def _is_plain() -> bool:
         and not torch._C._len_torch_function_stack()
         and not torch._C._is_any_autocast_enabled()
         and torch._C._get_tracing_state() is None
+    )
+
+
+def in_transform() -> bool:
+    """Whether tensors may stand for others, as in `torch.func` and under ``FakeTensorMode``."""
+    return not _CAN_TELL or bool(
+        torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack()
     )
 
 
@@ -194,6 +202,8 @@ def _see(tensors: Tensors) -> _Seen | None:
         if x.requires_grad:
             wants_gradient = True
         if not x.is_contiguous():
+            if is_batch(x):
+                return None
             x = x.detach().contiguous()
             copies.append(x)
         try:

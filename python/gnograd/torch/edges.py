@@ -15,7 +15,7 @@ from gnograd.graph_in_parts import GraphInParts
 from gnograd.keywords import named_now
 from gnograd.torch import functional
 from gnograd.torch.distributed import halo
-from gnograd.torch.eager import is_eager
+from gnograd.torch.eager import in_transform, is_eager
 from gnograd.torch.graph import AnyGraph, Graph
 
 __all__ = [
@@ -44,7 +44,8 @@ def graph_from_edge_index(
     long as the tensor is, with a copy of the numbers, which are compared in every call: memory may
     be written by others than PyTorch, whose count of changes tells nothing of that. On a GPU the
     host waits for the comparison, except while a CUDA graph is captured: there the edges are
-    ordered in the graph, by every replay.
+    ordered in the graph, by every replay. Under a transform of `torch.func`, where tensors stand
+    for others, a graph is made anew.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def graph_from_edge_index(
     TypeError, ValueError, IndexError
         No tensor of integers, another shape, a node out of range.
     """
-    if torch.compiler.is_compiling() or not isinstance(edge_index, Tensor):
+    if torch.compiler.is_compiling() or not isinstance(edge_index, Tensor) or in_transform():
         return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops)
     if edge_index.is_cuda and torch.cuda.is_current_stream_capturing():
         return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops)

@@ -23,6 +23,7 @@ from gnograd.graph_arrays import (
 )
 from gnograd.graph_checks import check_arrays
 from gnograd.keywords import named_now
+from gnograd.torch.eager import in_transform, is_eager
 from gnograd.torch.graph_building import (
     first_edges,
     graph_from_csc,
@@ -136,7 +137,15 @@ class Graph(GraphOfPoints, OfArrays):
             As for `gnograd.Graph`.
         """
         n_src = offsets.shape[0] - 1 if n_src is None else n_src
-        made = graph_from_csc(offsets, indices, n_src)
+        return cls._of_columns(graph_from_csc(offsets, indices, n_src))
+
+    @classmethod
+    def _of_neighbors(cls, offsets: Tensor, indices: Tensor, n_src: int) -> Graph:
+        """Graph of what a search has found; under `torch.func.vmap` it may have room."""
+        return cls._of_columns(graph_from_csc(offsets, indices, n_src, in_transform()))
+
+    @classmethod
+    def _of_columns(cls, made: Sequence[Tensor]) -> Graph:
         offsets, indices, src_offsets, src_indices, src_edges = made
         return cls(GraphArrays(offsets, indices, None, src_offsets, src_indices, src_edges, None))
 
@@ -259,6 +268,8 @@ class Graph(GraphOfPoints, OfArrays):
         return nodes if rows is None else torch.empty_like(nodes).scatter(0, rows, nodes)
 
     def __repr__(self) -> str:
+        if in_transform():  # numbers are not to be had
+            return "Graph(n_src={}, n_dst={}, n_edges={})".format(*self.sizes)
         return representation(self.arrays)
 
     # ---- where it is ----
@@ -291,6 +302,13 @@ class Graph(GraphOfPoints, OfArrays):
         if self._lent is None or self._lent[0] is not self.arrays:
             self._lent = self.arrays, lend_tensors(self.arrays)
         return self._lent[1]
+
+    @property
+    def is_lendable(self) -> bool:
+        """Whether it is on the CPU, and its tensors do not stand for others."""
+        if self._lent is not None and self._lent[0] is self.arrays:
+            return True
+        return self.device.type == "cpu" and is_eager(*self.arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.arrays, self.borders)
@@ -429,19 +447,26 @@ def _numbers(first: int, last: int, like: Tensor) -> Tensor:
 # ---- pytrees ----
 
 
-def _flatten(graph: AnyGraph) -> tuple[list[Any], Any]:
+def _flatten(graph: AnyGraph) -> tuple[list[Any], str | None]:
+    """Arrays that are there, and the names of those that are not: None is a leaf to PyTorch."""
+    keyed, absent = _flatten_with_keys(graph)
+    return [x for _, x in keyed], absent
+
+
+def _flatten_with_keys(graph: AnyGraph) -> tuple[list[tuple[Any, Any]], str | None]:
     graph = Graph.of(graph)
-    return [*graph.arrays, *(graph.borders or ())], None
+    named = graph.arrays._asdict()
+    if graph.borders is not None:
+        named |= {f"border_{name}": x for name, x in graph.borders._asdict().items()}
+    absent = " ".join(name for name, x in named.items() if x is None)
+    return [(pytree.GetAttrKey(k), x) for k, x in named.items() if x is not None], absent or None
 
 
-def _flatten_with_keys(graph: AnyGraph) -> tuple[list[tuple[Any, Any]], Any]:
-    leaves, context = _flatten(graph)
-    names = [*GraphArrays._fields, *(f"border_{name}" for name in Borders._fields)]
-    return [(pytree.GetAttrKey(name), x) for name, x in zip(names, leaves, strict=False)], context
-
-
-def _unflatten(leaves: Any, context: Any) -> Graph:
-    arrays, borders = list(leaves)[:7], list(leaves)[7:]
+def _unflatten(leaves: Any, absent: str | None) -> Graph:
+    given = iter(leaves)
+    missing = (absent or "").split()
+    arrays = [None if name in missing else next(given) for name in GraphArrays._fields]
+    borders = list(given)
     return Graph(GraphArrays(*arrays), Borders(*borders) if borders else None)
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 import gnograd.graph
+from gnograd.torch.batches import register_loop
 from gnograd.torch.eager import is_eager
 from gnograd.torch.searches import unknown_size
 
@@ -60,11 +61,16 @@ def graph_from_edges(
     return made
 
 
-def graph_from_csc(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
-    """Arrays of the graph of edges by destination, but those that it does not need."""
+def graph_from_csc(
+    offsets: Tensor, indices: Tensor, n_src: int, room: bool = False
+) -> list[Tensor]:
+    """Arrays of the graph of edges by destination, but those that it does not need.
+
+    With `room`, there may be indices behind the last offset, which are no edges.
+    """
     if is_eager(offsets, indices):
-        return _from_csc(offsets, indices, n_src)
-    made: list[Tensor] = torch.ops.gnograd.graph_from_csc(offsets, indices, n_src)
+        return _from_csc(offsets, indices, n_src, room)
+    made: list[Tensor] = torch.ops.gnograd.graph_from_csc(offsets, indices, n_src, room)
     return made
 
 
@@ -97,6 +103,7 @@ def _edges_on_device(
 
 
 _op = torch.library.custom_op("gnograd::graph_from_edges", _from_edges, mutates_args=())
+register_loop(_op)
 
 
 @_op.register_fake
@@ -115,31 +122,43 @@ def _like_graph(like: Tensor, n_src: int, n_dst: int, n_edges: int) -> list[Tens
     ]
 
 
-def _from_csc(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
+def _from_csc(offsets: Tensor, indices: Tensor, n_src: int, room: bool = False) -> list[Tensor]:
     if offsets.device.type == "cpu":
-        made = gnograd.graph.Graph(offsets.numpy(), indices.numpy(), n_src)
+        n_edges = len(indices)
+        first = indices.numpy()[: offsets[-1]] if room else indices.numpy()
+        made = gnograd.graph.Graph(offsets.numpy(), first, n_src)
+        if made.n_edges < n_edges:
+            made = made.pad(n_edges)
         return [torch.from_numpy(x) for x in made.arrays if x is not None]
-    return _csc_on_device(offsets, indices, n_src)
+    return _csc_on_device(offsets, indices, n_src, room)
 
 
-def _csc_on_device(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
+def _csc_on_device(
+    offsets: Tensor, indices: Tensor, n_src: int, room: bool = False
+) -> list[Tensor]:
     offsets, src = offsets.long(), indices.long()
     n_edges = len(src)
     _checked_on_device("indices", src, n_src)
+    ends = offsets[-1] <= n_edges if room else offsets[-1] == n_edges
     torch._assert_async(
-        ((offsets[0] == 0) & (offsets[-1] == n_edges) & (offsets.diff() >= 0).all()),
+        ((offsets[0] == 0) & ends & (offsets.diff() >= 0).all()),
         "graph: offsets do not ascend from 0 to the number of edges",
     )
     places = torch.arange(n_edges, device=src.device)
     dst = torch.searchsorted(offsets, places, right=True) - 1
-    return [offsets, src.int(), *_by_destination(src, n_src, dst)]
+    if not room:
+        return [offsets, src.int(), *_by_destination(src, n_src, dst)]
+    free = places >= offsets[-1]
+    ordered = _by_destination(src.masked_fill(free, n_src), n_src, dst.masked_fill(free, 0))
+    return [offsets, src.int().masked_fill(free, 0), *ordered]
 
 
 _op = torch.library.custom_op("gnograd::graph_from_csc", _from_csc, mutates_args=())
+register_loop(_op)
 
 
 @_op.register_fake
-def _(offsets: Tensor, indices: Tensor, n_src: int) -> list[Tensor]:
+def _(offsets: Tensor, indices: Tensor, n_src: int, room: bool = False) -> list[Tensor]:
     made = _like_graph(indices, n_src, offsets.shape[0] - 1, indices.shape[0])
     return [*made[:2], *made[3:6]]
 
@@ -168,6 +187,7 @@ def _first_edges(edge_index: Tensor, free: Tensor, n_src: int) -> Tensor:
 
 
 _op = torch.library.custom_op("gnograd::first_edges", _first_edges, mutates_args=())
+register_loop(_op)
 
 
 @_op.register_fake

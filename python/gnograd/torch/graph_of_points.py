@@ -22,8 +22,8 @@ class GraphOfPoints:
     if TYPE_CHECKING:
 
         @classmethod
-        def from_csc(cls: type[G], offsets: Tensor, indices: Tensor, n_src: int | None = None) -> G:
-            """Graph of edges that are ordered by destination."""
+        def _of_neighbors(cls: type[G], offsets: Tensor, indices: Tensor, n_src: int) -> G:
+            """Graph of what a search has found."""
 
     @overload
     @classmethod
@@ -110,7 +110,7 @@ class GraphOfPoints:
             ),
             max_neighbors, seed if choose == "random" and max_neighbors is not None else None,
         )  # fmt: skip
-        graphs = [cls.from_csc(*each, n_src=sources.shape[0]) for each in found]
+        graphs = [cls._of_neighbors(*each, sources.shape[0]) for each in found]
         return graphs if isinstance(radius, list | tuple) else graphs[0]
 
     @classmethod
@@ -147,7 +147,7 @@ class GraphOfPoints:
                 destination_batch,
             ),
         )  # fmt: skip
-        return cls.from_csc(*found, n_src=sources.shape[0])
+        return cls._of_neighbors(*found, sources.shape[0])
 
 
 def _points(

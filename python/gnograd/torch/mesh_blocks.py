@@ -28,6 +28,7 @@ from torch.utils.checkpoint import checkpoint
 import gnograd.graph
 from gnograd.graph_in_parts import GraphInParts
 from gnograd.torch import functional
+from gnograd.torch.eager import in_transform
 from gnograd.torch.edges import Edges, graph_of
 from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.mesh_mlp import MeshGraphMLP, check_aggregation, edge_network
@@ -272,7 +273,7 @@ class Processor(nn.Module):
         of_edges: Tensor | None = efeat
         for first, last in self.checkpoint_segments:
             keep = keep_edges or last < self.num_processor_layers
-            if self.checkpoints:
+            if self.checkpoints and not in_transform():  # which knows no checkpoints
                 of_edges, nfeat = checkpoint(
                     self._segment, first, last, of_edges, nfeat, graph, keep,
                     use_reentrant=False, preserve_rng_state=False,

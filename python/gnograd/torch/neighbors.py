@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gnograd.torch.eager import in_transform
+from gnograd.torch.graph import Graph
 from gnograd.torch.searches import Pointer, neighbors_of
 
 __all__ = ["NeighborSearch", "neighbor_search"]
@@ -78,8 +80,13 @@ def neighbor_search(
     ((splits, index),) = neighbors_of(data, queries, [radius], period, data_ptr, queries_ptr)
     result = {"neighbors_index": index, "neighbors_row_splits": splits}
     if return_norm:
-        offset = torch.repeat_interleave(queries, splits.diff(), dim=0, output_size=index.shape[0])
-        offset = offset - data[index]
+        if in_transform():  # there may be room
+            rows = Graph._of_neighbors(splits, index, data.shape[0]).dst
+            offset = queries.index_select(0, rows) - data.index_select(0, index)
+        else:
+            n = index.shape[0]
+            offset = torch.repeat_interleave(queries, splits.diff(), dim=0, output_size=n)
+            offset = offset - data.index_select(0, index)
         result["weights"] = _nearest_image(offset, period).square().sum(-1)
     return result
 

@@ -28,6 +28,7 @@ from gnograd.torch import functional
 from gnograd.torch.activations import activation_name
 from gnograd.torch.arrays import full_precision
 from gnograd.torch.distributed import halo
+from gnograd.torch.eager import in_transform
 from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.neighbors import NeighborSearch
 from gnograd.torch.searches import Pointer
@@ -362,7 +363,7 @@ class IntegralTransform(nn.Module):
                         widths=[layer.out_features for layer in network.linears],
                     ),
                 )  # fmt: skip
-        dst = _destinations(graph)
+        dst = graph.dst
         if network is not None and network.is_narrow:
             first, last = network.linears
             return functional.gno(
@@ -405,7 +406,8 @@ class IntegralTransform(nn.Module):
         # a layer's output, and what its nonlinearity makes of it
         numbers = channels + 2 * sum(layer.out_features for layer in linears)
         at_a_time = max(1, _EDGE_NUMBERS // numbers)
-        if index.shape[0] <= at_a_time:
+        # torch.func's transforms know no checkpoints
+        if index.shape[0] <= at_a_time or in_transform():
             return values(index, dst)
         parts = zip(index.split(at_a_time), dst.split(at_a_time), strict=True)
         return torch.cat([checkpoint(values, *part, use_reentrant=False) for part in parts])
@@ -548,7 +550,7 @@ def as_graph(neighbors: Neighbors, n: int, m: int, device: torch.device) -> Grap
     """Graph from n points to m points."""
     if isinstance(neighbors, Mapping):
         splits, index = neighbors["neighbors_row_splits"], neighbors["neighbors_index"]
-        graph = Graph.from_csc(splits, index, n)
+        graph = Graph._of_neighbors(splits, index, n)
     else:
         graph = Graph.of(neighbors, device)
         if graph.arrays.edge_ids is not None:
@@ -561,14 +563,6 @@ def as_graph(neighbors: Neighbors, n: int, m: int, device: torch.device) -> Grap
             f"but y has {n} and x has {m}"
         )
     return graph
-
-
-def _destinations(graph: Graph) -> Tensor:
-    """Destination of every edge by position; some node for the room for more."""
-    offsets, n_edges = graph.offsets, graph.n_edges
-    times = torch.cat([offsets.diff(), n_edges - offsets[-1:]])
-    nodes = torch.arange(graph.n_dst + 1, device=offsets.device).clamp(max=max(graph.n_dst - 1, 0))
-    return nodes.repeat_interleave(times, output_size=n_edges)
 
 
 def _edge_input(

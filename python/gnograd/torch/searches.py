@@ -14,7 +14,8 @@ from gnograd.neighbors import knn, neighbors
 from gnograd.neighbors_arguments import checked_items, items_of
 from gnograd.neighbors_gpu import MOST_AXES
 from gnograd.torch.arrays import as_arrays
-from gnograd.torch.eager import is_eager
+from gnograd.torch.batches import register_loop
+from gnograd.torch.eager import in_transform, is_eager
 
 __all__ = ["Pointer", "items_of_batch", "nearest_of", "neighbors_of", "unknown_size"]
 
@@ -80,7 +81,13 @@ def _knn(
     return _searched(knn, k, data, queries, period, data_ptr, queries_ptr)
 
 
+def _with_room(items: Sequence[Tensor]) -> Tensor:
+    """Indices of all items of a batch, behind which there is room in those that have fewer."""
+    return torch.nn.utils.rnn.pad_sequence(list(items), batch_first=True)
+
+
 _op = torch.library.custom_op("gnograd::neighbors", _neighbors, mutates_args=())
+register_loop(_op, _with_room)
 
 
 @_op.register_fake
@@ -98,6 +105,7 @@ def _(
 
 
 _op = torch.library.custom_op("gnograd::knn", _knn, mutates_args=())
+register_loop(_op, _with_room)
 
 
 @_op.register_fake
@@ -146,6 +154,7 @@ def _batch_items(
 
 
 _op = torch.library.custom_op("gnograd::batch_items", _batch_items, mutates_args=())
+register_loop(_op)
 
 
 @_op.register_fake
@@ -180,7 +189,8 @@ def _arguments(
     """As custom operators take them."""
     n_queries = data.shape[0] if queries is None else queries.shape[0]
     pointers = {"data_ptr": (data_ptr, data.shape[0]), "queries_ptr": (queries_ptr, n_queries)}
-    if not torch.compiler.is_compiling():
+    # what stands for other tensors is checked where these are
+    if not torch.compiler.is_compiling() and not in_transform():
         checked_items(operator, pointers)
     first, second = (
         None if ptr is None else torch.as_tensor(ptr, dtype=torch.int64)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gnograd.nsa import compressed_offsets
 from gnograd.torch.sparse_branches import borders_of
 
 __all__ = ["Compression", "TokenLayout", "equal_items", "packed_items", "padded_items"]
@@ -96,10 +95,9 @@ def packed_items(
     cu_q: Tensor, cu_k: Tensor, compression: Compression, device: torch.device
 ) -> TokenLayout:
     """Items of any lengths, whose borders are on the host."""
-    offsets = compressed_offsets(cu_k.numpy(), compression.block, compression.stride)
-    n_c = int(offsets[-1])
-    n_q, n_k = int(cu_q[-1]), int(cu_k[-1])
-    cu_q, cu_k, cu_c = (cu.to(device) for cu in (cu_q, cu_k, torch.from_numpy(offsets)))
+    cu_c = borders_of(compression.counts(cu_k.diff()))
+    n_q, n_k, n_c = (int(cu[-1]) for cu in (cu_q, cu_k, cu_c))
+    cu_q, cu_k, cu_c = (cu.to(device) for cu in (cu_q, cu_k, cu_c))
     return TokenLayout(
         q_positions=_within(cu_q, n_q),
         k_positions=_within(cu_k, n_k),

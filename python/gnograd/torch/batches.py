@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Batches of calls, as PyTorch's transforms make them: one call after the other.
+
+Kernels are long compared with their calls. There are two kinds of batches: those of `torch.func`,
+for which operators have rules that are made here, and the older ones of `torch.autograd`
+(``is_grads_batched``, ``vectorize``), which come to derivatives as tensors without memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["is_batch", "one_by_one", "register_loop", "rows_of_batch"]
+
+is_batch: Callable[[Tensor], bool] = torch._C._functorch.is_legacy_batchedtensor
+"""Whether a tensor is such a batch of `torch.autograd`."""
+
+
+def register_loop(operator: Any, stack: Callable[[Sequence[Tensor]], Tensor] | None = None) -> None:
+    """Give a custom operator its rule for `torch.func.vmap`.
+
+    Parameters
+    ----------
+    operator : CustomOpDef
+    stack : callable, optional
+        Makes one result of those of all items; when left out they need to have one shape.
+    """
+
+    def rule(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
+        return rows_of_batch(operator, info.batch_size, in_dims, args, stack or _stacked(operator))
+
+    operator.register_vmap(rule)
+
+
+def _stacked(operator: Any) -> Callable[[Sequence[Tensor]], Tensor]:
+    def stack(items: Sequence[Tensor]) -> Tensor:
+        shapes = sorted({tuple(item.shape) for item in items})
+        if len(shapes) > 1:
+            name = operator._qualname.partition("::")[2]
+            raise ValueError(
+                f"{name}: under torch.func.vmap items give results of different shapes, "
+                f"{shapes[0]} and {shapes[-1]}"
+            )
+        return torch.stack(list(items))
+
+    return stack
+
+
+def rows_of_batch(
+    function: Callable[..., Any],
+    size: int,
+    in_dims: Any,
+    args: Any,
+    stack: Callable[[Any], Tensor] = torch.stack,
+) -> tuple[Any, Any]:
+    """Results of a function for every item of a batch, and the axis of the items in them.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a tensor, or a tuple or list of them.
+    size : int
+        Items.
+    in_dims : sequence
+        Axis of the items in every argument, None where there is none; lists for lists.
+    args : sequence
+    stack : callable
+        Makes one result of those of all items.
+    """
+
+    def pick(value: Any, dim: Any, k: int) -> Any:
+        if isinstance(value, list | tuple) and isinstance(dim, list | tuple):
+            return [pick(v, d, k) for v, d in zip(value, dim, strict=True)]
+        # kernels take the arrays of a graph in order
+        return value if dim is None else value.select(dim, k).contiguous()
+
+    rows = [
+        function(*(pick(value, dim, k) for value, dim in zip(args, in_dims, strict=True)))
+        for k in range(size)
+    ]
+    if isinstance(rows[0], Tensor):
+        return stack(rows), 0
+    stacked = [stack(column) for column in zip(*rows, strict=True)]
+    kind = type(rows[0])
+    return kind(stacked), kind([0] * len(stacked))
+
+
+def one_by_one(function: Callable[..., Sequence[Any]], *tensors: Tensor | None) -> Sequence[Any]:
+    """Results of a function, item by item where tensors are batches of `torch.autograd`."""
+    if not any(x is not None and is_batch(x) for x in tensors):
+        return function(*tensors)
+    level = torch._C._vmapmode_increment_nesting() - 1
+    torch._C._vmapmode_decrement_nesting()
+    return _at_level(function, level, tensors)
+
+
+def _at_level(
+    function: Callable[..., Sequence[Any]], level: int, tensors: Sequence[Tensor | None]
+) -> Sequence[Any]:
+    """The same for the batches of one level, inside of which those of lower levels are."""
+    batches = {}
+    for k, x in enumerate(tensors):
+        if x is not None and is_batch(x):
+            # of a batch of another level alone, this expands to no items
+            items = torch._remove_batch_dim(x, level, 0, 0)
+            if items.shape[0]:
+                batches[k] = items
+    if not batches:
+        return function(*tensors) if level == 1 else _at_level(function, level - 1, tensors)
+    size = next(iter(batches.values())).shape[0]
+    rows = []
+    for item in range(size):
+        row = [batches[k][item] if k in batches else x for k, x in enumerate(tensors)]
+        rows.append(function(*row) if level == 1 else _at_level(function, level - 1, row))
+    return [
+        None if column[0] is None else torch._add_batch_dim(torch.stack(column), 0, level)
+        for column in zip(*rows, strict=True)
+    ]
