@@ -243,7 +243,7 @@ FRONTS = _faults(
     ("torch: third derivatives are 0 without a word", "torch/adapter.py",
      "self.hvp.register_autograd(self._refuse)", "pass", "torch torch_eager"),
     ("torch: forward over reverse without the moved cotangent", "torch/adapter.py",
-     "if any(c is not None for c in moved):", "if False:", "torch"),
+     "if any(c is not None for c in moved):", "if False:", "torch torch_eager"),
     ("torch: gradients for all inputs under compile", "torch/adapter.py",
      "wrt = _needed(operands[: self.n], ctx.needs_input_grad[1 : 1 + self.n])",
      "wrt = [False] * self.n", "torch"),
