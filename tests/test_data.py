@@ -380,6 +380,17 @@ def test_coordinates_may_be_arrays_of_their_own(tmp_path: Path, shape: tuple[int
             read(tmp_path / "a.mat")
 
 
+def test_coordinates_of_a_mesh_are_no_outputs(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    x = np.c_[np.random.default_rng(0).random((4, 2)), np.zeros(4)]
+    fields = {"x": x[:, 0], "y": x[:, 1], "u": x[:, 0]}
+    meshio.Mesh(x, [("quad", np.array([[0, 1, 2, 3]]))], fields).write(tmp_path / "a.vtu")
+    with pytest.raises(DataError, match="say which are the outputs"):
+        read(tmp_path / "a.vtu")
+    data = read(tmp_path / "a.vtu", Roles(outputs=("y",)))
+    assert data.layout.outputs == (Field("y", 1),)
+
+
 def test_coordinates_that_are_axes_are_no_points(tmp_path: Path) -> None:
     axis = np.linspace(0, 1, 8)
     to_npz(

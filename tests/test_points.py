@@ -449,6 +449,22 @@ def test_neighbours_are_counted(tmp_path: Path) -> None:
     assert notes == ["note: 0 neighbours a point are too few; a larger --radius helps"]
 
 
+@pytest.mark.parametrize("unit", [1e30, 1e-25])
+def test_units_that_float32_cannot_square_are_said(tmp_path: Path, unit: float) -> None:
+    data = write_samples(tmp_path / "a.npz")
+    given = dict(np.load(data))
+    np.savez(data, **given | {"solution": unit * given["solution"]})
+    line = refused("train", "points", "--data", data, *TRAIN, "--out", tmp_path / "run")
+    assert "'solution' has numbers around " in line and "bring it to other units" in line
+
+
+def test_names_of_commands_can_be_pasted(tmp_path: Path) -> None:
+    run = tmp_path / "a run [bold]"
+    data = write_samples(tmp_path / "a.npz")
+    text = done("train", "points", "--data", data, *TRAIN, "--epochs=1", "--out", run)
+    assert f"gnograd report '{run}'" in text
+
+
 def test_samples_in_columns_are_guessed(tmp_path: Path) -> None:
     """As MATLAB has them: one column a sample."""
     savemat = pytest.importorskip("scipy.io").savemat

@@ -3,6 +3,7 @@
 
 import json
 import resource
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -25,7 +26,7 @@ from gnograd.cli.point_log import PointLog
 from gnograd.cli.point_split import split
 from gnograd.cli.point_training import PointTraining, error_of, errors_of
 from gnograd.cli.torch_engine import TorchEngine
-from gnograd.data import PointData, Roles, Sample, read
+from gnograd.data import DataError, PointData, Roles, Sample, read
 from gnograd.models import PointModel, save
 
 __all__ = ["EXAMPLES", "RESULTS", "Computing", "Sets", "train"]
@@ -105,6 +106,7 @@ def train(
     device = TorchEngine(computing.device, computing.threads).device
     torch.manual_seed(config.seed)
     model = PointModel.for_data(sets.training, config.model, config.size, config.radius)
+    _check_units(model, sets.training)
     model = model.to(device)
     settings = _settings(config, sets)
     found = None if fresh else PointState.load(directory)
@@ -136,7 +138,10 @@ def train(
     evaluation = Evaluation(best, files, sets, console)
     evaluation.write(directory, config, state, seconds)
     evaluation.show()
-    for name, what in (("model", "model.json"), ("report", f"gnograd report {directory}")):
+    for name, what in (
+        ("model", "model.json"),
+        ("report", f"gnograd report {shlex.quote(str(directory))}"),
+    ):
         where = str(directory / what) if name == "model" else what
         console.print(f"{name + ':':9}{where}", markup=False, soft_wrap=True)
     return evaluation.means
@@ -168,6 +173,18 @@ def _sets(
     for part in (validation, *of_tests.values()):
         PointData.join([training, part])  # they have the same quantities
     return Sets(training, validation, of_tests, PointData.join(every).checksum())
+
+
+def _check_units(model: PointModel, data: PointData) -> None:
+    """Refuse outputs whose squares are no numbers of float32."""
+    columns = [f.name for f in data.layout.outputs for _ in range(f.width)]
+    sizes = zip(model.output_mean.abs().tolist(), model.output_std.tolist(), strict=True)
+    for name, (mean, std) in zip(columns, sizes, strict=True):
+        if max(mean, std) > 1e18 or 0 < std < 1e-18:
+            raise DataError(
+                f"{data.samples[0].source}: '{name}' has numbers around {max(mean, std):.1g}, "
+                "whose squares float32 does not hold; bring it to other units"
+            )
 
 
 def _settings(config: PointsConfig, sets: Sets) -> dict[str, Any]:

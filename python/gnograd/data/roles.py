@@ -363,7 +363,8 @@ def _outputs(contents: Contents, roles: Roles, needed: bool, points: str | None)
     outputs = _all(contents, given)
     if outputs is None:
         taken = (*(roles.inputs or ()), *(roles.parameters or ()))
-        outputs = tuple(n for n in OUTPUTS if n in there and n not in taken)[:1]
+        usual = (n for n in OUTPUTS if n in there and n not in taken)
+        outputs = tuple(n for n in usual if not _is_coordinate(contents, n, points))[:1]
     if needed and not outputs:
         taken_as = ""
         if points is not None and roles.points is None and "," in points:
@@ -373,6 +374,17 @@ def _outputs(contents: Contents, roles: Roles, needed: bool, points: str | None)
             f"outputs with --outputs NAME,.. ({_listed(contents)})"
         )
     return outputs
+
+
+def _is_coordinate(contents: Contents, name: str, points: str | None) -> bool:
+    """Whether an array is a coordinate of the points once more, as y of a mesh may be."""
+    if name not in SPACE or points is None:
+        return False
+    array, where = contents.arrays[name].squeeze(), contents.arrays[points]
+    k = SPACE.index(name)
+    if where.ndim < 2 or k >= where.shape[-1] or array.shape != where.shape[:-1]:
+        return False
+    return bool(np.allclose(array, where[..., k]))
 
 
 def samples_of(contents: Contents, roles: Roles, needs_outputs: bool = True) -> PointData:
