@@ -10,7 +10,8 @@ import typer
 from gnograd.cli.config import Device, PointsConfig, Precision, Schedule
 from gnograd.cli.engine import need_torch
 from gnograd.cli.job import console, job
-from gnograd.data.roles import AXES, GRIDS, Roles
+from gnograd.data.grid import AXES, GRIDS
+from gnograd.data.roles import Roles
 
 # What they do is imported when they are called: PyTorch takes seconds.
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from gnograd.data.contents import Contents, DataError
 from gnograd.data.readers import hdf5, matlab, mesh, npz, safetensors, torch_file, zarr_store
-from gnograd.data.roles import Roles, by_number, samples_of
+from gnograd.data.reading import samples_of
+from gnograd.data.roles import Roles, by_number
 from gnograd.data.samples import PointData
 
 __all__ = ["SUFFIXES", "contents", "expand", "read"]
