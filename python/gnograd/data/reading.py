@@ -33,6 +33,8 @@ Array = NDArray[Any]
 
 EVEN = 1e-3
 """Difference of two steps in time that is taken for rounding, as a part of a step."""
+_ROUGH = 0.05
+"""The same where the type of the times tells no better, at most."""
 
 
 def samples_of(contents: Contents, roles: Roles, needs_outputs: bool = True) -> PointData:
@@ -300,11 +302,12 @@ class _Reading:
         steps = np.diff(times)
         if not len(steps):
             return before
-        rounding = 4 * np.finfo(np.float32).eps * np.abs(times).max()
-        if (steps <= rounding).any():
-            k = int(np.argmin(steps))
-            raise self._error(name, f"has two states at the same time, {times[k]:.7g}")
         short, long = int(np.argmin(steps)), int(np.argmax(steps))
+        if steps[short] <= 0:
+            raise self._error(name, f"has two states at the same time, {times[short]:.7g}")
+        kind = self.contents.arrays[name].dtype
+        rounding = 4 * np.finfo(kind).eps * np.abs(times).max() if kind.kind == "f" else 0.0
+        rounding = min(rounding, _ROUGH * steps[short])
         if steps[long] - steps[short] > EVEN * steps[short] + rounding:
             first, second = (
                 f"{steps[k]:.7g} from {times[k]:.7g} to {times[k + 1]:.7g}"
