@@ -349,6 +349,18 @@ def test_what_all_see_is_said_once(tmp_path: Path) -> None:
     assert ended.errors.count("--parallel") == 1
 
 
+def test_a_job_of_one_process_refuses_several(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    data, out = tmp_path / "a.npz", tmp_path / "run"
+    rng = np.random.default_rng(0)
+    np.savez(data, points=rng.random((20, 2)), a=rng.random((4, 20)), y=rng.random((4, 20)))
+    text = "2 processes were started, but this command divides nothing among them; start it once"
+    for command in (["train", "points", "--data", data, "--out", out], ["train", "green"]):
+        ended = several(by_mpiexec, 2, *map(str, command))
+        assert ended.status == 1 and ended.errors.count(text) == 1
+    assert not out.exists()
+
+
 @pytest.mark.exhaustive
 def test_processes_that_do_not_find_each_other_are_told(tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")

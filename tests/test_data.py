@@ -343,6 +343,7 @@ def test_times_of_arrays(tmp_path: Path) -> None:
     # float32, and rounded as text has it
     for times in (
         np.float32([1, 1.1, 1.2, 1.3]),
+        np.float16([0, 0.1, 0.2, 0.3]),
         [[0.0, 0.3333, 0.6667, 1.0], [5, 5.3333, 5.6667, 6]],
     ):
         to_npz(tmp_path / "a.npz", {"points": x, "u": u, "t": times} | {"time": times})
@@ -356,6 +357,10 @@ def test_times_of_arrays(tmp_path: Path) -> None:
     to_npz(tmp_path / "c.npz", {"points": x, "u": u, "time": np.arange(5)})
     with pytest.raises(DataError, match=r"'time' has shape \(5,\), needs \(4,\)"):
         read(tmp_path / "c.npz", Roles(states=("u",)))
+    far = 1e6 + np.array([0, 0.1, 0.25, 0.35])
+    to_npz(tmp_path / "e.npz", {"points": x, "u": u, "time": far})
+    with pytest.raises(DataError, match="'time' is uneven"):
+        read(tmp_path / "e.npz", Roles(states=("u",)))
     to_npz(tmp_path / "d.npz", {"points": x, "u": u, "time": [[0, 1, 2, 3], [0, 2, 4, 6]]})
     with pytest.raises(DataError, match="'time' has steps of 1, and of 2 in others"):
         read(tmp_path / "d.npz", Roles(states=("u",)))
@@ -381,6 +386,17 @@ def test_coordinates_may_be_arrays_of_their_own(tmp_path: Path, shape: tuple[int
     else:
         with pytest.raises(DataError, match=r"array 'x' has shape .* say which are the points"):
             read(tmp_path / "a.mat")
+
+
+def test_coordinates_of_a_mesh_are_no_outputs(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    x = np.c_[np.random.default_rng(0).random((4, 2)), np.zeros(4)]
+    fields = {"x": x[:, 0], "y": x[:, 1], "u": x[:, 0]}
+    meshio.Mesh(x, [("quad", np.array([[0, 1, 2, 3]]))], fields).write(tmp_path / "a.vtu")
+    with pytest.raises(DataError, match="say which are the outputs"):
+        read(tmp_path / "a.vtu")
+    data = read(tmp_path / "a.vtu", Roles(outputs=("y",)))
+    assert data.layout.outputs == (Field("y", 1),)
 
 
 def test_coordinates_that_are_axes_are_no_points(tmp_path: Path) -> None:

@@ -273,13 +273,18 @@ def trained(tmp_path: Path, data: Path, *options: str) -> tuple[list[str], float
     """Notes that train and inspect have on a file, and the held-out error."""
     run = ("train", "points", "--data", data, *TRAIN, "--fresh", *options)
     output = done(*run, "--out", tmp_path / "run")
-    roles = [o for o in options if o.startswith(("--inputs", "--outputs", "--state", "--points"))]
+    roles = [
+        o
+        for o in options
+        if o.startswith(("--inputs", "--outputs", "--state", "--points", "--radius", "--model"))
+    ]
     notes, seen = (
-        [line for line in text.splitlines() if line.startswith("note: ")]
+        [line for line in text.splitlines() if line.startswith(("note: ", "neighbours within "))]
         for text in (output, done("inspect", data, *roles))
     )
     assert notes == seen
     results = json.loads((tmp_path / "run" / RESULTS).read_text())
+    notes = [line for line in notes if line.startswith("note: ")]
     return notes, float(np.mean([s["error"] for s in results["sets"][0]["samples"]]))
 
 
@@ -299,10 +304,11 @@ def test_a_channel_that_is_zero_does_no_harm(tmp_path: Path) -> None:
             b = [a + 2, -a - 2] + ([] if third is None else [third])
             mesh = meshio.Mesh(x, cells, {"a": a, "b": np.stack(b, axis=-1)})
             mesh.write(tmp_path / name / f"{k}.vtu")
-        notes, errors[name] = trained(tmp_path, tmp_path / name, "--outputs=b", "--epochs=8")
+        options = ("--outputs=b", "--model=gno", "--epochs=8")
+        notes, errors[name] = trained(tmp_path, tmp_path / name, *options)
         assert len(notes) == (name != "two")
         assert all("b (3): component 2 is 0 everywhere" in note for note in notes)
-    assert max(errors.values()) < 1.5 * errors["two"]
+    assert errors["zero"] == errors["noise"] < 1.5 * errors["two"]
 
 
 def test_an_output_that_is_constant_is_given_back(tmp_path: Path) -> None:
@@ -421,6 +427,59 @@ def test_coordinates_and_layouts_are_options(tmp_path: Path) -> None:
         for command in (("inspect", path), (*run, "--data", path), (*predict, "--data", path)):
             result = gnograd(*command, *options)
             assert result.exit_code == 2 and text in result.output
+
+
+def test_neighbours_are_counted(tmp_path: Path) -> None:
+    """A radius that holds no points is said, before hours are spent on it."""
+    data, pattern = (
+        write_samples(tmp_path / "a.npz"),
+        r"neighbours within (\S+): (\S+) a point, (\d+)",
+    )
+    assert "neighbours within" not in done("inspect", data, "--model=mgn")
+    numbers = re.search(pattern, done("inspect", data, "--model=gno")).groups()
+    run = ("train", "points", "--data", data, *TRAIN, "--epochs=1", "--out", tmp_path / "run")
+    assert re.search(pattern, done(*run, "--model=gno")).groups() == numbers
+    x, radius = (
+        np.load(data)["points"],
+        models.description_of(tmp_path / "run")[0].options["radius"],
+    )
+    distances = np.linalg.norm(x[:, None] - x, axis=2)
+    degree = (distances <= radius * (np.ptp(x, axis=0).max() / 2)).sum(axis=1) - 1
+    assert (
+        float(numbers[1]) == pytest.approx(degree.mean(), rel=0.01)
+        and int(numbers[2]) == degree.min()
+    )
+    notes, _ = trained(tmp_path, data, "--radius=1e-9", "--epochs=1")
+    assert notes == ["note: 0 neighbours a point are too few; a larger --radius helps"]
+
+
+@pytest.mark.parametrize("unit", [1e30, 1e-25])
+def test_units_that_float32_cannot_square_are_said(tmp_path: Path, unit: float) -> None:
+    data = write_samples(tmp_path / "a.npz")
+    given = dict(np.load(data))
+    np.savez(data, **given | {"solution": unit * given["solution"]})
+    line = refused("train", "points", "--data", data, *TRAIN, "--out", tmp_path / "run")
+    assert "'solution' has numbers around " in line and "bring it to other units" in line
+
+
+def test_names_of_commands_can_be_pasted(tmp_path: Path) -> None:
+    run = tmp_path / "a run [bold]"
+    data = write_samples(tmp_path / "a.npz")
+    text = done("train", "points", "--data", data, *TRAIN, "--epochs=1", "--out", run)
+    assert f"gnograd report '{run}'" in text
+
+
+def test_samples_in_columns_are_guessed(tmp_path: Path) -> None:
+    """As MATLAB has them: one column a sample."""
+    savemat = pytest.importorskip("scipy.io").savemat
+    rng = np.random.default_rng(0)
+    savemat(
+        tmp_path / "a.mat", {k: rng.random((20, m)) for k, m in (("points", 2), ("a", 6), ("y", 6))}
+    )
+    line = refused(
+        "train", "points", "--data", tmp_path / "a.mat", *TRAIN, "--out", tmp_path / "run"
+    )
+    assert "('a' (20, 6) is 6 channels of it; if these are samples, transpose it)" in line
 
 
 # ---- refusals ----

@@ -23,8 +23,8 @@ NAMES = {Path: "path", int: "integer", float: "number", str: "text"}
 def pages() -> Iterator[tuple[str, str]]:
     """Path in the reference, without suffix, and content."""
     about = (
-        "``pip install 'gnograd[cli]'`` brings the command ``gnograd``; ``python -m gnograd`` is "
-        "the same.\n"
+        "``pip install '.[cli]'`` in a copy of the repository brings the command ``gnograd``; "
+        "``python -m gnograd`` is the same.\n"
     )
     yield "commands", "\n".join([title("Command line"), about, *group(app, "gnograd")])
 

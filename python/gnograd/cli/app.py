@@ -193,7 +193,7 @@ def train_green(
     )
     from gnograd.cli import green
 
-    with job(threads, [out], Parallel.NONE):
+    with job(threads, [out]):
         green.train(config, out, console, fresh)
 
 

@@ -100,7 +100,7 @@ class Schedule(str, Enum):
 class PointsConfig:
     """Settings that the result depends on."""
 
-    model: str = "gno"
+    model: str = "gino"
     size: str = "medium"
     radius: float | None = None
     epochs: int = 200

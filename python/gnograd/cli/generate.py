@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Command `gnograd data`: problems drawn at random and solved, as a file to train on."""
 
+import shlex
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -103,8 +104,8 @@ def generate(
         console.print(f"error:    {error:.2g} relative L2, against twice the resolution")
     option = "--state" if problem.in_time else "--outputs"
     fields = ",".join(solved[0].outputs)
-    console.print(f"train:    gnograd train points --data {out} {option} {fields}", markup=False,
-                  soft_wrap=True)  # fmt: skip
+    command = f"gnograd train points --data {shlex.quote(str(out))} {option} {fields}"
+    console.print(f"train:    {command}", markup=False, soft_wrap=True)
     return arrays
 
 

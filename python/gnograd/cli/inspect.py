@@ -2,6 +2,7 @@
 """Command `gnograd inspect`: what is in files of data, and whether it fits."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from gnograd.cli.config import PointsConfig
+from gnograd.cli.point_split import split
 from gnograd.data import Contents, DataError, PointData, Roles, assign, contents, expand, read
+from gnograd.data.neighbors import FEW, TYPICAL, neighbors_within, radius_of
 from gnograd.data.roles import arranged
 from gnograd.data.samples import Field
 from gnograd.data.statistics import still
@@ -20,7 +24,13 @@ _SHOWN = 10
 """Arrays that are not used, of those that are named."""
 
 
-def inspect(paths: Sequence[Path], roles: Roles, console: Console) -> PointData:
+def inspect(
+    paths: Sequence[Path],
+    roles: Roles,
+    console: Console,
+    model: str = PointsConfig.model,
+    radius: float | None = None,
+) -> PointData:
     """Show the arrays of the first file of each path, and what all of them make.
 
     Parameters
@@ -28,6 +38,10 @@ def inspect(paths: Sequence[Path], roles: Roles, console: Console) -> PointData:
     paths : sequence of pathlib.Path
     roles : gnograd.data.Roles
     console : rich.console.Console
+    model : str
+        Kind of network that it is for.
+    radius : float, optional
+        Of neighbourhoods, in place of the usual one.
 
     Returns
     -------
@@ -45,18 +59,34 @@ def inspect(paths: Sequence[Path], roles: Roles, console: Console) -> PointData:
     data = read(paths, roles)
     need_inputs(data, roles)
     console.print("[green]fits[/]: " + escape(summary(data)), soft_wrap=True)
-    tell(data, console)
+    training = data
+    with suppress(DataError):  # one sample: others are held out
+        training = split(data, PointsConfig())[0]
+    tell(training, console, model, radius)
     return data
 
 
-def tell(data: PointData, console: Console) -> None:
-    """Print what a user may not expect of data that fit, a line each."""
+def tell(data: PointData, console: Console, model: str, radius: float | None) -> None:
+    """Print what a model sees of training data, and what may not be expected, a line each."""
     notes = [f"'{name}' is not used: {why}" for name, why in data.left_out.items()]
     if len(notes) > _SHOWN:
         notes[_SHOWN:] = [f"{len(notes) - _SHOWN} more arrays are not used"]
     if data.layout.in_time and data.layout.step is None:
         notes.append("the files tell no times: steps are taken as equally long")
-    for note in notes + still(data):
+    notes += still(data)
+    if model in TYPICAL:
+        clouds = list({id(s.points): s.points for s in data.samples}.values())
+        period = data.layout.period
+        if radius is None:
+            radius = radius_of(clouds, TYPICAL[model][data.layout.dimension], period)
+        found = neighbors_within(clouds, radius, period)
+        numbers = f"{found.mean:.3g} a point, {found.least} at least"
+        console.print(f"neighbours within {radius:.4g}: {numbers}", markup=False, soft_wrap=True)
+        if found.mean < FEW:
+            notes.append(
+                f"{found.mean:.2g} neighbours a point are too few; a larger --radius helps"
+            )
+    for note in notes:
         line = "".join(c if c.isprintable() else "?" for c in note)  # names may hold anything
         console.print(f"note: {line}", markup=False, soft_wrap=True)
 

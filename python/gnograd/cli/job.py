@@ -20,11 +20,23 @@ console = Console(highlight=False)
 
 
 @contextmanager
-def job(threads: int, directories: Iterable[Path], parallel: Parallel) -> Iterator[Processes]:
-    """Prepare a job that has some directories to itself; say in one line why it ends early."""
+def job(
+    threads: int, directories: Iterable[Path], parallel: Parallel | None = None
+) -> Iterator[Processes]:
+    """Prepare a job that has some directories to itself; say in one line why it ends early.
+
+    Without `parallel` it is a job of one process, and refuses to be started as several.
+    """
     first, directories = launched().rank == 0, list(directories)
-    if parallel is Parallel.NONE and not first:
-        raise typer.Exit
+    if parallel in (None, Parallel.NONE) and not first:
+        raise typer.Exit  # with 0: what the first one says is not cut off
+    if parallel is None and launched().size > 1:
+        _say(
+            f"{launched().size} processes were started, but this command divides nothing among "
+            "them; start it once, without mpiexec, srun or torchrun (--threads is for cores)"
+        )
+        raise typer.Exit(1)
+    parallel = Parallel.NONE if parallel is None else parallel
     try:
         gg.set_num_threads(threads)
     except ValueError as error:

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from gnograd.cli.config import Device, Parallel, PointsConfig, Precision, Schedule
+from gnograd.cli.config import Device, PointsConfig, Precision, Schedule
 from gnograd.cli.engine import need_torch
 from gnograd.cli.job import console, job
-from gnograd.data.roles import AXES, GRIDS, Roles
+from gnograd.data.grid import AXES, GRIDS
+from gnograd.data.roles import Roles
 
 # What they do is imported when they are called: PyTorch takes seconds.
 
@@ -93,6 +94,17 @@ Grid = Annotated[
 ]
 
 
+Model = Annotated[str, typer.Option("--model", help="Kind of network.", metavar="|".join(MODELS))]
+Radius = Annotated[
+    float | None,
+    typer.Option(
+        "--radius",
+        help="Distance up to which points are neighbours.",
+        show_default="by how dense the points are",
+    ),
+]
+
+
 def data(
     name: Annotated[str, typer.Argument(help="Kind of problem.", metavar="|".join(PROBLEMS))],
     out: Annotated[Path, typer.Option(dir_okay=False, help="File .npz to be written.")],
@@ -117,7 +129,7 @@ def data(
         raise typer.BadParameter(f"needs one of {', '.join(PROBLEMS)}", param_hint="NAME")
     if out.suffix.lower() != ".npz":
         raise typer.BadParameter("needs a name that ends in .npz", param_hint="--out")
-    with job(0, [], Parallel.NONE):
+    with job(0, []):
         from gnograd.cli.generate import generate
 
         generate(name, samples, points, resolution, every, seed, out, console)
@@ -137,14 +149,17 @@ def inspect(
     grid: Grid = None,
     layout: Axes = None,
     time: Time = None,
+    model: Model = POINTS.model,
+    radius: Radius = POINTS.radius,
 ) -> None:
     """Show what is in files of data, what it is taken as, and whether it fits."""
     roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
                    time)  # fmt: skip
+    _check_model(model, radius)
     from gnograd.cli import inspect
 
-    with job(0, [], Parallel.NONE):
-        inspect.inspect(files, roles, console)
+    with job(0, []):
+        inspect.inspect(files, roles, console, model, radius)
 
 
 def train_points(
@@ -182,17 +197,9 @@ def train_points(
             file_okay=False, help="Directory of the model; a run found there is continued."
         ),
     ] = Path("runs/points"),
-    model: Annotated[
-        str, typer.Option(help="Kind of network.", metavar="|".join(MODELS))
-    ] = POINTS.model,
+    model: Model = POINTS.model,
     size: Annotated[str, typer.Option(help="Its size.", metavar="|".join(SIZES))] = POINTS.size,
-    radius: Annotated[
-        float | None,
-        typer.Option(
-            help="Distance up to which points are neighbours.",
-            show_default="by how dense the points are",
-        ),
-    ] = POINTS.radius,
+    radius: Radius = POINTS.radius,
     epochs: Annotated[
         int,
         typer.Option(
@@ -244,15 +251,10 @@ def train_points(
     ] = False,
 ) -> None:
     """Train on your own files: functions on points and meshes in 1 to 3 dimensions."""
-    for option, value, known in (
-        ("--model", model, MODELS), ("--size", size, SIZES), ("--log", log, LOGS),
-    ):  # fmt: skip
+    for option, value, known in (("--size", size, SIZES), ("--log", log, LOGS)):
         if value not in known:
             raise typer.BadParameter(f"needs one of {', '.join(known)}", param_hint=option)
-    if radius is not None and model == "magno":
-        raise typer.BadParameter("magno's follow from its grid", param_hint="--radius")
-    if radius is not None and not 0 < radius < math.inf:
-        raise typer.BadParameter("needs a positive number", param_hint="--radius")
+    _check_model(model, radius)
     if noise and state is None:
         raise typer.BadParameter("is added to states; needs --state", param_hint="--noise")
     roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
@@ -262,7 +264,7 @@ def train_points(
         learning_rate=learning_rate, schedule=schedule, weight_decay=weight_decay, clip=clip,
         ema=ema, patience=patience, noise=noise, held_out=held_out, precision=precision, seed=seed,
     )  # fmt: skip
-    with job(threads, [out], Parallel.NONE):
+    with job(threads, [out]):
         need_torch()
         from gnograd.cli import points as points_job
 
@@ -296,7 +298,7 @@ def predict(
 ) -> None:
     """Write what a trained model says of inputs on new points or meshes."""
     axes = _axes(layout, grid, points)
-    with job(threads, [], Parallel.NONE):
+    with job(threads, []):
         need_torch()
         from gnograd.cli import predict as predict_job
 
@@ -312,12 +314,21 @@ def report(
     ] = None,
 ) -> None:
     """Write a page on a training: its course, errors, examples, cost and settings."""
-    with job(0, [], Parallel.NONE):
+    with job(0, []):
         need_torch()
         from gnograd.cli.report import report as write_report
 
         path = write_report(directory, out or directory / "report.html")
         console.print(f"report: {path}", markup=False, soft_wrap=True)
+
+
+def _check_model(model: str, radius: float | None) -> None:
+    if model not in MODELS:
+        raise typer.BadParameter(f"needs one of {', '.join(MODELS)}", param_hint="--model")
+    if radius is not None and model == "magno":
+        raise typer.BadParameter("magno's follow from its grid", param_hint="--radius")
+    if radius is not None and not 0 < radius < math.inf:
+        raise typer.BadParameter("needs a positive number", param_hint="--radius")
 
 
 def _roles(

@@ -2,8 +2,8 @@
 """Job `gnograd train points`: functions on points and meshes, from files."""
 
 import json
-import math
 import resource
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -23,8 +23,8 @@ from gnograd.cli.inspect import need_inputs, summary, tell
 from gnograd.cli.point_batches import PointBatches
 from gnograd.cli.point_checkpoint import PointState
 from gnograd.cli.point_log import PointLog
+from gnograd.cli.point_split import split
 from gnograd.cli.point_training import PointTraining, error_of, errors_of
-from gnograd.cli.random_streams import Stream, generator
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import DataError, PointData, Roles, Sample, read
 from gnograd.models import PointModel, save
@@ -102,10 +102,11 @@ def train(
     """
     sets = _sets(config, files, held_out, tests, roles)
     console.print("training: " + summary(sets.training), markup=False, soft_wrap=True)
-    tell(sets.training, console)
+    tell(sets.training, console, config.model, config.radius)
     device = TorchEngine(computing.device, computing.threads).device
     torch.manual_seed(config.seed)
     model = PointModel.for_data(sets.training, config.model, config.size, config.radius)
+    _check_units(model, sets.training)
     model = model.to(device)
     settings = _settings(config, sets)
     found = None if fresh else PointState.load(directory)
@@ -137,7 +138,10 @@ def train(
     evaluation = Evaluation(best, files, sets, console)
     evaluation.write(directory, config, state, seconds)
     evaluation.show()
-    for name, what in (("model", "model.json"), ("report", f"gnograd report {directory}")):
+    for name, what in (
+        ("model", "model.json"),
+        ("report", f"gnograd report {shlex.quote(str(directory))}"),
+    ):
         where = str(directory / what) if name == "model" else what
         console.print(f"{name + ':':9}{where}", markup=False, soft_wrap=True)
     return evaluation.means
@@ -164,43 +168,23 @@ def _sets(
         training, validation = data, read(held_out, roles)
         every = [training, validation]
     else:
-        training, validation = _split(data, config)
+        training, validation = split(data, config)
         every = [data]
     for part in (validation, *of_tests.values()):
         PointData.join([training, part])  # they have the same quantities
     return Sets(training, validation, of_tests, PointData.join(every).checksum())
 
 
-def _split(data: PointData, config: PointsConfig) -> tuple[PointData, PointData]:
-    """Samples to train on, and to hold out; of one trajectory its last times are held out."""
-    n = len(data)
-    if n == 1 and (states := data.samples[0].states) is not None and len(states) > 3:
-        first = min(max(2, math.floor((1 - config.held_out) * len(states))), len(states) - 1)
-        a, b = (_in_times(data.samples[0], part) for part in (slice(first), slice(first - 1, None)))
-        return replace(data, samples=[a]), replace(data, samples=[b])
-    if n == 1:
-        wide = [f for f in data.layout.inputs + data.layout.outputs if f.width > 3]
-        shape = f"({len(data.samples[0].points)}, {wide[0].width})" if wide else ""
-        raise DataError(
-            f"{data.samples[0].source}: is one sample, from which none can be held out; give more, "
-            "or others with --validation"
-            + (f" ('{wide[0].name}' {shape} is {wide[0].width} channels of it; if these are "
-               "samples, transpose it)" if wide else "")
-        )  # fmt: skip
-    order = generator(config.seed, Stream.EVALUATION).permutation(n).tolist()
-    held = min(max(1, round(config.held_out * n)), n - 1)
-    return data.some(sorted(order[held:])), data.some(sorted(order[:held]))
-
-
-def _in_times(sample: Sample, part: slice) -> Sample:
-    """Part of a trajectory."""
-    assert sample.states is not None
-    return replace(
-        sample,
-        states=sample.states[part],
-        inputs=sample.inputs[part] if sample.inputs.ndim == 3 else sample.inputs,
-        times=None if sample.times is None else sample.times[part],
-    )
+def _check_units(model: PointModel, data: PointData) -> None:
+    """Refuse outputs whose squares are no numbers of float32."""
+    columns = [f.name for f in data.layout.outputs for _ in range(f.width)]
+    sizes = zip(model.output_mean.abs().tolist(), model.output_std.tolist(), strict=True)
+    for name, (mean, std) in zip(columns, sizes, strict=True):
+        if max(mean, std) > 1e18 or 0 < std < 1e-18:
+            raise DataError(
+                f"{data.samples[0].source}: '{name}' has numbers around {max(mean, std):.1g}, "
+                "whose squares float32 does not hold; bring it to other units"
+            )
 
 
 def _settings(config: PointsConfig, sets: Sets) -> dict[str, Any]:

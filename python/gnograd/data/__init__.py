@@ -8,7 +8,8 @@ safetensors are imported when a file asks for them: h5py, meshio, zarr, scipy, t
 
 from gnograd.data.contents import Contents, DataError
 from gnograd.data.files import SUFFIXES, contents, expand, read
-from gnograd.data.roles import Assignment, Roles, assign, samples_of
+from gnograd.data.reading import samples_of
+from gnograd.data.roles import Assignment, Roles, assign
 from gnograd.data.samples import Field, Layout, PointData, Sample
 from gnograd.data.writing import WRITERS, Prediction, write
 

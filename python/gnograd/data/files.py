@@ -15,7 +15,8 @@ import numpy as np
 
 from gnograd.data.contents import Contents, DataError, reason
 from gnograd.data.readers import mesh, npz, process, safetensors, torch_file
-from gnograd.data.roles import Roles, by_number, samples_of
+from gnograd.data.reading import samples_of
+from gnograd.data.roles import Roles, by_number
 from gnograd.data.samples import PointData
 
 __all__ = ["SUFFIXES", "contents", "expand", "read"]

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.data.samples import Field, PointData, Sample
+from gnograd.data.samples import Field, PointData
 
 __all__ = ["ROUNDING", "Statistics", "statistics", "still"]
 
@@ -20,8 +19,7 @@ ROUNDING = 1e-6
 """Deviation that is taken for rounding of float32, as a part of the field's largest component."""
 
 
-@dataclass(frozen=True)
-class Statistics:
+class Statistics(NamedTuple):
     """Numbers on the columns of one array, float64 (channels,) each."""
 
     mean: Array
@@ -42,42 +40,37 @@ def statistics(data: PointData) -> dict[str, Statistics]:
     In time stepping the state is an input, too, in the last columns, and outputs are its changes.
     """
     layout, samples = data.layout, data.samples
-    state = layout.outputs if layout.in_time else ()
-    parameters = [s.parameters[None] for s in samples]
+    states = [s.states for s in samples if s.states is not None]
+    # what holds for all times counts as often as there are some
+    times = [1 if s.states is None or s.inputs.ndim == 3 else len(s.states) for s in samples]
+    inputs = _measured([s.inputs for s in samples], layout.inputs, times)
     if layout.in_time:
-        states = [s.states for s in samples if s.states is not None]
-        outputs = _measured([np.diff(u, axis=0) for u in states], layout.outputs)
-        of_states = _measured(states, layout.outputs)
-        outputs = Statistics(outputs.mean, outputs.std, of_states.scale)
+        changes = _measured([np.diff(u, axis=0) for u in states], layout.outputs)
+        state = _measured(states, layout.outputs)
+        inputs = Statistics(*map(np.concatenate, zip(inputs, state, strict=True)))
+        outputs = changes._replace(scale=state.scale)
     else:
-        known = [s.outputs for s in samples if s.outputs is not None]
-        outputs = _measured(known, layout.outputs)
-    return {
-        "input": _measured([_inputs(s) for s in samples], layout.inputs + state),
-        "parameter": _measured(parameters, layout.parameters),
-        "output": outputs,
-    }
+        outputs = _measured([s.outputs for s in samples if s.outputs is not None], layout.outputs)
+    parameters = _measured([s.parameters[None] for s in samples], layout.parameters)
+    return {"input": inputs, "parameter": parameters, "output": outputs}
 
 
-def _inputs(sample: Sample) -> Array:
-    """All that a network is told at the points, (rows, channels)."""
-    if sample.states is None:
-        return sample.inputs
-    u, f = sample.states, sample.inputs
-    if f.ndim == 2:
-        f = np.broadcast_to(f, (len(u), *f.shape))
-    times = min(len(u), len(f))
-    return np.concatenate([f[:times], u[:times]], axis=2)
-
-
-def _measured(arrays: Sequence[Array], fields: Sequence[Field]) -> Statistics:
+def _measured(
+    arrays: Sequence[Array], fields: Sequence[Field], times: Sequence[int] | None = None
+) -> Statistics:
+    """Statistics of rows, each of which counts so many times."""
     width = sum(f.width for f in fields)
     rows = [array.reshape(array.size // max(width, 1), width) for array in arrays]
-    n = max(1, sum(map(len, rows)))
-    mean = np.asarray(sum(r.sum(axis=0, dtype=np.float64) for r in rows)) / n
-    squares = sum(np.square(r - mean, dtype=np.float64).sum(axis=0) for r in rows)
-    std = np.sqrt(np.asarray(squares) / n)
-    return Statistics(mean, std, _by_field(np.sqrt(mean**2 + std**2), fields))
+    counts = [1] * len(rows) if times is None else times
+    n = max(1, sum(k * len(r) for k, r in zip(counts, rows, strict=True)))
+    mean, square = np.zeros(width), np.zeros(width)
+    for k, r in zip(counts, rows, strict=True):
+        mean += k * r.sum(axis=0, dtype=np.float64)
+    mean /= n
+    for k, r in zip(counts, rows, strict=True):
+        square += k * np.square(r - mean, dtype=np.float64).sum(axis=0)
+    square /= n
+    return Statistics(mean, np.sqrt(square), _by_field(np.sqrt(mean**2 + square), fields))
 
 
 def _by_field(values: Array, fields: Sequence[Field]) -> Array:

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-import gnograd as gg
 from gnograd.torch.graph import Graph
 
 __all__ = [
@@ -24,15 +23,11 @@ __all__ = [
     "edge_features",
     "grid_in",
     "images_in",
-    "radius_of",
     "wrapped",
 ]
 
 Period = Sequence[float] | None
 """Lengths of a periodic box, 0 along axes that are not periodic."""
-
-_LOOKED_AT = 2000
-"""Points that a typical distance is taken from."""
 
 
 class Cloud(NamedTuple):
@@ -175,39 +170,6 @@ def edge_features(
         difference = difference - whole * lengths
     difference = difference / length
     return torch.cat([difference, difference.norm(dim=1, keepdim=True)], dim=1)
-
-
-def radius_of(
-    clouds: Sequence[NDArray[np.float64]], neighbors: int, period: Period = None
-) -> float:
-    """Distance within which points typically have so many neighbours.
-
-    Parameters
-    ----------
-    clouds : sequence of ndarray, (n, d)
-    neighbors : int
-    period : sequence of float, optional
-
-    Returns
-    -------
-    float
-        Median over points of the distance to the neighbour of this number.
-    """
-    found: list[float] = []
-    for points in clouds:
-        k = min(neighbors + 1, len(points))
-        graph = gg.Graph.knn(points, k, period=None if period is None else list(period))
-        difference = points[graph.src] - points[graph.dst]
-        if period is not None:
-            lengths = np.asarray(period)
-            whole = np.round(difference / np.where(lengths > 0, lengths, np.inf))
-            difference = difference - whole * lengths
-        distances = np.linalg.norm(difference, axis=1)
-        found += np.maximum.reduceat(distances, np.arange(0, len(distances), k)).tolist()
-        if len(found) >= _LOOKED_AT:
-            break
-    radius = float(np.median(found))
-    return radius if radius > 0 else 1.0
 
 
 def box_of(

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.data.neighbors import TYPICAL, radius_of
 from gnograd.models.bsa import PointBSA
-from gnograd.models.cloud import Period, box_of, radius_of
+from gnograd.models.cloud import Period, box_of
 from gnograd.models.gino import PointGINO
 from gnograd.models.gno import PointGNO
 from gnograd.models.magno import PointMAGNO
@@ -64,12 +65,6 @@ _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
 }
 
-_NEIGHBORS = {1: 8, 2: 12, 3: 20}
-"""Points within the radius, typically, by dimension."""
-
-_ENCODED = _NEIGHBORS | {1: 4}
-"""The same for gino, whose encoder blurs what it sees."""
-
 _NEAREST = {1: 8, 2: 6, 3: 20}
 """Points that send to a point of mgn. On a line it learns little from 2, and in space less from 8
 than from 20 in as many steps; on a plane more than 6 cost time that more steps use better."""
@@ -115,7 +110,7 @@ def options_of(
     d, number = clouds[0].shape[1], SIZES.index(size)
     options = dict(_OPTIONS[name][number])
     if name != "magno":
-        near = (_ENCODED if name == "gino" else _NEIGHBORS)[d]
+        near = TYPICAL.get(name, TYPICAL["gno"])[d]
         options["radius"] = radius_of(clouds, near, period) if radius is None else radius
     if name == "mgn":
         options["neighbors"] = _NEAREST[d]

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from gnograd.data.neighbors import CLOUDS
 from gnograd.data.samples import Layout, PointData, Sample
 from gnograd.data.statistics import ROUNDING, statistics
 from gnograd.models.cloud import Cloud, wrapped
@@ -24,8 +25,6 @@ __all__ = ["Description", "PointModel"]
 Array = NDArray[Any]
 
 _STATISTICS = ("input", "parameter", "output")
-_ITEMS = 32
-"""Trajectories, or samples, that lengths are taken from."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ class PointModel(nn.Module):
         scale = float((upper - lower).max() / 2) or 1.0
         centre, period = ((lower + upper) / 2).astype(np.float32).astype(float), data.layout.period
         scaled = None if period is None else [length / scale for length in period]
-        seen = list({id(s.points): s.points for s in data.samples}.values())[:_ITEMS]
+        seen = list({id(s.points): s.points for s in data.samples}.values())[:CLOUDS]
         options = options_of(
             name,
             size,

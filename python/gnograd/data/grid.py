@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""Axes of fields on regular grids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.data.contents import Contents, DataError
+
+__all__ = ["AXES", "GRIDS", "SPACE", "Grid"]
+
+Array = NDArray[Any]
+
+GRIDS = ("closed", "periodic")
+SPACE = "xyz"
+AXES = {"s": "samples", "t": "times", "c": "channels"} | dict.fromkeys(SPACE, "space")
+"""Letters of a layout."""
+
+
+class Grid:
+    """Which axes the fields of a file have.
+
+    Parameters
+    ----------
+    contents : Contents
+    layout : sequence of str, optional
+        Letters of `AXES`, in the order of the axes.
+    states : sequence of str
+        Arrays that have times.
+    names : sequence of str
+        The first ones say how large the grid is.
+    needs_steps : bool
+        Whether a state must have times.
+    """
+
+    def __init__(
+        self,
+        contents: Contents,
+        layout: Sequence[str] | None,
+        states: Sequence[str],
+        names: Sequence[str],
+        needs_steps: bool = True,
+    ) -> None:
+        self.contents, self.states = contents, states
+        self.arrays = {name: contents.arrays[name] for name in names}
+        self.given = layout is not None
+        self.sizes: dict[str, int] = {}
+        self.axes: dict[str, str] = {}
+        letters = "".join(layout or ())
+        if self.given:
+            self._check(letters, needs_steps)
+        # the ones with most axes first: they say the sizes that others have some of
+        order = sorted(self.arrays, key=lambda name: -self.arrays[name].ndim)
+        for name in order if self.given else self.arrays:
+            choices = (
+                self._by_layout(name, letters, needs_steps) if self.given else self._usual(name)
+            )
+            choices = [axes for axes in choices if self._fits(name, axes)]
+            if self.given and not self.axes:  # one has them all
+                choices = [axes for axes in choices if len(axes) == len(letters)]
+            # an axis as long as samples or times are is these before it is channels
+            fewest = min((axes.count("c") for axes in choices), default=0)
+            choices = [axes for axes in choices if axes.count("c") == fewest]
+            if len(choices) != 1:
+                self._refuse(name, letters, choices)
+            self.axes[name] = choices[0]
+            self.sizes |= {
+                letter: n
+                for letter, n in zip(choices[0], self.arrays[name].shape, strict=True)
+                if letter != "c"
+            }
+        self.space = [letter for letter in next(iter(self.axes.values())) if letter in SPACE]
+        if not self.given:
+            self._doubt(next(iter(self.arrays)))
+
+    def _check(self, layout: str, needs_steps: bool) -> None:
+        space = [letter for letter in layout if letter in SPACE]
+        once = all(layout.count(letter) == 1 for letter in layout if letter != "c")
+        if set(layout) - set(AXES) or not once or sorted(space) != list(SPACE[: len(space)]):
+            space = []
+        if not space:
+            raise DataError(
+                f"--layout is {','.join(layout)!r}, needs s (samples), t (times), x, y, z (space) "
+                "and c (channels) in the order of the axes, as s,t,x,y,c"
+            )
+        if self.states and needs_steps and "t" not in layout:
+            raise DataError(f"--layout is {','.join(layout)!r}, needs t, the times of the state")
+        if "t" in layout and not self.states:
+            raise DataError(f"--layout is {','.join(layout)!r}: t is for times of a --state")
+
+    def _by_layout(self, name: str, layout: str, needs_steps: bool) -> list[str]:
+        """All that is left of a layout without some of samples, times and channels."""
+        kept = "xyz" + ("t" if name in self.states and needs_steps else "")
+        ways = {
+            "".join(axes): None
+            for axes in combinations(layout, self.arrays[name].ndim)
+            if all(letter in axes for letter in layout if letter in kept)
+        }
+        return list(ways)
+
+    def _usual(self, name: str) -> list[str]:
+        before = "st" if name in self.states else "s"
+        d = self.arrays[name].ndim - len(before)
+        ways = [before + SPACE[:d]] if 1 <= d <= 3 else []
+        if self.states and name not in self.states and 1 <= d - 1 <= 3:
+            ways.append("st" + SPACE[: d - 1])  # an input that changes in time
+        return ways
+
+    def _fits(self, name: str, axes: str) -> bool:
+        mine = dict(zip(axes, self.arrays[name].shape, strict=True))
+        known = [letter for letter in self.sizes if letter in SPACE]
+        if known and [letter for letter in axes if letter in SPACE] != known:
+            return False
+        for letter, n in mine.items():
+            before = self.sizes.get(letter, n)
+            # a state to begin with has one time, and inputs may have more
+            begins = letter == "t" and 1 in (n, before)
+            if letter != "c" and n != before and not begins:
+                return False
+        return True
+
+    def _refuse(self, name: str, layout: str, choices: Sequence[str]) -> None:
+        shape, others = self.arrays[name].shape, [n for n in self.axes if n != name]
+        grid = f", the same grid as '{others[0]}'" if others else ""
+        if choices:
+            ways = " or ".join(map(",".join, choices))
+            text = f"which may be {ways} of the layout"
+        elif layout:
+            fewer = f", or these without s, t or c{grid}" if others else ""
+            text = f"needs the axes {','.join(layout)}{fewer}"
+        else:
+            times = "n_times, " if name in self.states else ""
+            text = f"needs (n_samples, {times}n_1, .., n_d) with d = 1, 2 or 3{grid}"
+            text += "; other axes are told with --layout"
+        raise DataError(f"{self.contents.path}: array '{name}' has shape {shape}, {text}")
+
+    def _doubt(self, name: str) -> None:
+        """Refuse a grid that may be channels, or times, in truth."""
+        sides, n_times = [self.sizes[letter] for letter in self.space], self.sizes.get("t")
+        short, long, d = min(sides), max(sides), len(sides)
+        why = ""
+        if short == 1 or (short < long and (d == 3 or short < 5 or 4 * short < long)):
+            why = f"a grid of {' x '.join(map(str, sides))}, or channels or times among its axes?"
+        if n_times is not None and n_times > 1 and (short < long or n_times >= short):
+            why = f"{n_times} times on a grid of {' x '.join(map(str, sides))}?"
+        if why:
+            shape = self.arrays[name].shape
+            raise DataError(
+                f"{self.contents.path}: array '{name}' has shape {shape}: {why} Say what its axes "
+                "are with --layout, as s,t,x,y,c for samples, times, space and channels"
+            )
+
+    def flat(self, name: str) -> Array:
+        """A field as (samples, times, points, channels), without the first two where it has none.
+
+        Points are in the order of the file.
+        """
+        array, axes = self.arrays[name], self.axes[name]
+        order = [k for letter in "st" for k, a in enumerate(axes) if a == letter]
+        order += [k for k, a in enumerate(axes) if a in SPACE]
+        order += [k for k, a in enumerate(axes) if a == "c"]
+        lead = sum(letter in axes for letter in "st")
+        array = array.transpose(order)
+        points = int(np.prod(array.shape[lead : lead + len(self.space)]))
+        array = array.reshape(*array.shape[:lead], points, -1)
+        if name in self.states and "t" not in axes:
+            array = array[..., None, :, :]
+        elif "t" in axes and "s" not in axes and "s" in self.sizes:
+            array = np.broadcast_to(array, (self.sizes["s"], *array.shape))
+        return array
+
+    def points(self, kind: str) -> Array:
+        """Points of the unit box, columns x, y, z."""
+        sides = [self.sizes[letter] for letter in self.space]
+        axes = [np.arange(n) / max(1, n - (kind == "closed")) for n in sides]
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(sides))
+        return grid[:, [self.space.index(letter) for letter in SPACE[: len(sides)]]]

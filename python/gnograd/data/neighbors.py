@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""How dense points are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gnograd as gg
+
+__all__ = ["CLOUDS", "FEW", "TYPICAL", "Neighbors", "neighbors_within", "radius_of"]
+
+_TYPICAL = {1: 8, 2: 12, 3: 20}
+TYPICAL = {"gno": _TYPICAL, "gino": _TYPICAL | {1: 4}}
+"""Neighbours within the radius, by kind of model and dimension; gino's encoder blurs what it
+sees."""
+FEW = 3
+"""Neighbours in the mean that are too few to learn from."""
+
+CLOUDS = 32
+_LOOKED_AT = 2000
+"""Clouds, and points, that a typical distance is taken from."""
+
+Period = Sequence[float] | None
+
+
+def radius_of(
+    clouds: Sequence[NDArray[np.float64]], neighbors: int, period: Period = None
+) -> float:
+    """Distance within which points typically have so many neighbours.
+
+    Parameters
+    ----------
+    clouds : sequence of ndarray, (n, d)
+    neighbors : int
+    period : sequence of float, optional
+
+    Returns
+    -------
+    float
+        Median over points of the distance to the neighbour of this number.
+    """
+    found: list[float] = []
+    for points in clouds[:CLOUDS]:
+        k = min(neighbors + 1, len(points))
+        graph = gg.Graph.knn(points, k, period=None if period is None else list(period))
+        difference = points[graph.src] - points[graph.dst]
+        if period is not None:
+            lengths = np.asarray(period)
+            whole = np.round(difference / np.where(lengths > 0, lengths, np.inf))
+            difference = difference - whole * lengths
+        distances = np.linalg.norm(difference, axis=1)
+        found += np.maximum.reduceat(distances, np.arange(0, len(distances), k)).tolist()
+        if len(found) >= _LOOKED_AT:
+            break
+    radius = float(np.median(found))
+    return radius if radius > 0 else 1.0
+
+
+class Neighbors(NamedTuple):
+    """Numbers of neighbours of points, themselves left out."""
+
+    mean: float
+    least: int
+
+
+def neighbors_within(
+    clouds: Sequence[NDArray[np.float64]], radius: float, period: Period = None
+) -> Neighbors:
+    """How many neighbours points have within a radius, in some of the clouds.
+
+    Parameters
+    ----------
+    clouds : sequence of ndarray, (n, d)
+    radius : float
+    period : sequence of float, optional
+    """
+    total, points, least = 0, 0, np.iinfo(np.int64).max
+    for cloud in clouds[:CLOUDS]:
+        box = None if period is None else list(period)
+        degree = np.asarray(gg.Graph.radius(cloud, radius, period=box).in_degree) - 1
+        total, points, least = (
+            total + int(degree.sum()),
+            points + len(cloud),
+            min(least, degree.min()),
+        )
+        if points >= _LOOKED_AT:
+            break
+    return Neighbors(total / points, int(least))

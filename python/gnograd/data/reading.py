@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: MIT
+"""Samples of the arrays of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.data.contents import Contents, DataError
+from gnograd.data.grid import GRIDS, Grid
+from gnograd.data.roles import (
+    OFFSETS,
+    OUTPUT_OFFSETS,
+    PERIOD,
+    Assignment,
+    Roles,
+    arranged,
+    assign,
+    either,
+    is_row,
+    no_points,
+    not_finite,
+)
+from gnograd.data.samples import Field, Layout, PointData, Sample
+
+__all__ = ["samples_of"]
+
+Array = NDArray[Any]
+
+EVEN = 1e-3
+"""Difference of two steps in time that is taken for rounding, as a part of a step."""
+_ROUGH = 0.05
+"""The same where the type of the times tells no better, at most."""
+
+
+def samples_of(contents: Contents, roles: Roles, needs_outputs: bool = True) -> PointData:
+    """Samples of a file.
+
+    Parameters
+    ----------
+    contents : Contents
+    roles : Roles
+    needs_outputs : bool
+        Whether a file without outputs, or with one time of a state only, is an error.
+
+    Returns
+    -------
+    PointData
+
+    Raises
+    ------
+    DataError
+        Arrays do not fit each other; the message says which shapes they need.
+    """
+    names = assign(contents, roles, needs_outputs)
+    contents = arranged(contents, roles)
+    if roles.grid is not None:
+        contents, names = _on_grid(contents, roles, names, needs_outputs)
+    return _Reading(contents, names, roles).data(needs_outputs)
+
+
+class _Reading:
+    """The arrays of one file, brought into form."""
+
+    def __init__(self, contents: Contents, names: Assignment, roles: Roles) -> None:
+        self.contents, self.names, self.roles = contents, names, roles
+        self.n_samples: int | None = None
+        self.n_times: int | None = None
+        self.said_by = ""
+
+    def data(self, needs_outputs: bool) -> PointData:
+        names = self.names
+        offsets = self._offsets(OFFSETS)
+        points = self._points(str(names.points), offsets)
+        queries, query_offsets = points, offsets
+        if names.output_points is not None:
+            query_offsets = self._offsets(OUTPUT_OFFSETS)
+            queries = self._points(names.output_points, query_offsets)
+        states = [self._states(n, points, offsets, needs_outputs) for n in names.states]
+        if states:
+            inputs = [self._driving(n, points, needs_outputs) for n in names.inputs]
+        else:
+            inputs = [self._field(n, points, offsets) for n in names.inputs]
+        outputs = [self._field(n, queries, query_offsets) for n in names.outputs]
+        times, step = self._times(states, inputs)
+        parameters = [self._parameters(n) for n in names.parameters]
+        n = 1 if self.n_samples is None else self.n_samples
+        if n == 0:
+            raise self._error(self.said_by, "holds no sample")
+        dimension = points[0].shape[1]
+        layout = Layout(
+            dimension,
+            tuple(Field(k, a[0].shape[-1]) for k, a in zip(names.inputs, inputs, strict=True)),
+            tuple(
+                Field(k, a[0].shape[-1])
+                for k, a in zip(names.outputs + names.states, outputs + states, strict=True)
+            ),
+            tuple(Field(k, a[0].size) for k, a in zip(names.parameters, parameters, strict=True)),
+            self._period(dimension),
+            bool(states),
+            names.output_points is not None,
+            step,
+        )
+        # what samples have in common stays one array
+        shared: dict[Any, Array] = {}
+
+        def of(arrays: list[list[Array]], k: int, m: int) -> Array:
+            parts = [a[k % len(a)] for a in arrays]
+            key = (m, *map(id, parts))
+            if key not in shared:
+                shared[key] = _side_by_side(parts) if parts else np.zeros((m, 0), np.float32)
+            return shared[key]
+
+        samples = []
+        for k in range(n):
+            x, q = points[k % len(points)], queries[k % len(queries)]
+            source = str(self.contents.path) + (f", sample {k}" if n > 1 else "")
+            samples.append(
+                Sample(
+                    x,
+                    of(inputs, k, len(x)),
+                    q,
+                    of(outputs, k, len(q)) if outputs else None,
+                    np.concatenate([np.zeros(0, np.float32), *(a[k % len(a)] for a in parameters)]),
+                    of(states, k, len(x)) if states else None,
+                    self.contents.cells if len(queries) == 1 else {},
+                    source,
+                    times[k % len(times)] if times else None,
+                )
+            )
+        return PointData(samples, layout, dict(self.contents.unused) | dict(names.left_out))
+
+    # ---- arrays by what they are: a list with one array a sample, or with one for all ----
+
+    def _points(self, name: str, offsets: Array | None) -> list[Array]:
+        array = self._array(name).astype(np.float64)
+        missing = (self.roles.dimension or 0) - array.shape[-1]
+        if array.ndim == 2 and 0 < missing <= self.contents.flat:
+            array = np.pad(array, ((0, 0), (0, missing)))
+        if offsets is not None:
+            array = array[:, None] if array.ndim == 1 else array
+            self._check_length(name, array, offsets)
+            parts = np.split(array, offsets[1:-1]) if array.ndim == 2 else []
+        elif array.ndim == 3:
+            self._count(name, len(array))
+            parts = list(array)
+        else:
+            if array.ndim == 2 and is_row(array.shape):
+                array = array[0]
+            parts = [array[:, None] if array.ndim == 1 else array]
+        if not parts or parts[0].ndim != 2 or not 1 <= parts[0].shape[1] <= 3:
+            raise self._error(name, no_points(array))
+        if min(map(len, parts)) == 0:
+            raise self._error(name, "has samples without points")
+        return [np.ascontiguousarray(part) for part in parts]
+
+    def _field(self, name: str, points: list[Array], offsets: Array | None) -> list[Array]:
+        array = self._array(name)
+        if offsets is not None:
+            array = array[:, None] if array.ndim == 1 else array
+            self._check_length(name, array, offsets)
+            if array.ndim != 2:
+                raise self._error(name, f"has shape {array.shape}, needs (n, channels)")
+            return np.split(array, offsets[1:-1])
+        n = len(points[0])
+        by_sample, here = None, array.shape
+        if array.ndim == 3 and here[1] == n:
+            by_sample = array
+            if here[2] == n > 3:
+                raise self._error(
+                    name,
+                    f"has shape {here}: {n} channels on {n} points, or a grid? Fields on grids "
+                    "need --grid and --layout",
+                )
+        elif array.ndim == 2 and here[1] == n:
+            by_sample = array[..., None]
+        elif array.ndim == 2 and here[0] == n:
+            return [array]
+        elif array.ndim == 1 and here[0] == n:
+            return [array[:, None]]
+        if by_sample is None:
+            raise self._error(
+                name,
+                f"has shape {here}, needs (n_samples, {n}) or (n_samples, {n}, channels), or "
+                f"({n},) or ({n}, channels) where it is the same for all samples, for '"
+                f"{self.names.points}' has {n} points",
+            )
+        self._count(name, len(by_sample))
+        return list(by_sample)
+
+    def _states(
+        self, name: str, points: list[Array], offsets: Array | None, needs_steps: bool
+    ) -> list[Array]:
+        if offsets is not None:
+            raise self._error(name, "changes in time: store each trajectory as a file of its own")
+        array, n = self._array(name), len(points[0])
+        here = array.shape
+        if array.ndim == 1 and here[0] == n:
+            parts = [array[None, :, None]]
+        elif array.ndim == 2 and here[1] == n:
+            parts = [array[..., None]]
+        elif array.ndim == 2 and here[0] == n and not needs_steps:
+            parts = [array[None]]
+        elif array.ndim == 3 and here[2] == n:
+            self._count(name, len(array))
+            parts = list(array[..., None])
+        elif array.ndim == 3 and here[1] == n:
+            parts = [array]
+        elif array.ndim == 4 and here[2] == n:
+            self._count(name, len(array))
+            parts = list(array)
+        else:
+            raise self._error(
+                name,
+                f"has shape {here}, needs (n_times, {n}[, channels]) or (n_samples, n_times, {n}"
+                f"[, channels]), for '{self.names.points}' has {n} points",
+            )
+        if needs_steps and len(parts[0]) < 2:
+            raise self._error(name, "has one time only, needs two or more to learn steps from")
+        if self.n_times not in (None, len(parts[0])):
+            first = self.names.states[0]
+            raise self._error(name, f"has {len(parts[0])} times, but '{first}' has {self.n_times}")
+        self.n_times = len(parts[0])
+        return parts
+
+    def _driving(self, name: str, points: list[Array], needs_steps: bool) -> list[Array]:
+        """Inputs of trajectories, which may change in time: (n, channels), or with times before."""
+        array, n, n_times = self._array(name), len(points[0]), self.n_times
+        here, samples = array.shape, self.n_samples or 1
+        assert n_times is not None
+
+        def are_times(k: int) -> bool:
+            return k == n_times or (not needs_steps and k > n_times)
+
+        alone, found = samples == 1, []
+        if array.ndim in (3, 4) and here[:1] == (samples,) and here[2] == n and are_times(here[1]):
+            found.append(list(array if array.ndim == 4 else array[..., None]))
+        if array.ndim in (2, 3) and here[1] == n:
+            rows = array if array.ndim == 3 else array[..., None]
+            if here[0] == self.n_samples or here[0] == 1:
+                found.append(list(rows))
+            elif alone and are_times(here[0]):
+                found.append([rows])
+        elif array.ndim in (1, 2) and here[0] == n:
+            found.append([array if array.ndim == 2 else array[:, None]])
+        if array.ndim == 2 and here == (n, n) and alone and are_times(n):
+            found.append([array])
+        if len(found) > 1:
+            raise self._error(
+                name,
+                f"has shape {here}, which may be read in two ways, for there are {n} points and "
+                f"{n_times} times; add an axis of channels",
+            )
+        if not found:
+            of_samples = "" if alone else f"{samples}, "
+            raise self._error(
+                name,
+                f"has shape {here}, needs ({of_samples}{n}[, channels]), or ({of_samples}{n_times},"
+                f" {n}[, channels]) where it changes in time, for '{self.names.points}' has {n} "
+                f"points and '{self.names.states[0]}' {n_times} times"
+                + ("" if alone else f" and {samples} samples"),
+            )
+        return found[0]
+
+    def _times(
+        self, states: list[list[Array]], inputs: list[list[Array]]
+    ) -> tuple[list[Array], float | None]:
+        """Times of trajectories, and their step; states, and inputs in time, are put in order."""
+        name = self.names.time
+        if name is None:
+            return [], None
+        given = np.asarray(self.contents.arrays[name], np.float64)
+        lengths = {len(a[0]) for a in inputs if a[0].ndim == 3} | {self.n_times}
+        rows = given.reshape(1, -1) if given.size in lengths else given
+        samples = self.n_samples or 1
+        if rows.ndim != 2 or rows.shape[1] not in lengths or len(rows) not in (1, samples):
+            raise self._error(
+                name, f"has shape {given.shape}, needs ({self.n_times},), a time for each state"
+            )
+        if bad := not_finite(given):
+            raise self._error(name, f"is not finite at index {bad}")
+        times, step = [], None
+        for k, row in enumerate(rows):
+            order = np.argsort(row, kind="stable")
+            times.append(row[order])
+            if (order != np.arange(len(order))).any():
+                for arrays in (*states, *(a for a in inputs if a[0].ndim == 3)):
+                    mine = range(len(arrays)) if len(rows) == 1 else [k]
+                    if len(arrays) < len(rows) or len(arrays[0]) != len(order):
+                        raise self._error(name, "does not ascend")
+                    for m in mine:
+                        arrays[m] = arrays[m][order]
+            step = self._step(name, times[-1], step)
+        return times, step
+
+    def _step(self, name: str, times: Array, before: float | None) -> float | None:
+        """Length of the steps, the same for all, and for trajectories before."""
+        steps = np.diff(times)
+        if not len(steps):
+            return before
+        short, long = int(np.argmin(steps)), int(np.argmax(steps))
+        if steps[short] <= 0:
+            raise self._error(name, f"has two states at the same time, {times[short]:.7g}")
+        kind = self.contents.arrays[name].dtype
+        rounding = 4 * np.finfo(kind).eps * np.abs(times).max() if kind.kind == "f" else 0.0
+        rounding = min(rounding, _ROUGH * steps[short])
+        if steps[long] - steps[short] > EVEN * steps[short] + rounding:
+            first, second = (
+                f"{steps[k]:.7g} from {times[k]:.7g} to {times[k + 1]:.7g}"
+                for k in sorted((short, long))
+            )
+            raise self._error(
+                name,
+                f"is uneven: a step is {first}, and {second}; a model learns one step, so bring "
+                "the states to even times",
+            )
+        mine = float((times[-1] - times[0]) / len(steps))
+        if before is not None and abs(mine - before) > EVEN * before + rounding:
+            raise self._error(name, f"has steps of {before:.7g}, and of {mine:.7g} in others")
+        return mine if before is None else before
+
+    def _parameters(self, name: str) -> list[Array]:
+        array = self._array(name)
+        if array.ndim == 2 and len(array) == 1 and self.n_samples is not None:
+            array = array[0]  # a row, as MATLAB has what holds for all
+        if array.ndim == 2:
+            self._count(name, len(array))
+            return list(array)
+        if array.ndim == 1 and self.n_samples not in (None, 1) and len(array) == self.n_samples:
+            return list(array[:, None])
+        if array.ndim < 2:
+            return [array.reshape(-1)]
+        raise self._error(name, f"has shape {array.shape}, needs (n_samples, n_parameters)")
+
+    def _offsets(self, name: str) -> Array | None:
+        """First point of every sample, and the number of points, where they differ in it."""
+        if name not in self.contents.arrays:
+            return None
+        given = np.asarray(self.contents.arrays[name]).reshape(-1)
+        with np.errstate(invalid="ignore"):
+            offsets = given.astype(np.int64)  # MATLAB has them as float64
+        if len(offsets) < 2 or offsets[0] != 0 or (offsets != given).any():
+            raise self._error(name, "needs integers that begin with 0, one more than samples")
+        if (np.diff(offsets) <= 0).any():
+            raise self._error(name, "does not ascend")
+        self._count(name, len(offsets) - 1)
+        return offsets
+
+    def _period(self, dimension: int) -> tuple[float, ...] | None:
+        given = self.roles.period
+        if given is None and PERIOD in self.names.others:
+            given = tuple(np.asarray(self.contents.arrays[PERIOD], float).reshape(-1).tolist())
+        if given is None and self.roles.grid == "periodic":
+            given = (1.0,)
+        if given is None:
+            return None
+        given = given * dimension if len(given) == 1 else given
+        if len(given) != dimension or min(given) < 0 or not np.isfinite(given).all():
+            lengths = ",".join(f"{length:g}" for length in given)
+            text = f"{lengths}, needs {dimension} lengths, 0 along an axis that is not periodic"
+            if self.roles.period is None:
+                raise self._error(PERIOD, f"is {text}")
+            raise DataError(f"{self.contents.path}: --period is {text}")
+        return given if any(given) else None
+
+    # ---- checks ----
+
+    def _array(self, name: str) -> Array:
+        array = self.contents.arrays[name]
+        with np.errstate(over="ignore"):
+            numbers = array.astype(np.float32)
+        if not array.size:
+            raise self._error(name, "is empty")
+        if at := not_finite(numbers):
+            raise self._error(name, f"is not finite (as float32) at index {at}")
+        return array.astype(np.float64) if name in self._of_points else numbers
+
+    @property
+    def _of_points(self) -> tuple[str | None, ...]:
+        return self.names.points, self.names.output_points
+
+    def _check_length(self, name: str, array: Array, offsets: Array) -> None:
+        if len(array) != offsets[-1]:
+            raise self._error(
+                name, f"has {len(array)} rows, but the offsets end with {offsets[-1]}"
+            )
+
+    def _count(self, name: str, n_samples: int) -> None:
+        """Say how many samples there are, as an array has them."""
+        if self.n_samples in (None, n_samples):
+            self.n_samples, self.said_by = n_samples, self.said_by or name
+        else:
+            raise self._error(
+                name, f"holds {n_samples} samples, but '{self.said_by}' holds {self.n_samples}"
+            )
+
+    def _error(self, name: str, text: str) -> DataError:
+        return DataError(f"{self.contents.path}: array '{name}' {text}")
+
+
+def _side_by_side(parts: Sequence[Array]) -> Array:
+    """Columns of several fields, of which some may change in time."""
+    times = max((len(p) for p in parts if p.ndim == 3), default=None)
+    if times is None or all(p.ndim == 3 for p in parts):
+        return np.concatenate(parts, axis=-1)
+    wide = [p if p.ndim == 3 else np.broadcast_to(p, (times, *p.shape)) for p in parts]
+    return np.concatenate(wide, axis=-1)
+
+
+def _on_grid(
+    contents: Contents, roles: Roles, names: Assignment, needs_steps: bool
+) -> tuple[Contents, Assignment]:
+    """The same with points, and with fields in one row a sample."""
+    if roles.grid not in GRIDS:
+        raise DataError(f"--grid is {roles.grid!r}, needs one of {either(GRIDS)}")
+    fields = names.states + names.outputs + names.inputs
+    if not fields:
+        raise DataError(f"{contents.path}: has no field on a grid")
+    grid = Grid(contents, roles.layout, names.states, fields, needs_steps)
+    flat = {name: grid.flat(name) for name in fields}
+    name = "points of the grid"
+    return (
+        replace(contents, arrays={**contents.arrays, **flat, name: grid.points(roles.grid)}),
+        replace(names, points=name),
+    )
