@@ -130,6 +130,19 @@ def test_meshes(tmp_path: Path, suffix: str) -> None:
     assert (sample.cells["triangle"] == cells).all()
 
 
+def test_names_of_files_are_relative_to_the_folder(tmp_path: Path, monkeypatch) -> None:
+    meshio = pytest.importorskip("meshio")
+    (tmp_path / "in").mkdir()
+    x = np.random.default_rng(0).random((4, 3))
+    mesh = meshio.Mesh(x, [("tetra", np.array([[0, 1, 2, 3]]))], {"a": x[:, 0]})
+    for folder in (tmp_path, tmp_path / "in"):
+        monkeypatch.chdir(folder)
+        for name in ("a.vtu", "a.xdmf"):
+            meshio.write(tmp_path / "in" / name, mesh)
+            path = (tmp_path / "in" / name).relative_to(folder)
+            assert (contents(path).arrays["a"] == x[:, 0]).all() and contents(path).path == path
+
+
 def test_numbers_of_gmsh_are_no_field(tmp_path: Path) -> None:
     meshio = pytest.importorskip("meshio")
     x = np.random.default_rng(0).random((4, 3))

@@ -6,7 +6,7 @@
     python tests/fuzz --only mha_gat        one subject
     python tests/fuzz --repeat mha_gat:123  one trial again, every call printed
 
-Every call must raise one of the documented exceptions, or give what is right; nothing else may
+Files of every format are damaged, too (`--only file.mat model`). Every call must raise one of the documented exceptions, or give what is right; nothing else may
 happen. Trials run in other processes: one that ends or hangs is reported, and the next ones go on.
 """
 
@@ -37,6 +37,7 @@ MEMORY = 6 << 30
 def subjects():
     """What is tried, by name."""
     import correct
+    import files
     import fronts
     import hostile
     import operators
@@ -47,7 +48,8 @@ def subjects():
     def of(operator):
         return lambda trial: trial.pick(*programs)(trial, operator)
 
-    return {**{name: of(name) for name in operators.NAMES}, **tape.SUBJECTS, **fronts.SUBJECTS}
+    operations = {name: of(name) for name in operators.NAMES}
+    return {**operations, **tape.SUBJECTS, **fronts.SUBJECTS, **files.SUBJECTS}
 
 
 def trial_of(table, name, seed, **more):

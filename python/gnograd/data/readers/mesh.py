@@ -63,7 +63,7 @@ def contents(path: Path) -> Contents:
     DataError
     """
     meshio = library("meshio", path)
-    kind = FORMATS[path.suffix.lower()]
+    kind, whole = FORMATS[path.suffix.lower()], path.resolve()
     try:
         if kind == "xdmf":
             _check_links(path)
@@ -71,11 +71,11 @@ def contents(path: Path) -> Contents:
             _check_grid(path)
         # meshio prints what is wrong, and may end the program
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            if kind == "xdmf" and (series := _series(meshio, path)):
+            if kind == "xdmf" and (series := _series(meshio, whole)):
                 points, cells, fields, on_cells = series
             else:
-                with _folder_of(path):
-                    mesh = meshio.read(path.resolve(), file_format=kind)
+                with _folder_of(whole):
+                    mesh = meshio.read(whole, file_format=kind)
                 points, fields, on_cells = mesh.points, mesh.point_data, list(mesh.cell_data)
                 cells = mesh.cells
             arrays, unused = _arrays(points, fields)
@@ -177,7 +177,7 @@ def _start(path: Path) -> str:
 def _folder_of(path: Path) -> Iterator[None]:
     """Be in the folder of a file, where meshio looks for those that it names."""
     before = os.getcwd()
-    os.chdir(path.resolve().parent)
+    os.chdir(path.parent)
     try:
         yield
     finally:
@@ -244,7 +244,7 @@ def _check_links(path: Path) -> None:
 def _series(meshio: Any, path: Path) -> Any:
     """Fields at several times, or None where the file has but one mesh."""
     try:
-        with _folder_of(path), meshio.xdmf.TimeSeriesReader(path.resolve()) as reader:
+        with _folder_of(path), meshio.xdmf.TimeSeriesReader(path) as reader:
             if reader.num_steps < 2:
                 return None
             points, cells = reader.read_points_cells()
