@@ -739,6 +739,8 @@ def test_large_arrays_come_whole(tmp_path: Path) -> None:
     again = contents(tmp_path / "a.h5").arrays
     for name, array in given.items():
         assert found[name].dtype == array.dtype and np.array_equal(found[name], array)
+    to_matlab_7_3(tmp_path / "a.mat", {"large": given["large"]})
+    assert np.array_equal(contents(tmp_path / "a.mat").arrays["large"], given["large"])
     found["large"][0] = 0
     assert found["large"].flags.writeable and again["large"][0, 5] == 5
 

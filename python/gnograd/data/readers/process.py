@@ -31,12 +31,14 @@ from gnograd.data.readers.worker import ENDED, FILE, seconds
 _START = """
 import json, sys, types
 sys.path[:], where = json.loads(sys.argv[1])
-package = types.ModuleType("gnograd")  # readers need nothing of what importing it would load
-package.__path__ = where
-sys.modules["gnograd"] = package
+for name, folders in where.items():  # readers need nothing of what importing these would load
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = folders
 from gnograd.data.readers.worker import serve
 serve()
 """
+
+_PACKAGES = ("gnograd", "gnograd.data")
 
 _ALONE = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")} | {
     "MALLOC_ARENA_MAX": "2"
@@ -171,8 +173,8 @@ class _Server:
         if self._control is None:
             if not sys.executable or getattr(sys, "frozen", False):
                 raise OSError("needs the program Python, which sys.executable does not name")
-            package = sys.modules["gnograd"]
-            where = json.dumps([sys.path, list(package.__path__)])
+            packages = {name: list(sys.modules[name].__path__) for name in _PACKAGES}
+            where = json.dumps([sys.path, packages])
             ours, theirs = socket.socketpair()
             with theirs:
                 self._process = subprocess.Popen(
