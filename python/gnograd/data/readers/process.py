@@ -100,7 +100,7 @@ def _collect(answers: socket.socket, files: list[int]) -> int:
         if told == ENDED:
             return (answers.recv(1) or b"\1")[0]
         if told != FILE or not descriptors:
-            return 1
+            raise OSError("the process that reads files has ended")
 
 
 def _ended(code: int, path: Path) -> str:

@@ -91,8 +91,9 @@ def _watch(answers: socket.socket, request: dict[str, Any]) -> None:
     if ended not in happened:
         os.kill(reader, signal.SIGKILL)
     _, status = os.waitpid(reader, 0)
-    code = abs(os.waitstatus_to_exitcode(status))
-    answers.sendall(ENDED + bytes([code if happened else signal.SIGXCPU]))
+    code = os.waitstatus_to_exitcode(status)
+    told = -code if code < 0 else min(code, 1)  # a signal, or success or not
+    answers.sendall(ENDED + bytes([told if happened else signal.SIGXCPU]))
 
 
 def seconds(size: int) -> int:
