@@ -38,7 +38,9 @@ from gnograd.data.readers.worker import serve
 serve()
 """
 
-_PACKAGES = ("gnograd", "gnograd.data")
+_HERE = Path(__file__).resolve().parent
+_PACKAGES = {"gnograd": [str(_HERE.parents[1])], "gnograd.data": [str(_HERE.parent)]}
+"""Where these are as files: editable installations name other places."""
 
 _ALONE = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")} | {
     "MALLOC_ARENA_MAX": "2"
@@ -173,8 +175,7 @@ class _Server:
         if self._control is None:
             if not sys.executable or getattr(sys, "frozen", False):
                 raise OSError("needs the program Python, which sys.executable does not name")
-            packages = {name: list(sys.modules[name].__path__) for name in _PACKAGES}
-            where = json.dumps([sys.path, packages])
+            where = json.dumps([[str(place) for place in sys.path], _PACKAGES])
             ours, theirs = socket.socketpair()
             with theirs:
                 self._process = subprocess.Popen(
