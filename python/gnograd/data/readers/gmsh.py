@@ -60,7 +60,8 @@ class _File:
             raise DataError("its numbers are of another byte order; write it as text")
         self._end("MeshFormat")
         self.nodes: list[tuple[Array, Array]] = []  # numbers, coordinates
-        self.elements: list[tuple[int, Array, Array]] = []  # type, numbers, numbers of nodes
+        self.elements: list[tuple[int, Array]] = []  # type, numbers of nodes
+        self.repeated = False
         self.fields: dict[str, list[tuple[Array, Array]]] = {}
         self.on_cells: list[str] = []
 
@@ -71,6 +72,8 @@ class _File:
             if name == "Nodes":
                 (self._nodes if new else self._nodes_2)()
             elif name == "Elements":
+                # format 2 has an element for each of its groups, and a mesh for each field
+                self.repeated |= not new or bool(self.elements)
                 (self._elements if new else self._elements_2)()
             elif name in ("NodeData", "ElementData", "ElementNodeData"):
                 self._field(name)
@@ -89,18 +92,16 @@ class _File:
         return Mesh(points, self._cells(places), fields, unused, self.on_cells)
 
     def _cells(self, places: "_Places") -> list[tuple[str, Array]]:
-        if not self.elements:
-            return []
-        every = np.concatenate([own for _, own, _ in self.elements])
-        fresh = np.zeros(len(every), bool)
-        fresh[_first(every)] = True
-        cells, at = [], 0
-        for kind, own, members in self.elements:
-            members = members[fresh[at : at + len(own)]]
-            at += len(own)
-            if len(members):
-                name = self.types[kind]
-                cells.append((name, self.order(name, places.of(members))))
+        """Cells by type; those that are there again, under any number, are left out."""
+        by_type: dict[int, list[Array]] = {}
+        for kind, members in self.elements:
+            by_type.setdefault(kind, []).append(members)
+        cells = []
+        for kind, parts in by_type.items():
+            name, members = self.types[kind], np.concatenate(parts)
+            if self.repeated:
+                members = members[_first(members)]
+            cells.append((name, self.order(name, places.of(members))))
         return cells
 
     def _fields(self, numbers: Array) -> tuple[dict[str, Array], dict[str, str]]:
@@ -139,7 +140,7 @@ class _File:
             (n,) = map(int, read(1, "<i8"))
             width = 1 + self.sizes[self.types[kind]]
             rows = read(n * width, "<i8").astype(np.int64).reshape(n, width)
-            self.elements.append((kind, rows[:, 0], rows[:, 1:]))
+            self.elements.append((kind, rows[:, 1:]))
 
     def _nodes_2(self) -> None:
         n = int(self._line())
@@ -160,7 +161,7 @@ class _File:
                     raise ValueError("damaged")
                 rows = self._numbers(many * (1 + n_tags + size), "<i4").astype(np.int64)
                 rows = rows.reshape(many, -1)
-                self.elements.append((kind, rows[:, 0], rows[:, 1 + n_tags :]))
+                self.elements.append((kind, rows[:, 1 + n_tags :]))
                 done += many
             return
         numbers, at = self._text("Elements").astype(np.int64), 0
@@ -171,11 +172,10 @@ class _File:
             end = at + 3 + n_tags + size
             if n_tags < 0 or end > len(numbers):
                 raise ValueError("damaged")
-            rows_of.setdefault(kind, []).append(np.r_[numbers[at], numbers[end - size : end]])
+            rows_of.setdefault(kind, []).append(numbers[end - size : end])
             at = end
         for kind, members in rows_of.items():
-            table = np.array(members)
-            self.elements.append((kind, table[:, 0], table[:, 1:]))
+            self.elements.append((kind, np.array(members)))
 
     def _field(self, section: str) -> None:
         names = [self._line().strip('"') for _ in range(self._count())]
@@ -257,8 +257,8 @@ class _File:
 
 
 def _first(numbers: Array) -> Array:
-    """Places at which a number is there for the first time."""
-    _, first = np.unique(numbers, return_index=True)
+    """Places at which a number, or a row of these, is there for the first time."""
+    _, first = np.unique(numbers, return_index=True, axis=0)
     first.sort()
     return first
 
