@@ -130,6 +130,19 @@ def test_meshes(tmp_path: Path, suffix: str) -> None:
     assert (sample.cells["triangle"] == cells).all()
 
 
+def test_names_of_files_are_relative_to_the_folder(tmp_path: Path, monkeypatch) -> None:
+    meshio = pytest.importorskip("meshio")
+    (tmp_path / "in").mkdir()
+    x = np.random.default_rng(0).random((4, 3))
+    mesh = meshio.Mesh(x, [("tetra", np.array([[0, 1, 2, 3]]))], {"a": x[:, 0]})
+    for folder in (tmp_path, tmp_path / "in"):
+        monkeypatch.chdir(folder)
+        for name in ("a.vtu", "a.xdmf"):
+            meshio.write(tmp_path / "in" / name, mesh)
+            path = (tmp_path / "in" / name).relative_to(folder)
+            assert (contents(path).arrays["a"] == x[:, 0]).all() and contents(path).path == path
+
+
 def test_numbers_of_gmsh_are_no_field(tmp_path: Path) -> None:
     meshio = pytest.importorskip("meshio")
     x = np.random.default_rng(0).random((4, 3))
@@ -138,6 +151,121 @@ def test_numbers_of_gmsh_are_no_field(tmp_path: Path) -> None:
     data = read(tmp_path / "a.msh", Roles(outputs=("u",)))
     assert data.layout.inputs == (Field("a", 1),)
     assert "gmsh numbers points by" in contents(tmp_path / "a.msh").unused["gmsh:dim_tags"]
+
+
+NODES = {4: (1, 1, 0), 2: (1, 0, 0), 9: (0, 1, 0), 1: (0, 0, 0)}
+"""Of two triangles, by numbers that are not in order."""
+
+
+def gmsh_2(binary: bool, again: bool) -> bytes:
+    """A mesh of Gmsh 2.2 with a point, triangles, and two fields, as Gmsh appends them."""
+    head = b"$MeshFormat\n2.2 %d 8\n" % binary
+    head += (struct.pack("<i", 1) + b"\n" if binary else b"") + b"$EndMeshFormat\n"
+    elements = [(15, (4,)), (2, (4, 2, 9)), (2, (1, 2, 9))]
+    if binary:
+        nodes = b"".join(struct.pack("<i3d", n, *x) for n, x in NODES.items())
+        cells = b"".join(
+            struct.pack(f"<{6 + len(e)}i", kind, 1, 2, k + 1, 0, 1, *e)
+            for k, (kind, e) in enumerate(elements)
+        )
+    else:
+        nodes = "".join(f"{n} {x} {y} {z}\n" for n, (x, y, z) in NODES.items()).encode()
+        cells = "".join(
+            f"{k + 1} {kind} 2 0 1 {' '.join(map(str, e))}\n"
+            for k, (kind, e) in enumerate(elements)
+        ).encode()
+    mesh = b"$Nodes\n4\n" + nodes + b"\n$EndNodes\n$Elements\n3\n" + cells + b"\n$EndElements\n"
+    text, number = head + mesh, b"$Elements\n3\n1 15"
+    mesh = mesh.replace(number, b"$Elements\n3\n9 15")  # it is numbered anew
+    for name, of in (("a", [1, 2, 4, 9]), ("part", [1, 2]), ("more", [77, 9, 4, 2, 1])):
+        rows = b"".join(
+            struct.pack("<id", n, 10 * n) if binary else b"%d %d\n" % (n, 10 * n) for n in of
+        )
+        text += (mesh if again else b"") + b'$NodeData\n1\n"%s"\n1\n0.0\n3\n0\n1\n' % name.encode()
+        text += b"%d\n" % len(of) + rows + b"\n$EndNodeData\n"
+    return text
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("binary", [False, True])
+def test_gmsh_2_as_gmsh_writes_it(tmp_path: Path, binary: bool, again: bool) -> None:
+    pytest.importorskip("meshio")
+    (tmp_path / "a.msh").write_bytes(gmsh_2(binary, again))
+    found = contents(tmp_path / "a.msh")
+    assert found.arrays["points"].tolist() == [list(x[:2]) for x in NODES.values()]
+    assert found.arrays["a"].tolist() == found.arrays["more"].tolist() == [40, 20, 90, 10]
+    assert found.cells["triangle"].tolist() == [[0, 1, 2], [3, 1, 2]]
+    assert found.unused["part"] == "it has values at 2 of 4 points"
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("kind", ["triangle6", "quad", "tetra", "tetra10", "hexahedron", "wedge"])
+def test_gmsh_4_as_meshio_reads_it(tmp_path: Path, kind: str, binary: bool) -> None:
+    meshio = pytest.importorskip("meshio")
+    n = {"triangle6": 6, "quad": 4, "tetra": 4, "tetra10": 10, "hexahedron": 8, "wedge": 6}[kind]
+    x = np.random.default_rng(0).random((n + 1, 3))
+    cells = np.array([np.arange(n), np.arange(1, n + 1)])
+    # meshio writes no numbers as text: np.float64(..)
+    fields = {"a": x[:, 0], "v": 2 * x} if binary else {}
+    given = meshio.Mesh(x, [(kind, cells)], fields, {"c": [[1.0, 2.0]]} if binary else {})
+    for file, form in (("4.msh", "gmsh"), ("2.msh", "gmsh22")):
+        meshio.write(tmp_path / file, given, file_format=form, binary=binary)
+        found = contents(tmp_path / file)
+        assert np.allclose(found.arrays["points"], x) and ("c" in found.unused) == binary
+        assert all(np.array_equal(found.arrays[name], field) for name, field in fields.items())
+        assert (found.cells[kind] == cells).all()
+
+
+def test_values_are_at_the_nodes_that_they_name(tmp_path: Path) -> None:
+    """In Gmsh 4.1 too, where a node is a tag and a place."""
+    pytest.importorskip("meshio")
+    nodes = "".join(f"{n}\n" for n in NODES) + "".join(
+        f"{x} {y} {z}\n" for x, y, z in NODES.values()
+    )
+    data = '$NodeData\n1\n"{}"\n1\n{}\n3\n{}\n1\n4\n{}$EndNodeData\n'.format
+    rows = "1 10\n2 20\n4 40\n9 90\n"
+    (tmp_path / "a.msh").write_text(
+        f"$MeshFormat\n4.1 0 8\n$EndMeshFormat\n$Nodes\n1 4 1 9\n2 1 0 4\n{nodes}$EndNodes\n"
+        "$Elements\n1 2 1 2\n2 1 2 2\n1 4 2 9\n2 1 2 9\n$EndElements\n"
+        + data("a", 0.0, 0, rows) + data("u", 0.0, 0, rows) + data("u", 1.0, 1, rows)
+        + data("w", 0.0, 0, rows) + data("w", 1.0, 1, rows.replace("90", "91"))
+    )  # fmt: skip
+    found = contents(tmp_path / "a.msh")
+    assert found.arrays["a"].tolist() == [40, 20, 90, 10] and "several times" in found.unused["w"]
+    (tmp_path / "b.msh").write_text("$MeshFormat\n4 0 8\n$EndMeshFormat\n")
+    assert "write it as 4.1: gmsh" in refusal(tmp_path / "b.msh")
+
+
+VTU = (
+    '<?xml version="1.0"?><VTKFile type="UnstructuredGrid" version="0.1" byte_order="LittleEndian"'
+    '{}><UnstructuredGrid><Piece NumberOfPoints="3" NumberOfCells="1"><Points><DataArray '
+    'type="Float64" NumberOfComponents="3" format="ascii">0 0 0 1 0 0 0 1 0</DataArray></Points>'
+    '<Cells><DataArray type="Int64" Name="connectivity" format="ascii">0 1 2</DataArray><DataArray '
+    'type="Int64" Name="offsets" format="ascii">3</DataArray><DataArray type="Int64" Name="types" '
+    'format="ascii">{}</DataArray></Cells></Piece></UnstructuredGrid></VTKFile>'
+)
+VTK = "# vtk DataFile Version 5.1\nx\nASCII\nDATASET {}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("lz4.vtu", VTU.format(' compressor="vtkLZ4DataCompressor"', 5), "compressed by LZ4"),
+        ("pixel.vtu", VTU.format("", 8), "it has 'pixel', which meshio does not know"),
+        ("surface.vtu", '<?xml version="1.0"?><VTKFile type="PolyData"/>', "it is a surface"),
+        ("surface.vtk", VTK.format("POLYDATA"), "of version 5.1, POLYDATA"),
+        ("image.vtk", VTK.format("STRUCTURED_POINTS\nDIMENSIONS 3 3 1"), "STRUCTURED_POINTS"),
+        ("image.vti", "", "this is a VTK image"), ("list.pvd", "", "give the folder"),
+        ("image.csv", "", "write its columns as .npz"), ("image.exo", "", "this is Exodus"),
+    ],
+)  # fmt: skip
+def test_what_meshio_does_not_read_is_told_with_what_to_do(
+    tmp_path: Path, name: str, text: str, told: str
+) -> None:
+    pytest.importorskip("meshio")
+    (tmp_path / name).write_text(text)
+    line = refusal(tmp_path / name)
+    assert told in line and ("write it" in line or "give the folder" in line or "npz" in line)
 
 
 def test_a_mesh_in_a_plane_may_lie_in_space(tmp_path: Path) -> None:
@@ -884,6 +1012,8 @@ def test_large_arrays_come_whole(tmp_path: Path) -> None:
     again = contents(tmp_path / "a.h5").arrays
     for name, array in given.items():
         assert found[name].dtype == array.dtype and np.array_equal(found[name], array)
+    to_matlab_7_3(tmp_path / "a.mat", {"large": given["large"]})
+    assert np.array_equal(contents(tmp_path / "a.mat").arrays["large"], given["large"])
     found["large"][0] = 0
     assert found["large"].flags.writeable and again["large"][0, 5] == 5
 

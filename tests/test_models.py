@@ -257,6 +257,37 @@ def test_spoiled_models_are_refused(tmp_path: Path) -> None:
     refused("describes no model .60000 layers", options=good["options"] | {"layers": 60000})
     for name, value in (("width", 0), ("width", 2.5), ("radius", -1), ("radius", "x")):
         refused("describes no model", options=good["options"] | {name: value})
+    for options in ({}, [], None, [[1, 2, 3]], {"layers": 1}, {"layers": 10**400}):
+        refused("describes no model", options=options)
+    for model in ([], {}, None, 7):
+        refused("describes no model that is known", model=model)
+    for name, value in (
+        ("dimension", 10**9), ("dimension", "2"), ("dimension", True), ("inputs", 7),
+        ("inputs", [["f"]]),
+        ("inputs", [["f", -1]]), ("inputs", [["f", 1.5]]), ("period", [10**400]), ("in_time", "no"),
+        ("outputs", {}), ("period", "ab"),
+    ):  # fmt: skip
+        refused("describes no model|has shape", layout=good["layout"] | {name: value})
+    refused("describes no model", options=good["options"] | {"radius": "0.1"})
+    path.write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="is no JSON"):
+        gg.load(tmp_path)
+    for place in ("/dev/zero", tmp_path):
+        path.unlink()
+        path.symlink_to(place)
+        with pytest.raises(ValueError, match=r"model.json: is not a file"):
+            gg.load(tmp_path)
+    path.unlink()
+    path.write_text(json.dumps(good))
+    arrays = gg.load_weights(tmp_path / "model.safetensors")
+    for dtype, fits in (("f2", True), ("f8", False), ("i1", False), ("?", False)):
+        other = {n: x.astype(dtype) if x.dtype == "f4" else x for n, x in arrays.items()}
+        gg.save_weights(tmp_path / "model.safetensors", other)
+        if fits:
+            gg.load(tmp_path)
+        else:
+            with pytest.raises(ValueError, match=r"the module's is torch.float32"):
+                gg.load(tmp_path)
     path.write_text("{")
     with pytest.raises(ValueError, match="is no JSON"):
         gg.load(tmp_path)

@@ -21,7 +21,7 @@ import gnograd as gg
 from gnograd import models
 from gnograd.cli import point_commands, point_log
 from gnograd.cli.app import app
-from gnograd.cli.checkpoint import HISTORY
+from gnograd.cli.checkpoint import HISTORY, CheckpointError
 from gnograd.cli.config import PointsConfig, Schedule
 from gnograd.cli.point_checkpoint import CHECKPOINT, PointState
 from gnograd.cli.point_training import norms, rate, relative_errors
@@ -485,6 +485,73 @@ def test_samples_in_columns_are_guessed(tmp_path: Path) -> None:
 # ---- refusals ----
 
 
+def spoil_checkpoint(run: Path, data: Path) -> None:
+    """One bit anywhere in a checkpoint is noticed: of the state, a name, a number."""
+    path = run / CHECKPOINT
+    good = path.read_bytes()
+    start = 8 + int.from_bytes(good[:8], "little")
+    places = (good.index(b"crc32") + 9, good.index(b"best_error"), start + 100, len(good) // 2)
+    for place in (*places, len(good) - 1):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        with pytest.raises(CheckpointError, match=r"cannot be read \(damaged\); choose another"):
+            PointState.load(run)
+    path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    line = refused("train", "points", "--data", data, *TRAIN, "--epochs=2", "--out", run)
+    assert f"{path}: cannot be read (damaged)" in line
+    path.write_bytes(good)
+    assert PointState.load(run) is not None
+
+
+def spoil_report(run: Path) -> None:
+    """Files of a training that say anything: one line each."""
+    good = json.loads((run / RESULTS).read_text())
+    rows = (run / HISTORY).read_text()
+    for name, change in (
+        ("training", 7), ("training", ["a"]), ("epochs", 1e400), ("seconds", 10**400),
+        ("sets", []), ("sets", [{"name": 3, "samples": []}]), ("settings", None),
+        ("memory", "x"), ("best_epoch", 10**400), ("device", {}),
+    ):  # fmt: skip
+        (run / RESULTS).write_text(json.dumps(good | {name: change}))
+        assert "a file is damaged" in refused("report", run)
+    (run / RESULTS).write_text("[" * 3000 + "]" * 3000)
+    assert "a file is damaged" in refused("report", run)
+    (run / RESULTS).unlink()
+    (run / RESULTS).symlink_to("/dev/zero")
+    assert f"{RESULTS}: is not a file" in refused("report", run)
+    (run / RESULTS).unlink()
+    (run / RESULTS).mkdir()
+    assert f"{RESULTS}: is not a file" in refused("report", run)
+    (run / RESULTS).rmdir()
+    (run / RESULTS).write_text(json.dumps(good))
+    (run / HISTORY).write_text(rows + "9" * 200_000)
+    assert "a file is damaged" in refused("report", run)
+    (run / HISTORY).write_text(rows)
+    done("report", run)
+
+
+def test_names_in_files_are_no_orders_to_a_terminal(tmp_path: Path) -> None:
+    name = "a\x1b]0;TITLE\x07b\x1b[2J[bold]\u202e\nc"
+    path = write_samples(tmp_path / "a.npz")
+    with np.load(path) as file:
+        np.savez(path, **{n: x for n, x in file.items() if n != "a"}, **{name: file["a"]})
+    folder = tmp_path / "\x1b[2Jtest [bold]"
+    folder.mkdir()
+    test = write_samples(folder / "b.npz")
+    np.savez(test, **np.load(path))
+    run = tmp_path / "run\x1b[2J"
+    for output in (
+        done("inspect", path),
+        done(
+            "train", "points", "--data", path, "--test", folder, *TRAIN, "--epochs=1", "--out", run
+        ),
+        done("predict", "--model", run, "--data", test, "--out", run / "a.vtu"),
+        done("report", run),
+        refused("inspect", path, "--outputs", name + "d"),
+    ):
+        assert all(line.isprintable() for line in output.splitlines()) and "\x1b" not in output
+    assert "a?]0;TITLE?b?[2J[bold]" in done("inspect", path)
+
+
 def test_what_does_not_fit_is_said_in_a_line(tmp_path: Path) -> None:
     data = write_samples(tmp_path / "a.npz")
     run = tmp_path / "run"
@@ -513,6 +580,8 @@ def test_what_does_not_fit_is_said_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "evil.npz").write_bytes(pickle.dumps([1]))
     assert "is a Python pickle" in refused("inspect", tmp_path / "evil.npz")
     assert "is missing; needs the --out of a training" in refused("report", data)
+    spoil_checkpoint(run, data)
+    spoil_report(run)
     (run / HISTORY).write_text("epoch,learning_rate,loss,held_out,seconds\n")
     assert "history.csv: ends after 0 epochs of 1" in refused("report", run)
     (run / RESULTS).write_text("{")

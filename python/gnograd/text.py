@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Text of files as messages and terminals take it."""
+"""Text of files, as it is read, and as messages and terminals take it."""
 
-__all__ = ["printable"]
+import os
+import stat
+from pathlib import Path
+
+__all__ = ["printable", "read_text"]
+
+_MOST = 1 << 26
+"""Bytes of a text that is read."""
 
 
 def printable(text: str) -> str:
@@ -9,3 +16,27 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
+
+
+def read_text(path: Path) -> str:
+    """Text of a file, which may come from anywhere.
+
+    Raises
+    ------
+    FileNotFoundError
+    ValueError
+        It is no file (pipes and devices have no end), is too large, or is no text.
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        kind = os.fstat(opened)
+        if not stat.S_ISREG(kind.st_mode):
+            raise ValueError(printable(f"{path}: is not a file"))
+        if kind.st_size > _MOST:
+            raise ValueError(printable(f"{path}: is too large"))
+        with open(opened, "rb", closefd=False) as file:
+            return file.read().decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(printable(f"{path}: is no text, or damaged")) from error
+    finally:
+        os.close(opened)

@@ -6,8 +6,9 @@
     python tests/fuzz --only mha_gat        one subject
     python tests/fuzz --repeat mha_gat:123  one trial again, every call printed
 
-Every call must raise one of the documented exceptions, or give what is right; nothing else may
-happen. Trials run in other processes: one that ends or hangs is reported, and the next ones go on.
+Files of every format are damaged, too (`--only file.mat model`). Every call must raise one of the
+documented exceptions, or give what is right; nothing else may happen. Trials run in other
+processes: one that ends or hangs is reported, and the next ones go on.
 """
 
 import argparse
@@ -38,12 +39,13 @@ MEMORY = 6 << 30
 def subjects():
     """What is tried, by name."""
     import correct
+    import files
     import fronts
     import hostile
     import operators
     import tape
 
-    table = {**tape.SUBJECTS, **fronts.SUBJECTS}
+    table = {**tape.SUBJECTS, **fronts.SUBJECTS, **files.SUBJECTS}
     if importlib.util.find_spec("torch"):
         import transforms
 

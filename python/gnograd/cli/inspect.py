@@ -17,6 +17,7 @@ from gnograd.data.neighbors import FEW, TYPICAL, neighbors_within, radius_of
 from gnograd.data.roles import arranged
 from gnograd.data.samples import Field
 from gnograd.data.statistics import still
+from gnograd.text import printable
 
 __all__ = ["inspect", "need_inputs", "summary", "tell"]
 
@@ -147,21 +148,21 @@ def _show(found: Contents, roles: Roles, console: Console) -> None:
         finite = array.size and np.isfinite(array).all()
         span = f"{array.min():.4g} to {array.max():.4g}" if finite else "[red]not finite[/]"
         table.add_row(
-            escape(name),
+            escape(printable(name)),
             escape(str(array.shape)),
             str(array.dtype),
             span if array.size else "",
             "?" if names is None else escape(names.role(name)),
         )
     for name, why in found.unused.items():
-        table.add_row(escape(name), "", "", "", escape(f"not used: {why}"))
+        table.add_row(escape(printable(name)), "", "", "", escape(printable(f"not used: {why}")))
     console.print(table)
     for kind, cells in found.cells.items():
-        console.print(f"{len(cells)} cells of type {escape(kind)}")
+        console.print(f"{len(cells)} cells of type {escape(printable(kind))}")
 
 
 def _fields(fields: Sequence[Field]) -> str:
-    return ", ".join(f"{f.name} ({f.width})" for f in fields) or "none"
+    return ", ".join(f"{printable(f.name)} ({f.width})" for f in fields) or "none"
 
 
 def _range(numbers: Sequence[int]) -> str:

@@ -4,9 +4,11 @@
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 import gnograd as gg
 from gnograd.cli.config import Parallel
@@ -15,8 +17,19 @@ from gnograd.cli.files import BusyError, FileError, locked
 from gnograd.cli.processes import ALONE, Processes, connected
 from gnograd.data.contents import DataError
 from gnograd.distributed.launchers import launched
+from gnograd.text import printable
 
-console = Console(highlight=False)
+
+class _Terminal(Console):
+    """Console to which names in files are no more than text: it would obey control characters."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Text as rich renders it, printable but for its lines."""
+        lines = map(printable, text.split("\n"))
+        return super().render_str("\n".join(lines), **options)
+
+
+console = _Terminal(highlight=False)
 
 
 @contextmanager
@@ -90,6 +103,5 @@ def _explained(error: JobError) -> str:
 
 
 def _say(message: str) -> None:
-    # names in files and directories may hold what a terminal would obey
-    line = "".join(c if c.isprintable() else "?" for c in f"gnograd: {message}")
+    line = printable(f"gnograd: {message}")
     Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False)

@@ -2,6 +2,7 @@
 """State of a training on points, on disk: one safetensors file."""
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -40,10 +41,11 @@ class PointState:
         FileError
             It cannot be written, and that of the epoch before stays.
         """
+        text = json.dumps(asdict(self))
+        here = {name: x.detach().cpu() for name, x in tensors.items()}
+        metadata = {"state": text, "crc32": _checksum(text, here)}
         try:
-            gg.save_weights(
-                directory / CHECKPOINT, dict(tensors), metadata={"state": json.dumps(asdict(self))}
-            )
+            gg.save_weights(directory / CHECKPOINT, here, metadata=metadata)
         except OSError as error:
             reason = error.strerror or error
             raise FileError(f"{directory}: cannot be written ({reason})") from error
@@ -61,12 +63,18 @@ class PointState:
         if not path.exists():
             return None
         try:
-            about = json.loads(gg.load_weights_metadata(path)["state"])
+            metadata = gg.load_weights_metadata(path)
+            tensors = {n: torch.from_numpy(a.copy()) for n, a in gg.load_weights(path).items()}
+            if metadata["crc32"] != _checksum(metadata["state"], tensors):
+                raise ValueError("its numbers are not those that were written")
+            about = json.loads(metadata["state"])
             about["history"] = [Epoch(**row) for row in about["history"]]
             about["stretches"] = [(int(end), float(peak)) for end, peak in about["stretches"]]
             state = cls(**about)
-            tensors = {n: torch.from_numpy(a.copy()) for n, a in gg.load_weights(path).items()}
-        except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
+        except (
+            ValueError, TypeError, KeyError, AttributeError, ImportError, OSError, OverflowError,
+            RecursionError,
+        ) as error:  # fmt: skip
             raise CheckpointError(f"{path}: cannot be read (damaged); {ADVICE}") from error
         return state, tensors
 
@@ -85,6 +93,17 @@ class PointState:
             raise CheckpointError(
                 f"{directory / CHECKPOINT}: made with other settings ({text}); {ADVICE}"
             )
+
+
+def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
+    """CRC-32 of a state and its tensors: a disk may give back other bits than it was given."""
+    crc = zlib.crc32(text.encode())
+    for name in sorted(tensors):
+        x = tensors[name]
+        crc = zlib.crc32(f"{name} {x.dtype} {tuple(x.shape)}".encode(), crc)
+        flat = x.flatten().clone(memory_format=torch.contiguous_format)
+        crc = zlib.crc32(flat.view(torch.uint8).numpy().data, crc)
+    return f"{crc:08x}"
 
 
 def named(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

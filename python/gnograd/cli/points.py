@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -28,6 +29,7 @@ from gnograd.cli.point_training import PointTraining, error_of, errors_of
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import DataError, PointData, Roles, Sample, read
 from gnograd.models import PointModel, save
+from gnograd.text import printable
 
 __all__ = ["EXAMPLES", "RESULTS", "Computing", "Sets", "train"]
 
@@ -212,7 +214,7 @@ def _plan(state: PointState, config: PointsConfig) -> None:
 
 def _bar(what: str, console: Console, items: Sequence[Sample]) -> Iterable[Sample]:
     disable = not console.is_terminal
-    return track(items, what, console=console, transient=True, disable=disable)
+    return track(items, escape(printable(what)), console=console, transient=True, disable=disable)
 
 
 # ---- after ----
@@ -242,7 +244,9 @@ class Evaluation:
             sizes = [len(s.queries) for s in data.samples]
             points = f"{min(sizes)}" + (f" to {max(sizes)}" if max(sizes) > min(sizes) else "")
             simple = float(np.mean([self._simple(s) for s in data.samples]))
-            table.add_row(name, f"{len(data)}", points, f"{self.means[name]:.4g}", f"{simple:.4g}")
+            table.add_row(
+                escape(name), f"{len(data)}", points, f"{self.means[name]:.4g}", f"{simple:.4g}"
+            )
         self.console.print(table)
 
     def write(

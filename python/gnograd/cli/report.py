@@ -2,6 +2,7 @@
 """Command `gnograd report`: one page on a training, which needs nothing besides."""
 
 import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -17,6 +18,7 @@ from gnograd.cli.errors import JobError
 from gnograd.cli.files import atomic
 from gnograd.cli.points import EXAMPLES, RESULTS
 from gnograd.models import Description, description_of
+from gnograd.text import printable, read_text
 
 __all__ = ["report"]
 
@@ -77,8 +79,8 @@ def report(directory: Path, out: Path) -> Path:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise JobError(f"{error.filename or directory}: is missing; needs the --out of a training "
                        "that has ended") from error  # fmt: skip
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise JobError(f"{directory}: a file is damaged ({error})") from error
+    except Exception as error:  # files that say what cannot be drawn lead to almost anything
+        raise JobError(f"{directory}: a file is damaged ({str(error)[:200]})") from error
     with atomic(out) as stream:
         stream.write(page.encode())
     return out
@@ -86,19 +88,27 @@ def report(directory: Path, out: Path) -> Path:
 
 def _results(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, Any] = _printable(json.loads(read_text(path)))
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from error
     return found
 
 
+def _printable(value: Any) -> Any:
+    """Text in what JSON gives as pages and warnings take it."""
+    if isinstance(value, dict):
+        return {printable(name): _printable(x) for name, x in value.items()}
+    if isinstance(value, list):
+        return [_printable(x) for x in value]
+    return printable(value) if isinstance(value, str) else value
+
+
 def _history(path: Path, epochs: int) -> list[Epoch]:
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = [
-            Epoch(int(row["epoch"]), *(float(row[n]) for n in ("learning_rate", "loss", "held_out",
-                                                               "seconds")))
-            for row in csv.DictReader(file)
-        ]  # fmt: skip
+    rows = [
+        Epoch(int(row["epoch"]), *(float(row[n]) for n in ("learning_rate", "loss", "held_out",
+                                                           "seconds")))
+        for row in csv.DictReader(io.StringIO(read_text(path), newline=""))
+    ]  # fmt: skip
     if len(rows) < epochs:
         raise ValueError(f"{path.name}: ends after {len(rows)} epochs of {epochs}")
     return rows
@@ -112,7 +122,8 @@ def _page(
     examples: Mapping[str, Any],
 ) -> str:
     sets = results["sets"]
-    title = f"{description.name}, {results['settings']['size']}: {directory.resolve().name}"
+    where = printable(directory.resolve().name)
+    title = f"{description.name}, {results['settings']['size']}: {where}"
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="what">trained on {escape(results["training"])}</p>',
@@ -168,7 +179,7 @@ def _examples(
     """Pictures of the best, the middle and the worst sample."""
     parts = []
     first = description.layout.outputs[0]
-    name = first.name + (" (first component)" if first.width > 1 else "")
+    name = printable(first.name) + (" (first component)" if first.width > 1 else "")
     numbers = {what: int(arrays[f"{what}.number"]) for what in ("best", "middle", "worst")}
     if numbers["middle"] in (numbers["best"], numbers["worst"]):
         del numbers["middle"]

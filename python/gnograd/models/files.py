@@ -16,6 +16,7 @@ import torch
 from gnograd.data.samples import Field, Layout
 from gnograd.models.factory import MODELS
 from gnograd.models.point_model import Description, PointModel
+from gnograd.text import printable, read_text
 from gnograd.weights import load_weights, replaced, save_weights
 
 __all__ = ["DESCRIPTION", "WEIGHTS", "description_of", "load", "save"]
@@ -87,18 +88,20 @@ def load(directory: str | os.PathLike[str], device: torch.device | str = "cpu") 
     description = _description(directory / DESCRIPTION, _parsed(directory / DESCRIPTION))
     arrays = load_weights(directory / WEIGHTS)
     if (n_layers := description.options["layers"]) > len(arrays):
-        raise ValueError(f"{directory / DESCRIPTION}: describes no model ({n_layers} layers)")
+        raise _no_model(directory / DESCRIPTION, f"{n_layers} layers")
     try:
         # first without memory: what the description asks for may be anything
         with torch.device("meta"):
             shapes = {n: tuple(x.shape) for n, x in PointModel(description).state_dict().items()}
-    except (TypeError, ValueError, RuntimeError, KeyError, AssertionError) as error:
-        raise ValueError(f"{directory / DESCRIPTION}: describes no model ({error})") from error
+    except Exception as error:  # networks raise almost anything on options that make no sense
+        raise _no_model(directory / DESCRIPTION, error) from error
     found = {name: array.shape for name, array in arrays.items()}
     if odd := sorted(n for n in shapes.keys() | found.keys() if shapes.get(n) != found.get(n)):
         raise ValueError(
-            f"{directory / WEIGHTS}: '{odd[0]}' has shape {found.get(odd[0])}, but the model needs "
-            f"{shapes.get(odd[0])}"
+            printable(
+                f"{directory / WEIGHTS}: '{odd[0]}' has shape {found.get(odd[0])}, but the model "
+                f"needs {shapes.get(odd[0])}"
+            )
         )
     model = PointModel(description)
     load_weights(directory / WEIGHTS, model)
@@ -121,15 +124,18 @@ def description_of(directory: str | os.PathLike[str]) -> tuple[Description, dict
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        text = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path}: is no JSON, or damaged") from error
-    if not isinstance(text, dict) or text.get("model") not in MODELS:
-        raise ValueError(f"{path}: describes no model that is known")
+        text = json.loads(read_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(printable(f"{path}: is no JSON, or damaged")) from error
+    name = text.get("model") if isinstance(text, dict) else None
+    if not isinstance(name, str) or name not in MODELS:
+        raise ValueError(printable(f"{path}: describes no model that is known"))
     if text.get("format") != FORMAT:
         raise ValueError(
-            f"{path}: has format {text.get('format')}, but this gnograd reads {FORMAT}; "
-            "a newer one may read it"
+            printable(
+                f"{path}: has format {text.get('format')}, but this gnograd reads {FORMAT}; "
+                "a newer one may read it"
+            )
         )
     return text
 
@@ -138,31 +144,53 @@ def _description(path: Path, text: Mapping[str, Any]) -> Description:
     try:
         about, options = dict(text["layout"]), dict(text["options"])
         for name in ("inputs", "outputs", "parameters"):
-            about[name] = tuple(Field(str(n), int(width)) for n, width in about[name])
+            about[name] = tuple(Field(str(n), _count(width)) for n, width in about[name])
         if about["period"] is not None:
-            about["period"] = tuple(map(float, about["period"]))
+            about["period"] = tuple(map(_number, about["period"]))
         if about.get("step") is not None:
-            about["step"] = float(about["step"])
+            about["step"] = _number(about["step"])
             if not 0 < about["step"] < math.inf:
                 raise ValueError(f"step is {about['step']}")
         _check_size([options, about])
         layout = Layout(**about)
+        if layout.dimension not in (1, 2, 3) or {type(layout.in_time), type(layout.apart)} != {
+            bool
+        }:
+            raise ValueError("no such layout")
         _check_options(options, layout.dimension)
         return Description(text["model"], options, layout)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: describes no model ({error})") from error
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise _no_model(path, error) from error
+
+
+def _no_model(path: Path, why: object) -> ValueError:
+    return ValueError(printable(f"{path}: describes no model ({str(why)[:200]})"))
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value <= 0:
+        raise ValueError(f"{value} is no number of anything")
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float):
+        raise ValueError(f"{value} is no number")
+    return float(value)
 
 
 def _check_options(options: Mapping[str, Any], dimension: int) -> None:
     """What networks take as it is: lengths, corners, and numbers of something."""
+    if "layers" not in options:
+        raise ValueError("it has no layers")
     for name, value in options.items():
         if name in ("period", "lower", "upper"):
-            fits = value is None or len([float(x) for x in value]) == dimension
+            fits = value is None or len([_number(x) for x in value]) == dimension
         elif name in ("radius", "scales"):
             lengths = value if isinstance(value, list) else [value]
-            fits = all(0 < float(x) < math.inf for x in lengths)
+            fits = all(0 < _number(x) < math.inf for x in lengths)
         else:
-            fits = type(value) is int and value > 0
+            fits = _count(value) > 0
         if not fits:
             raise ValueError(f"{name} is {value}")
     if options.get("side", 1) ** dimension > _LARGEST_GRID:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
+from gnograd.data.readers import library as memory
 from gnograd.data.readers.library import CLAIM, Budget, library
 
 LIBRARIES = ("h5py", "hdf5plugin")
@@ -62,10 +63,18 @@ def arrays_of(
                 if why:
                     unused[full] = why
                 else:
-                    arrays[full] = np.asarray(item[()])
+                    arrays[full] = _read(item)
 
     visit(group, "", 0)
     return arrays, unused
+
+
+def _read(item: Any) -> NDArray[Any]:
+    if not item.size or not item.shape or item.dtype.kind == "b":
+        return np.asarray(item[()])
+    array = memory.allocate(item.shape, item.dtype)
+    item.read_direct(array)
+    return array
 
 
 def _place(item: Any, h5py: Any) -> tuple[int, int]:

@@ -3,8 +3,12 @@
 
 import importlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gnograd.data.contents import DataError
 
@@ -24,6 +28,11 @@ SLACK = 1 << 28
 """Bytes that no byte of a file accounts for: arrays of one number may be a few bytes there."""
 
 CLAIM = "it claims to be larger than the file can hold"
+
+
+allocate: Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]] = np.empty
+"""What gives memory to arrays that are read into it: a process that reads for another one has it
+where the other can map it."""
 
 
 class Budget:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Points, cells and fields of a mesh, by meshio: VTU, VTK, XDMF, gmsh."""
+"""Points, cells and fields of a mesh: VTU, VTK, XDMF by meshio, and Gmsh."""
 
 import contextlib
 import io
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
+from gnograd.data.readers import gmsh
 from gnograd.data.readers import library as limits
 from gnograd.data.readers.hdf5 import refused
 from gnograd.data.readers.library import CLAIM, Budget, library
@@ -63,7 +64,8 @@ def contents(path: Path) -> Contents:
     DataError
     """
     meshio = library("meshio", path)
-    kind = FORMATS[path.suffix.lower()]
+    unused: dict[str, str] = {}
+    kind, whole = FORMATS[path.suffix.lower()], path.resolve()
     try:
         if kind == "xdmf":
             _check_links(path)
@@ -71,22 +73,23 @@ def contents(path: Path) -> Contents:
             _check_grid(path)
         # meshio prints what is wrong, and may end the program
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            at_times = {}
-            if kind == "xdmf" and (series := _series(meshio, path)):
-                points, cells, fields, on_cells, at_times = series
+            if kind == "xdmf" and (series := _series(meshio, whole)):
+                points, cells, fields, on_cells, unused = series
+            elif kind == "gmsh":
+                points, cells, fields, unused, on_cells = gmsh.read(path, meshio)
             else:
-                with _folder_of(path):
-                    mesh = meshio.read(path.resolve(), file_format=kind)
+                with _folder_of(whole):
+                    mesh = meshio.read(whole, file_format=kind)
                 points, fields, on_cells = mesh.points, mesh.point_data, list(mesh.cell_data)
                 cells = mesh.cells
-            arrays, unused = _arrays(points, fields)
+            arrays, others = _arrays(points, fields)
     except DataError as error:
         raise DataError(f"{path}: cannot be read as a mesh ({error})") from error
     except (Exception, SystemExit) as error:
         text = _explained(kind, path, error)
         raise DataError(f"{path}: cannot be read as a mesh ({text})") from error
     flat = np.shape(points)[1] - arrays[POINTS].shape[1]
-    unused |= {name: "it is on cells; bring it to the points" for name in on_cells} | at_times
+    unused |= others | {name: "it is on cells; bring it to the points" for name in on_cells}
     by_type = _by_type(cells)
     for name, members in by_type.items():
         if members.size and not (members.min() >= 0 and members.max() < len(arrays[POINTS])):
@@ -123,8 +126,9 @@ def _by_type(cells: Any) -> dict[str, NDArray[Any]]:
     """Blocks of cells of one type as one."""
     blocks: dict[str, list[NDArray[Any]]] = {}
     for block in cells:
-        if isinstance(block.data, np.ndarray) and block.data.ndim == 2:
-            blocks.setdefault(block.type, []).append(block.data)
+        name, members = block if isinstance(block, tuple) else (block.type, block.data)
+        if isinstance(members, np.ndarray) and members.ndim == 2:
+            blocks.setdefault(name, []).append(members)
     return {name: np.concatenate(parts) for name, parts in blocks.items()}
 
 
@@ -147,13 +151,6 @@ def _explained(kind: str, path: Path, error: BaseException) -> str:
                 return f"it is {what}, which meshio does not read; {_WRITE_VTU}, with ZLib"
         if type(error) is KeyError and re.fullmatch(r"'\w+'", str(error)):
             return f"it has {error}, which meshio does not know, or is damaged; {_WRITE_VTU}"
-    if kind == "gmsh" and (found := re.search(r"\$MeshFormat\s+([\d.]+)", start)):
-        if found[1] != "4.1":
-            return (
-                f"Gmsh's format {found[1]}, of which meshio reads little, or damaged; write it as "
-                "4.1: gmsh old.msh -save -format msh41 -o new.msh"
-            )
-        return damaged
     if kind == "xdmf" and "<Xdmf" in start:
         return f"{damaged}, or of a kind that meshio does not read; {_WRITE_VTU}"
     return damaged
@@ -178,7 +175,7 @@ def _start(path: Path) -> str:
 def _folder_of(path: Path) -> Iterator[None]:
     """Be in the folder of a file, where meshio looks for those that it names."""
     before = os.getcwd()
-    os.chdir(path.resolve().parent)
+    os.chdir(path.parent)
     try:
         yield
     finally:
@@ -245,7 +242,7 @@ def _check_links(path: Path) -> None:
 def _series(meshio: Any, path: Path) -> Any:
     """Fields at several times, or None where the file has but one mesh."""
     try:
-        with _folder_of(path), meshio.xdmf.TimeSeriesReader(path.resolve()) as reader:
+        with _folder_of(path), meshio.xdmf.TimeSeriesReader(path) as reader:
             if reader.num_steps < 2:
                 return None
             points, cells = reader.read_points_cells()

@@ -31,12 +31,16 @@ from gnograd.data.readers.worker import ENDED, FILE, seconds
 _START = """
 import json, sys, types
 sys.path[:], where = json.loads(sys.argv[1])
-package = types.ModuleType("gnograd")  # readers need nothing of what importing it would load
-package.__path__ = where
-sys.modules["gnograd"] = package
+for name, folders in where.items():  # readers need nothing of what importing these would load
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = folders
 from gnograd.data.readers.worker import serve
 serve()
 """
+
+_HERE = Path(__file__).resolve().parent
+_PACKAGES = {"gnograd": [str(_HERE.parents[1])], "gnograd.data": [str(_HERE.parent)]}
+"""Where these are as files: editable installations name other places."""
 
 _ALONE = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")} | {
     "MALLOC_ARENA_MAX": "2"
@@ -98,7 +102,7 @@ def _collect(answers: socket.socket, files: list[int]) -> int:
         if told == ENDED:
             return (answers.recv(1) or b"\1")[0]
         if told != FILE or not descriptors:
-            return 1
+            raise OSError("the process that reads files has ended")
 
 
 def _ended(code: int, path: Path) -> str:
@@ -171,8 +175,7 @@ class _Server:
         if self._control is None:
             if not sys.executable or getattr(sys, "frozen", False):
                 raise OSError("needs the program Python, which sys.executable does not name")
-            package = sys.modules["gnograd"]
-            where = json.dumps([sys.path, list(package.__path__)])
+            where = json.dumps([[str(place) for place in sys.path], _PACKAGES])
             ours, theirs = socket.socketpair()
             with theirs:
                 self._process = subprocess.Popen(

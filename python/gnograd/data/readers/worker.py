@@ -8,14 +8,16 @@ One process a file needs little: `serve` has no threads, so that a copy of it (f
 """
 
 import contextlib
+import gc
 import importlib
 import json
+import math
+import mmap
 import os
 import resource
 import select
 import signal
 import socket
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, reason
+from gnograd.data.readers import library
 from gnograd.data.readers.library import CLAIM, SLACK, Budget, size_of
 
 LARGE = 1 << 26
@@ -58,6 +61,7 @@ def serve() -> None:
                     for name in importlib.import_module(request["reader"]).LIBRARIES:
                         with contextlib.suppress(ImportError):
                             importlib.import_module(name)
+                gc.freeze()  # copies of this process do not look through all that is here
                 if os.fork() == 0:
                     with contextlib.suppress(BaseException):
                         control.close()
@@ -87,8 +91,9 @@ def _watch(answers: socket.socket, request: dict[str, Any]) -> None:
     if ended not in happened:
         os.kill(reader, signal.SIGKILL)
     _, status = os.waitpid(reader, 0)
-    code = abs(os.waitstatus_to_exitcode(status))
-    answers.sendall(ENDED + bytes([code if happened else signal.SIGXCPU]))
+    code = os.waitstatus_to_exitcode(status)
+    told = -code if code < 0 else min(code, 1)  # a signal, or success or not
+    answers.sendall(ENDED + bytes([told if happened else signal.SIGXCPU]))
 
 
 def seconds(size: int) -> int:
@@ -110,6 +115,7 @@ def _answer(answers: socket.socket, request: dict[str, Any]) -> None:
     try:
         size = _size(request)
         _limit(size)
+        library.allocate = _allocate
         found = importlib.import_module(request["reader"]).contents(path)
         every = [*found.arrays.values(), *found.cells.values()]
         if not Budget(size).take(sum(array.nbytes for array in every)):
@@ -155,8 +161,10 @@ def _hand_over(answers: socket.socket, found: Contents) -> None:
             reverse = array.flags.f_contiguous and not array.flags.c_contiguous
             about = [group, name, array.dtype.str, array.shape, reverse]
             if array.nbytes >= LARGE:
-                own = _memory()
-                _write(own, array.T if reverse else array, 0)
+                own = _shared.get(array.__array_interface__["data"][0])
+                if own is None:
+                    own = _memory()
+                    _write(own, array.T if reverse else array, 0)
                 _send(answers, own)
                 os.close(own)
                 described.append([*about, None])
@@ -165,6 +173,22 @@ def _hand_over(answers: socket.socket, found: Contents) -> None:
                 at += _write(memory, array.T if reverse else array, at)
     others = {"kind": found.kind, "unused": dict(found.unused), "flat": found.flat}
     _describe(answers, memory, at, {**others, "described": described})
+
+
+_shared: dict[int, int] = {}
+"""Files that are the memory of arrays, by the places of these."""
+
+
+def _allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Memory of an array; that of large ones is a file, which is handed over as it is."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < LARGE:
+        return np.empty(shape, dtype)
+    own = _memory()
+    os.ftruncate(own, size)
+    array = np.frombuffer(mmap.mmap(own, size), dtype).reshape(shape)
+    _shared[array.__array_interface__["data"][0]] = own
+    return array
 
 
 def _describe(answers: socket.socket, memory: int, at: int, what: dict[str, Any]) -> None:
@@ -183,6 +207,8 @@ def _memory() -> int:
     """A file that has no name; on Linux, in memory."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("gnograd")
+    import tempfile
+
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: MIT
+"""Meshes of Gmsh, formats 2 and 4.1, text or binary, and the fields at their nodes.
+
+meshio takes values at nodes in the order of the file, whatever nodes they name, and does not read
+what Gmsh appends to a mesh; of it come the names of the types of cells, and the order of their
+points.
+
+Formats: https://gmsh.info/doc/texinfo/gmsh.html#Gmsh-file-formats
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.data.contents import DataError
+
+Array = NDArray[Any]
+
+
+class Mesh(NamedTuple):
+    """What is in a file."""
+
+    points: Array
+    """(n, 3)"""
+    cells: list[tuple[str, Array]]
+    fields: dict[str, Array]
+    unused: dict[str, str]
+    on_cells: list[str]
+
+
+def read(path: Path, meshio: Any) -> Mesh:
+    """Read a mesh; values at nodes are put where these are, by their numbers.
+
+    Raises
+    ------
+    DataError, ValueError, IndexError, KeyError, OverflowError
+        It is damaged, or of another format.
+    """
+    return _File(path.read_bytes(), meshio).mesh()
+
+
+class _File:
+    def __init__(self, data: bytes, meshio: Any) -> None:
+        self.data, self.at = data, 0
+        self.types = meshio.gmsh.common._gmsh_to_meshio_type
+        self.sizes = meshio._common.num_nodes_per_cell
+        self.order = meshio.gmsh.common._gmsh_to_meshio_order
+        if self._name() != "MeshFormat":
+            raise ValueError("no mesh of Gmsh")
+        version, kind, _ = self._line().split()
+        self.version, self.binary = float(version), kind == "1"
+        if self.version != 4.1 and not 2 <= self.version < 3:
+            raise DataError(
+                f"Gmsh's format {version}; write it as 4.1: "
+                "gmsh old.msh -save -format msh41 -o new.msh"
+            )
+        if self.binary and self._numbers(1, "<i4")[0] != 1:
+            raise DataError("its numbers are of another byte order; write it as text")
+        self._end("MeshFormat")
+        self.nodes: list[tuple[Array, Array]] = []  # numbers, coordinates
+        self.elements: list[tuple[int, Array]] = []  # type, numbers of nodes
+        self.repeated = False
+        self.fields: dict[str, list[tuple[Array, Array]]] = {}
+        self.on_cells: list[str] = []
+
+    def mesh(self) -> Mesh:
+        """Read all sections."""
+        new = self.version == 4.1
+        while name := self._name():
+            if name == "Nodes":
+                (self._nodes if new else self._nodes_2)()
+            elif name == "Elements":
+                # format 2 has an element for each of its groups, and a mesh for each field
+                self.repeated |= not new or bool(self.elements)
+                (self._elements if new else self._elements_2)()
+            elif name in ("NodeData", "ElementData", "ElementNodeData"):
+                self._field(name)
+            self._end(name)
+        every = np.concatenate([n for n, _ in self.nodes])
+        points = np.concatenate([x for _, x in self.nodes])
+        # Gmsh writes a mesh again with every view that it appends
+        first = _first(every)
+        numbers, places = every[first], _Places(every[first])
+        if (points[first][places.of(every)] != points).any():
+            raise DataError("a node has two places")
+        points = points[first]
+        fields, unused = self._fields(numbers)
+        if new:
+            unused["gmsh:dim_tags"] = "it is what gmsh numbers points by, no field"
+        return Mesh(points, self._cells(places), fields, unused, self.on_cells)
+
+    def _cells(self, places: "_Places") -> list[tuple[str, Array]]:
+        """Cells by type; those that are there again, under any number, are left out."""
+        by_type: dict[int, list[Array]] = {}
+        for kind, members in self.elements:
+            by_type.setdefault(kind, []).append(members)
+        cells = []
+        for kind, parts in by_type.items():
+            name, members = self.types[kind], np.concatenate(parts)
+            if self.repeated:
+                members = members[_first(members)]
+            cells.append((name, self.order(name, places.of(members))))
+        return cells
+
+    def _fields(self, numbers: Array) -> tuple[dict[str, Array], dict[str, str]]:
+        fields, unused = {}, {}
+        for name, given in self.fields.items():
+            (at, values), *others = given
+            found = np.isin(numbers, at)
+            if not all(np.array_equal(at, a) and np.array_equal(values, v) for a, v in others):
+                unused[name] = "it is there several times; write each as a file, or under a name"
+            elif not found.all():
+                unused[name] = f"it has values at {found.sum()} of {len(numbers)} points"
+            elif len(np.unique(at)) != len(at):
+                unused[name] = "it has several values at a point"
+            else:
+                field = values[_Places(at).of(numbers)]
+                fields[name] = field[:, 0] if field.shape[1] == 1 else field
+        return fields, unused
+
+    # ---- sections ----
+
+    def _nodes(self) -> None:
+        read = self._reader("Nodes")
+        n_blocks, *_ = read(4, "<i8")
+        for _ in range(int(n_blocks)):
+            dimension, _, parametric = read(3, "<i4")
+            (n,) = map(int, read(1, "<i8"))
+            numbers = read(n, "<i8").astype(np.int64)
+            width = 3 + (int(dimension) if parametric else 0)
+            self.nodes.append((numbers, read(n * width, "<f8").reshape(n, width)[:, :3]))
+
+    def _elements(self) -> None:
+        read = self._reader("Elements")
+        n_blocks, *_ = read(4, "<i8")
+        for _ in range(int(n_blocks)):
+            *_, kind = map(int, read(3, "<i4"))
+            (n,) = map(int, read(1, "<i8"))
+            width = 1 + self.sizes[self.types[kind]]
+            rows = read(n * width, "<i8").astype(np.int64).reshape(n, width)
+            self.elements.append((kind, rows[:, 1:]))
+
+    def _nodes_2(self) -> None:
+        n = int(self._line())
+        if self.binary:
+            rows = self._numbers(n, np.dtype([("number", "<i4"), ("x", "<f8", (3,))]))
+            self.nodes.append((rows["number"].astype(np.int64), rows["x"]))
+        else:
+            rows = self._text("Nodes").reshape(n, 4)
+            self.nodes.append((rows[:, 0].astype(np.int64), rows[:, 1:]))
+
+    def _elements_2(self) -> None:
+        n, done = int(self._line()), 0
+        if self.binary:
+            while done < n:
+                kind, many, n_tags = map(int, self._numbers(3, "<i4"))
+                size = self.sizes[self.types[kind]]
+                if many <= 0 or n_tags < 0:
+                    raise ValueError("damaged")
+                rows = self._numbers(many * (1 + n_tags + size), "<i4").astype(np.int64)
+                rows = rows.reshape(many, -1)
+                self.elements.append((kind, rows[:, 1 + n_tags :]))
+                done += many
+            return
+        numbers, at = self._text("Elements").astype(np.int64), 0
+        rows_of: dict[int, list[Array]] = {}
+        for _ in range(n):
+            kind, n_tags = int(numbers[at + 1]), int(numbers[at + 2])
+            size = self.sizes[self.types[kind]]
+            end = at + 3 + n_tags + size
+            if n_tags < 0 or end > len(numbers):
+                raise ValueError("damaged")
+            rows_of.setdefault(kind, []).append(numbers[end - size : end])
+            at = end
+        for kind, members in rows_of.items():
+            self.elements.append((kind, np.array(members)))
+
+    def _field(self, section: str) -> None:
+        names = [self._line().strip('"') for _ in range(self._count())]
+        for _ in range(self._count()):
+            self._line()
+        _, width, n, *_ = [int(self._line()) for _ in range(self._count())]
+        name = names[0]
+        if section != "NodeData":
+            self.on_cells.append(name)
+            return
+        if width < 1 or n < 0:
+            raise ValueError("damaged")
+        if self.binary:
+            rows = self._numbers(n, np.dtype([("number", "<i4"), ("x", "<f8", (width,))]))
+            at, values = rows["number"].astype(np.int64), rows["x"]
+        else:
+            table = self._text(section).reshape(n, 1 + width)
+            at, values = table[:, 0].astype(np.int64), table[:, 1:]
+        self.fields.setdefault(name, []).append((at, values))
+
+    # ---- bytes ----
+
+    def _name(self) -> str:
+        """Name of the next section; none at the end."""
+        while self.at < len(self.data):
+            line = self._line()
+            if line.startswith("$"):
+                return line[1:]
+            if line:
+                raise ValueError("damaged")
+        return ""
+
+    def _line(self) -> str:
+        end = self.data.find(b"\n", self.at)
+        end = len(self.data) if end < 0 else end
+        line, self.at = self.data[self.at : end].decode().strip(), end + 1
+        return line
+
+    def _count(self) -> int:
+        count = int(self._line())
+        if not 0 <= count < 100:
+            raise ValueError("damaged")
+        return count
+
+    def _end(self, name: str) -> None:
+        """Go behind a section."""
+        what = f"$End{name}".encode()
+        self.at = self.data.index(what, self.at) + len(what)
+
+    def _numbers(self, n: int, dtype: Any) -> Array:
+        kind = np.dtype(dtype)
+        if n < 0:
+            raise ValueError("damaged")
+        numbers = np.frombuffer(self.data, kind, n, self.at) if n else np.zeros(0, kind)
+        self.at += n * kind.itemsize
+        return numbers
+
+    def _text(self, section: str) -> Array:
+        """All numbers up to the end of a section, which are text."""
+        end = self.data.index(f"$End{section}".encode(), self.at)
+        numbers = np.array(self.data[self.at : end].split(), "S").astype(np.float64)
+        self.at = end
+        return numbers
+
+    def _reader(self, section: str) -> Any:
+        """What gives the next numbers of a section, binary or text."""
+        if self.binary:
+            return self._numbers
+        numbers, at = self._text(section), 0
+
+        def read(n: int, _: Any) -> Array:
+            nonlocal at
+            if not 0 <= n <= len(numbers) - at:
+                raise ValueError("damaged")
+            at += n
+            return numbers[at - n : at]
+
+        return read
+
+
+def _first(numbers: Array) -> Array:
+    """Places at which a number, or a row of these, is there for the first time."""
+    _, first = np.unique(numbers, return_index=True, axis=0)
+    first.sort()
+    return first
+
+
+class _Places:
+    """Where numbers, all of which are different, are in their array."""
+
+    def __init__(self, numbers: Array) -> None:
+        self.numbers, self.sorter = numbers, np.argsort(numbers, kind="stable")
+
+    def of(self, wanted: Array) -> Array:
+        """Places of some of them."""
+        places = np.searchsorted(self.numbers, wanted, sorter=self.sorter)
+        places = self.sorter[np.minimum(places, len(self.numbers) - 1)]
+        if (self.numbers[places] != wanted).any():
+            raise DataError("a cell has a node that is not there")
+        return places
