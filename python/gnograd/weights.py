@@ -172,6 +172,8 @@ def _serialised(weights: Any, metadata: dict[str, str]) -> bytes:
         weights = _without_shared(weights.state_dict())
     if not all(isinstance(name, str) for name in weights):
         raise TypeError("save_weights: names of arrays are strings")
+    if "__metadata__" in weights:
+        raise ValueError("save_weights: '__metadata__' is no name for an array: the texts have it")
     plain = {name: a.value if _is_of(a, "gnograd") else a for name, a in weights.items()}
     if any(_is_of(a, "torch") for a in plain.values()):
         import torch
@@ -240,6 +242,16 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(stream.fileno())
 
 
+def _synchronise(folder: Path) -> None:
+    """Have the new name of a file on the disk, where the file system lets folders be told so."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """Name of a file that becomes `path` when the block ends without an error."""
@@ -247,6 +259,7 @@ def replaced(path: Path) -> Iterator[Path]:
     try:
         yield part
         os.replace(part, path)
+        _synchronise(path.parent)
     finally:
         with suppress(OSError):
             part.unlink()
