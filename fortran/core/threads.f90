@@ -3,6 +3,8 @@
 !> How many threads the kernels use. A setting of the process, read at the start of each kernel;
 !> no result depends on it.
 module gnograd_core_threads
+  use gnograd_core_kinds, only: int64
+  use gnograd_core_process, only: read_number, write_number
   !$ use omp_lib, only: omp_get_max_threads, omp_get_thread_num, omp_get_num_procs, &
   !$ & omp_get_thread_limit
   implicit none
@@ -10,7 +12,7 @@ module gnograd_core_threads
   public :: n_threads, set_n_threads, this_thread, most_threads
 
   !> 0: as OpenMP decides (OMP_NUM_THREADS, or all cores)
-  integer, save :: chosen = 0
+  integer(int64), save :: chosen = 0
 
 contains
 
@@ -18,8 +20,7 @@ contains
   function n_threads() result(n)
     integer :: n
 
-    !$omp atomic read
-    n = chosen
+    n = int(read_number(chosen))
     if (n == 0) then
       n = 1
       !$ n = omp_get_max_threads()
@@ -46,11 +47,8 @@ contains
   !> Use n threads from now on, most_threads() at most; 0 returns the choice to OpenMP.
   subroutine set_n_threads(n)
     integer, intent(in) :: n
-    integer :: allowed
 
-    allowed = min(max(n, 0), most_threads())
-    !$omp atomic write
-    chosen = allowed
+    call write_number(chosen, int(min(max(n, 0), most_threads()), int64))
   end subroutine set_n_threads
 
 end module gnograd_core_threads
