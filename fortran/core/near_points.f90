@@ -101,7 +101,7 @@ contains
     !> First point of every item of a batch, from 0, and the number of points: only points of the
     !> same item are neighbours. One item if absent [n_items+1]
     integer(int64), intent(in), optional :: src_items(:), dst_items(:)
-    !> What messages count points from, as C does: [0]; if absent, as Fortran: (:, 1)
+    !> First number of a point in messages, which are C's then: [0]; if absent, Fortran's: (:, 1)
     integer(int64), intent(in), optional :: base
     type(tree_type), allocatable :: trees(:)
     type(chunk_type), allocatable :: chunks(:)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What all threads of a process share: counters, and locks for lists. By C and not by OpenMP, because
+// Counters, and locks for lists, that all threads of a process share. By C and not by OpenMP, because
 // a library that was built without OpenMP is used by threads of the host program all the same.
 #include <pthread.h>
 #include <stdint.h>
 
-// As in process.f90
+// Numbers of locks are in process.f90
 enum { n_locks = 2 };
 
 static pthread_mutex_t locks[n_locks] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};

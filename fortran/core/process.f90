@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 
-!> What all threads of a process share: counters, and locks for lists; in C, so that it holds without
+!> Counters, and locks for lists, that all threads of a process share; in C, so that they hold without
 !> OpenMP, too.
 module gnograd_core_process
   use, intrinsic :: iso_c_binding, only: c_int32_t, c_int64_t

@@ -28,7 +28,7 @@ enum { no_file = -1, ends_early = -2, not_for_sure = -3 };
 // Bytes of one call: some systems take no more than 2 GiB
 enum { most = 1 << 30 };
 
-// What a status means.
+// Text of a status.
 __attribute__((visibility("hidden")))
 void gnograd_file_problem(int status, int64_t length, char *text)
 {
@@ -78,7 +78,8 @@ static int create_part(const char *filename, size_t folder, char *part, size_t s
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    const uint64_t seed = (uint64_t)getpid() << 32 ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)now.tv_nsec;
+    const uint64_t seed = (uint64_t)getpid() << 32 ^ (uint64_t)now.tv_sec << 20
+                          ^ (uint64_t)now.tv_nsec;
     for (int k = 0; k < attempts; k++) {
         const uint64_t number = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
         snprintf(part, size, "%.*s.%.*s.%016llx.gnograd-part", (int)folder, filename, longest,

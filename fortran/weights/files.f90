@@ -2,7 +2,7 @@
 
 !> Files of bytes: one that is written appears whole, or what was there stays.
 !>
-!> As in Fortran's own statements, blanks at the end of a name are not part of it.
+!> Blanks at the end of a name are not part of it, just as in Fortran's own statements.
 module gnograd_weights_files
   use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int64_t, c_null_char, c_null_ptr, c_ptr
   use gnograd_core_kinds, only: int64
@@ -89,7 +89,7 @@ contains
     integer(c_int), intent(in) :: file
     !> Bytes before the first one
     integer(int64), intent(in) :: place
-    !> Where they go
+    !> Room for them
     type(piece_type), intent(in) :: piece
     !> Allocated where it cannot be done
     character(len=:), allocatable, intent(out) :: reason

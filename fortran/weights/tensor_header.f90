@@ -7,8 +7,8 @@
 !>
 !> Shapes are in C order. The places of all tensors together are the rest of the file, without holes.
 !> Nothing of a header is believed: what is wrong with it ends in an error that says what and where.
-!> What the reader of Python refuses is refused here, and what it takes is taken, but for two tensors of
-!> one name, which the format does not allow, and for numbers of 2^63 and more.
+!> Python's reader and this one refuse and take the same files, but for two tensors of one name and
+!> tensors that are no objects, which the format does not allow, and for extents of 2^63 and more.
 !>
 !> Format: https://github.com/huggingface/safetensors
 module gnograd_weights_tensor_header
@@ -21,7 +21,7 @@ module gnograd_weights_tensor_header
 
   !> Bytes that a header may have, by the format
   integer(int64), parameter :: max_header = 100000000_int64
-  !> What a tensor's numbers can be, and bits of one
+  !> Types of numbers, and bits of one
   character(len=11), parameter :: dtypes(22) = [character(len=11) :: "F32", "F64", "F16", "BF16", &
     & "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "BOOL", "F8_E4M3", "F8_E5M2", &
     & "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3", "F6_E3M2", "F4", "C64"]
@@ -267,7 +267,7 @@ contains
     call move_alloc(lines, metadata)
   end subroutine parse_metadata
 
-  !> Of the first n lines those with keys that do not come again.
+  !> The first n lines without those whose keys come again.
   subroutine keep_last(lines, n)
     type(entry_type), intent(inout) :: lines(:)
     !> On return, how many there are
@@ -956,7 +956,7 @@ contains
     self%length = self%length + len(string)
   end subroutine add
 
-  !> As a string of JSON.
+  !> A string as JSON has it.
   subroutine add_quoted(self, string)
     class(buffer_type), intent(inout) :: self
     character(len=*), intent(in) :: string

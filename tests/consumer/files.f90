@@ -78,7 +78,7 @@ contains
     call report("save", error)
   end subroutine save_many
 
-  !> What files are, whose names come from standard input.
+  !> Verdicts on files whose names come from standard input.
   subroutine read_all()
     type(weights_type) :: weights
     type(error_type), allocatable :: error

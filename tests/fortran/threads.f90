@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 
-!> What threads of a host program do in a library without OpenMP: stores of tapes come and go, a graph
+!> Work for threads of a host program in a library without OpenMP: stores of tapes come and go, a graph
 !> has holders, errors have messages.
 module threads
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t
@@ -28,7 +28,7 @@ contains
   !> How often something was not as if the thread were alone.
   function work(thread, n_rounds, serials) result(n_wrong) bind(c)
     integer(c_int64_t), value :: thread, n_rounds
-    !> Of the tapes of this thread
+    !> Serials of the tapes of this thread
     integer(c_int64_t), intent(out) :: serials(n_rounds)
     integer(c_int64_t) :: n_wrong
     type(store_type), pointer :: store
