@@ -44,6 +44,7 @@ def installation(request, tmp_path) -> Path:
         ("gcc", "graph.c", "ok\n"),
         ("gcc", "near_points.c", "ok\n"),
         ("gcc", "derivative.c", GRADIENTS),
+        ("gcc", "threads.c", "wrong or failed: 0 of 2000\n"),
         ("gfortran", "derivative.f90", DERIVATIVE),
     ],
 )

@@ -6,16 +6,21 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import random
+import resource
 import secrets
+import signal
 import stat
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file
 
 import gnograd as gg
@@ -23,7 +28,7 @@ import gnograd.autodiff as ad
 from gnograd.cli.errors import JobError
 from gnograd.cli.files import atomic
 from gnograd.data import DataError, Prediction, write
-from programs import ROOT, build_and_run
+from programs import PACKAGE, ROOT, build, build_and_run, run
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
@@ -133,6 +138,18 @@ def test_bad_arguments(tmp_path):
     assert path.read_bytes() == b"old"
     with pytest.raises(FileNotFoundError):
         gg.save_weights(tmp_path / "none" / "x", {})
+
+
+def test_a_file_is_on_the_disk_and_then_its_name(tmp_path, monkeypatch):
+    folders = []
+
+    def fsync(number: int, fsync=os.fsync) -> None:
+        folders.append(stat.S_ISDIR(os.fstat(number).st_mode))
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    gg.save_weights(tmp_path / "x", {"x": np.zeros(1)})
+    assert folders == [False, True]
 
 
 def test_damaged_files(tmp_path):
@@ -396,3 +413,200 @@ def test_fortran_runs_the_darcy_model(tmp_path):
     expected = np.linalg.norm(prediction - truth) / np.linalg.norm(truth)
     assert abs(error - expected) < 1e-5
     assert difference <= 1e-6
+
+
+# ---- files of Fortran ----
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    """A program of a host that reads big-endian data, which it says to all of Fortran."""
+    folder = tmp_path_factory.mktemp("files")
+    return build(
+        "gfortran",
+        ROOT / "tests/consumer/files.f90",
+        folder,
+        "-fconvert=big-endian",
+        "-fno-backtrace",
+    )
+
+
+def started(program: Path, folder: Path, *arguments: str, **options) -> subprocess.Popen:
+    return subprocess.Popen(
+        [program, *arguments], cwd=folder, env={"LD_LIBRARY_PATH": str(PACKAGE / "lib")}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
+    )  # fmt: skip
+
+
+def test_fortran_names_in_variables_of_fixed_length(files, tmp_path):
+    told = run(files, "save and load", folder=tmp_path, LD_LIBRARY_PATH=str(PACKAGE / "lib"))
+    assert told == " 1.0 2.0\n'u'\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+    assert_array_equal(load_file(tmp_path / "model.safetensors")["u"], [1.0, 2.0])
+
+
+def test_fortran_on_a_full_disk(files, tmp_path):
+    path = tmp_path / "model.safetensors"
+    gg.save_weights(path, {"u": np.arange(3.0)})
+    good = path.read_bytes()
+
+    def no_room() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+
+    told, _ = started(files, tmp_path, "large", preexec_fn=no_room).communicate(timeout=60)
+    assert told == "save: save_weights: model.safetensors cannot be written: File too large\n"
+    assert path.read_bytes() == good
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_fortran_when_a_call_fails(files, tmp_path):
+    failing = tmp_path / "failing.so"
+    source = ROOT / "tests/consumer/failing.c"
+    run("gcc", "-shared", "-fPIC", source, "-ldl", "-o", failing, folder=tmp_path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = folder / "model.safetensors"
+    gg.save_weights(path, {"u": np.arange(3.0)})
+    good = path.read_bytes()
+
+    def told(what: str) -> str:
+        return run(
+            files, "large", folder=folder,
+            LD_LIBRARY_PATH=str(PACKAGE / "lib"), LD_PRELOAD=str(failing), FAILING=what,
+        )  # fmt: skip
+
+    refused = "save: save_weights: model.safetensors cannot be written: "
+    for call in ("write 1", "write 2", "write 3", "fsync 1", "close 1", "rename 1"):
+        assert told(call) == f"{refused}Input/output error\n", call
+        assert path.read_bytes() == good and list(folder.iterdir()) == [path]
+    assert told("fsync 2") == f"{refused}it is in place, but may be lost where the power fails\n"
+    gg.save_weights(path, {"u": np.arange(3.0)})
+    assert told("short") == ""
+    assert_array_equal(load_file(path)["u"], np.full(100000, 2.0))
+
+
+def test_fortran_processes_that_save_by_one_name(files, tmp_path):
+    path = tmp_path / "model.safetensors"
+    writers = [started(files, tmp_path, "many", str(number)) for number in range(3)]
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        if path.exists():
+            seen |= set(np.unique(load_file(path)["u"]).tolist())
+            assert len(np.unique(load_file(path)["u"])) == 1
+    for writer in writers:
+        assert writer.communicate(timeout=60)[0] == ""
+    assert seen <= {0.0, 1.0, 2.0} and list(tmp_path.iterdir()) == [path]
+
+
+def test_fortran_writes_through_no_link(files, tmp_path):
+    """Nobody foresees the name of a part, and a link in place of the file is replaced."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("model.safetensors", "model.safetensors.gnograd-part"):
+        (folder / name).symlink_to(victim)
+    assert started(files, folder, "large").communicate(timeout=60)[0] == ""
+    assert victim.read_text() == "mine"
+    assert not (folder / "model.safetensors").is_symlink()
+    assert load_file(folder / "model.safetensors")["u"].shape == (100000,)
+
+
+def verdicts(program: Path, headers: list[bytes], numbers: bytes, folder: Path) -> list[str]:
+    """What Fortran says of files with these headers, where Python says anything else."""
+    paths = [folder / str(k) for k in range(len(headers))]
+    for path, header in zip(paths, headers, strict=True):
+        path.write_bytes(struct.pack("<Q", len(header)) + header + numbers)
+    names = "".join(f"{path}\n" for path in paths)
+    told, _ = started(program, folder, "read").communicate(names, timeout=60)
+    lines = [line for line in told.splitlines() if line.startswith(("taken ", "refused "))]
+    assert len(lines) == len(headers)
+    other = []
+    for path, header, line in zip(paths, headers, lines, strict=True):
+        try:
+            with safe_open(path, framework="np") as file:
+                expected = f"taken {len(file.keys())}"
+        except SafetensorError:
+            expected = "refused"
+        if not line.startswith(expected):
+            other.append(f"{header!r}: {line}, needs {expected}")
+    return other
+
+
+X = b'"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}'
+
+
+def test_fortran_takes_what_python_takes(files, tmp_path):
+    entry = b'{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"more":%s}}'
+    headers = [
+        b"{%s}" % X, b" {%s}" % X, b"{%s}\n\t\r " % X, b"{%s}\0" % X, b"{%s} x" % X, b"{%s,}" % X,
+        b'{"__metadata__":null,%s}' % X, b'{"__metadata__":{"a":"1","a":"2"},%s}' % X,
+        b'{"__metadata__":{},"__metadata__":{},%s}' % X, b'{"__metadata__ ":{"a":"b"},%s}' % X,
+        b'{"__metadata__":{"a":1},%s}' % X, b'{"__metadata__":{"\xff":"1"},%s}' % X,
+    ]  # fmt: skip
+    for name in (
+        b"", b"a\\u0000", b"a\x01", b"a\t", b"a\x7f", b"a\\/\\b", b"\\ud800", b"\\ud83d\\ude00",
+        b"\xff", b"\xc3", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", "é\U0001f600".encode(),
+    ):  # fmt: skip
+        headers.append(b"{%s}" % X.replace(b"x", name, 1))
+    for change in (
+        (b"F32", b"F32 "), (b"dtype", b"dtype "), (b"[2]", b"[02]"), (b"[2]", b"[2.0]"),
+        (b"[2]", b"[2,1,0]"), (b"[2]", b"[%s2]" % (40 * b"1,")), (b"[0,8]", b"[-0,8]"),
+        (b"[0,8]", b"[0,8,9]"), (b"[0,8]", b"[0, 8\n]"), (b'"F32"', b'"F32","dtype":"F32"'),
+        (b"F32", b"C64"), (b"F32", b"F64"), (b"[2]", b"[4294967296,4294967296,0]"),
+    ):  # fmt: skip
+        headers.append(b"{%s}" % X.replace(*change))
+    for dtype, shape in (
+        ("C64", 1), ("F4", 16), ("F4", 15), ("F8_E8M0", 8), ("F8_E4M3FNUZ", 8), ("F8_E5M2FNUZ", 8),
+        ("I4", 16), ("C128", 0), ("BOOL", 8),
+    ):  # fmt: skip
+        changed = X.replace(b"F32", dtype.encode()).replace(b"[2]", b"[%d]" % shape)
+        headers.append(b"{%s}" % changed)
+    for value in (
+        b"1", b"-0", b"01", b"1.", b".5", b"1e5", b"1E+05", b"1e", b"1e999", b"-1e999", b"1e-999",
+        b"0e999", 400 * b"9", b"1.7976931348623157e308", b"1.8e308", b"true", b"nul", b"nulll",
+        b'{"a":[]}', b'{"a":1,}', b"[1,]", b'{1:2}', 125 * b"[" + 125 * b"]",
+        126 * b"[" + 126 * b"]",
+    ):  # fmt: skip
+        headers.append(entry % value)
+    assert not verdicts(files, headers, bytes(8), tmp_path)
+
+
+def test_fortran_refuses_damage_that_python_refuses(files, tmp_path):
+    chance = random.Random(1)
+    whole = (
+        b'{"__metadata__":{"k":"\xc3\xa9 \\n"},%s,' % X
+        + b'"y":{"shape":[2],"dtype":"I64","data_offsets":[8,24]}}'
+    )
+    pieces = [
+        b'"',
+        b"\\",
+        b"{",
+        b"}",
+        b"[",
+        b",",
+        b":",
+        b"0",
+        b"-",
+        b"e1",
+        b" ",
+        b"\n",
+        b"\0",
+        b"\x1f",
+        b"\xff",
+    ]
+    headers = []
+    for _ in range(600):
+        header = bytearray(whole)
+        place = chance.randrange(len(header))
+        header[place : place + chance.randrange(3)] = chance.choice([b"", *pieces])
+        headers.append(bytes(header))
+    assert not verdicts(files, headers, bytes(24), tmp_path)
+
+
+def test_fortran_reads_many_texts_in_time(files, tmp_path):
+    lines = b",".join(b'"%d":""' % k for k in range(100_000))
+    before = time.perf_counter()
+    assert not verdicts(files, [b'{"__metadata__":{%s},%s}' % (lines, X)], bytes(8), tmp_path)
+    assert time.perf_counter() - before < 20  # one that is quadratic takes minutes

@@ -104,7 +104,7 @@ contains
     call check_allocation(stat, where, error)
     if (allocated(error)) return
     call find_near(where, sources, destinations, period, wanted, found%searches, error, src_items, &
-      & dst_items)
+      & dst_items, base=0_c_int64_t)
     if (allocated(error)) then
       deallocate (found)
     else

@@ -9,6 +9,7 @@ module gnograd_capi_tape_files
   use gnograd_autodiff_tape, only: tape_type
   use gnograd_capi_autodiff, only: find, refuse, status_after
   use gnograd_entries_status, only: status_of
+  use gnograd_weights_tensor_header, only: flaw_of_name
   implicit none
   private
 
@@ -52,25 +53,56 @@ contains
         call refuse(tape, code_value, "set_name: the array was computed; parameters and "// &
           & "constants have names")
       else
-        node%name = text_of(name)
-        if (node%name == "") deallocate (node%name)
+        call rename(tape, node, text_of(name))
       end if
     end if
     status = status_after(tape)
   end function gnograd_array_set_name
+
+  subroutine rename(tape, node, name)
+    type(c_ptr), intent(in) :: tape
+    type(node_type), intent(inout) :: node
+    character(len=*), intent(in) :: name
+    character(len=:), allocatable :: flaw
+
+    flaw = ""
+    if (len(name) > 0) flaw = flaw_of_name(name)
+    if (flaw /= "") then
+      call refuse(tape, code_value, "set_name: '"//name//"' "//flaw)
+    else if (len(name) > 0) then
+      node%name = name
+    else if (allocated(node%name)) then
+      deallocate (node%name)
+    end if
+  end subroutine rename
+
+  !> The name of a file. Fortran takes no notice of blanks at its end, which C writes and reads.
+  subroutine file_at(address, where, filename, error)
+    type(c_ptr), intent(in) :: address
+    !> For messages
+    character(len=*), intent(in) :: where
+    character(len=:), allocatable, intent(out) :: filename
+    type(error_type), allocatable, intent(out) :: error
+
+    if (.not. c_associated(address)) then
+      call fail(error, code_value, where//": filename is a null pointer")
+      return
+    end if
+    filename = text_of(address)
+    if (len(filename) > len_trim(filename)) call fail(error, code_value, where//": '"//filename// &
+      & "' is no name for a file: it ends with a blank")
+  end subroutine file_at
 
   function gnograd_tape_save(tape, filename) result(status) bind(c, name="gnograd_tape_save")
     type(c_ptr), value :: tape, filename
     integer(c_int) :: status
     type(tape_type), pointer :: owner
     type(error_type), allocatable :: error
+    character(len=:), allocatable :: name
 
     call c_f_pointer(tape, owner)
-    if (c_associated(filename)) then
-      call owner%save(text_of(filename), error)
-    else
-      call fail(error, code_value, "save: filename is a null pointer")
-    end if
+    call file_at(filename, "save", name, error)
+    if (.not. allocated(error)) call owner%save(name, error)
     status = status_of(error)
     call owner%clear_error()
   end function gnograd_tape_save
@@ -82,13 +114,11 @@ contains
     integer(c_int) :: status
     type(tape_type), pointer :: owner
     type(error_type), allocatable :: error
+    character(len=:), allocatable :: name
 
     call c_f_pointer(tape, owner)
-    if (c_associated(filename)) then
-      call owner%load(text_of(filename), error, strict /= 0)
-    else
-      call fail(error, code_value, "load: filename is a null pointer")
-    end if
+    call file_at(filename, "load", name, error)
+    if (.not. allocated(error)) call owner%load(name, error, strict /= 0)
     status = status_of(error)
     call owner%clear_error()
   end function gnograd_tape_load

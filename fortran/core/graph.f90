@@ -16,6 +16,7 @@ module gnograd_core_graph
   use gnograd_core_error, only: error_type, fail, text, check_allocation, check_shape, code_value, &
     & code_index, code_memory
   use gnograd_core_graph_view, only: graph_view, csc_view
+  use gnograd_core_process, only: added
   implicit none
   private
   public :: graph_type, csc_type, hold, share, release, lend
@@ -47,7 +48,7 @@ module gnograd_core_graph
     integer(int64) :: serial = 0
     !> On the heap: the graph itself, so that a copy is known for one, and how many hold it
     type(graph_type), pointer, private :: home => null()
-    integer, private :: holders = 0
+    integer(int64), private :: holders = 0
     !> The arrays where they are somebody else's
     type(graph_view), private :: lent
     logical, private :: is_lent = .false.
@@ -468,10 +469,10 @@ contains
   subroutine count_up(self)
     class(graph_type), intent(inout) :: self
 
-    !$omp atomic capture
-    last_serial = last_serial + 1
-    self%serial = last_serial
-    !$omp end atomic
+    self%serial = added(last_serial, 1_int64)
+    ! memory that a compiler has not initialised, as that of private variables, may say otherwise
+    self%home => null()
+    self%holders = 0
   end subroutine count_up
 
   !> Become a graph of somebody else's arrays, which are trusted and not copied.
@@ -522,13 +523,13 @@ contains
     type(graph_type), pointer, intent(out) :: held
     type(error_type), allocatable, intent(out) :: error
     type(graph_view) :: seen
+    integer(int64) :: now
     integer :: status
 
     held => null()
     if (associated(graph%home, graph) .and. .not. graph%is_lent) then
       held => graph%home
-      !$omp atomic update
-      held%holders = held%holders + 1
+      now = added(held%holders, 1_int64)
       return
     end if
     allocate (held, stat=status)
@@ -562,13 +563,8 @@ contains
   subroutine release(held)
     !> Null on return
     type(graph_type), pointer, intent(inout) :: held
-    integer :: left
 
-    !$omp atomic capture
-    held%holders = held%holders - 1
-    left = held%holders
-    !$omp end atomic
-    if (left == 0) deallocate (held)
+    if (added(held%holders, -1_int64) == 0) deallocate (held)
     held => null()
   end subroutine release
 
@@ -600,7 +596,7 @@ contains
     square = self%n_src == self%n_dst
   end function is_square
 
-  !> Offsets monotone from 0 to the number of edges, sources in range.
+  !> Offsets monotone from 0 to the number of edges, sources in range. Messages count as the caller.
   pure subroutine check(base, offsets, indices, n_src, error)
     integer(int64), intent(in) :: base, offsets(0:), indices(0:), n_src
     type(error_type), allocatable, intent(out) :: error
@@ -623,14 +619,15 @@ contains
     if (allocated(error)) return
     do k = 1, n_dst
       if (offsets(k) < offsets(k - 1)) then
-        call fail(error, code_value, "graph: offsets decreases at destination "//text(k - 1))
+        call fail(error, code_value, "graph: offsets decreases at destination "// &
+          & text(k - 1 + base))
         return
       end if
     end do
     do k = 0, n_edges - 1
       if (indices(k) < base .or. indices(k) - base >= n_src) then
-        call fail(error, code_index, "graph: indices["//text(k)//"] is "// &
-          & text(indices(k) - base)//", not one of "//text(n_src)//" source nodes")
+        call fail(error, code_index, "graph: "//entry("indices", k, base)//" is "// &
+          & text(indices(k))//", not one of "//text(n_src)//" source nodes")
         return
       end if
     end do
@@ -652,23 +649,30 @@ contains
     type(error_type), allocatable, intent(out) :: error
     !> 0 if absent
     integer(int64), intent(in), optional :: base
-    character(len=2) :: brackets
     integer(int64) :: first, p
 
     first = 0
     if (present(base)) first = base
-    brackets = merge("()", "[]", first > 0)
-
     do p = 0, size(ends, kind=int64) - 1
       if (ends(p) < 0 .or. ends(p) >= n) then
-        call fail(error, code_index, "graph: "//name//brackets(1:1)//text(p + first)// &
-          & brackets(2:2)//" is "//text(ends(p) + first)//", not one of "//text(n)//" "//kind//" nodes")
+        call fail(error, code_index, "graph: "//entry(name, p, first)//" is "// &
+          & text(ends(p) + first)//", not one of "//text(n)//" "//kind//" nodes")
         return
       end if
     end do
   end subroutine check_ends
 
-  !> Every row of the edge table belongs to exactly one edge.
+  !> An entry of an array as the caller writes it: (1) is the first one, or [0].
+  pure function entry(name, place, base) result(string)
+    character(len=*), intent(in) :: name
+    !> From 0
+    integer(int64), intent(in) :: place, base
+    character(len=:), allocatable :: string
+
+    string = name//merge("(", "[", base > 0)//text(place + base)//merge(")", "]", base > 0)
+  end function entry
+
+  !> Every row of the edge table belongs to exactly one edge. Messages count as the caller.
   pure subroutine check_permutation(base, edge_ids, n_edges, error)
     integer(int64), intent(in) :: base, edge_ids(0:), n_edges
     type(error_type), allocatable, intent(out) :: error
@@ -686,13 +690,13 @@ contains
     if (allocated(error)) return
     do p = 0, n_edges - 1
       if (edge_ids(p) < base .or. edge_ids(p) - base >= n_edges) then
-        call fail(error, code_index, "graph: edge_ids["//text(p)//"] is "// &
-          & text(edge_ids(p) - base)//", not one of "//text(n_edges)//" edges")
+        call fail(error, code_index, "graph: "//entry("edge_ids", p, base)//" is "// &
+          & text(edge_ids(p))//", not one of "//text(n_edges)//" edges")
         return
       end if
       row = edge_ids(p) - base
       if (seen(row)) then
-        call fail(error, code_value, "graph: edge_ids names edge "//text(row)//" twice")
+        call fail(error, code_value, "graph: edge_ids names edge "//text(row + base)//" twice")
         return
       end if
       seen(row) = .true.

@@ -86,7 +86,7 @@ contains
 
   !> Neighbours of every destination, by one search or more of the same points.
   subroutine find_near(where, sources, destinations, period, wanted, found, error, src_items, &
-      & dst_items)
+      & dst_items, base)
     !> For messages
     character(len=*), intent(in) :: where
     !> [d, n_src], [d, n_dst]
@@ -101,6 +101,8 @@ contains
     !> First point of every item of a batch, from 0, and the number of points: only points of the
     !> same item are neighbours. One item if absent [n_items+1]
     integer(int64), intent(in), optional :: src_items(:), dst_items(:)
+    !> First number of a point in messages, which are C's then: [0]; if absent, Fortran's: (:, 1)
+    integer(int64), intent(in), optional :: base
     type(tree_type), allocatable :: trees(:)
     type(chunk_type), allocatable :: chunks(:)
     real(dp), allocatable :: inside(:, :)
@@ -109,8 +111,8 @@ contains
 
     n_src = size(sources, 2, int64)
     n_dst = size(destinations, 2, int64)
-    call check_points(where, "sources", sources, error)
-    if (.not. allocated(error)) call check_points(where, "destinations", destinations, error)
+    call check_points(where, "sources", sources, error, base)
+    if (.not. allocated(error)) call check_points(where, "destinations", destinations, error, base)
     if (allocated(error)) return
     if (present(src_items) .and. present(dst_items)) then
       call plant(sources, period, src_items, trees, status)
@@ -131,16 +133,19 @@ contains
   end subroutine find_near
 
   !> Raise an error unless all coordinates are finite.
-  subroutine check_points(where, name, points, error)
+  subroutine check_points(where, name, points, error, base)
     character(len=*), intent(in) :: where, name
     real(dp), intent(in), contiguous :: points(:, :)
     type(error_type), allocatable, intent(out) :: error
+    integer(int64), intent(in), optional :: base
+    character(len=:), allocatable :: point
     integer(int64) :: k
 
     do k = 1, size(points, 2, int64)
       if (all(ieee_is_finite(points(:, k)))) cycle
-      call fail(error, code_value, where//": "//name//"(:, "//text(k)// &
-        & ") has entries that are not finite")
+      point = "(:, "//text(k)//")"
+      if (present(base)) point = "["//text(k - 1 + base)//"]"
+      call fail(error, code_value, where//": "//name//point//" has entries that are not finite")
       return
     end do
   end subroutine check_points

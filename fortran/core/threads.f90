@@ -4,6 +4,8 @@
 !> no result depends on it.
 module gnograd_core_threads
   use, intrinsic :: iso_c_binding, only: c_int
+  use gnograd_core_kinds, only: int64
+  use gnograd_core_process, only: read_number, write_number
   !$ use omp_lib, only: omp_get_max_threads, omp_get_thread_num, omp_get_num_procs, &
   !$ & omp_get_thread_limit
   implicit none
@@ -11,10 +13,10 @@ module gnograd_core_threads
   public :: n_threads, steady_n_threads, set_n_threads, this_thread, most_threads
 
   !> 0: OMP_NUM_THREADS, or as many as there are processors
-  integer, save :: chosen = 0
+  integer(int64), save :: chosen = 0
 
   interface
-    !> Threads by default, from what OpenMP would take; beside other work one more (core/processors.c)
+    !> Threads by default, from what OpenMP would take; beside other work one more (core/default_threads.c)
     function default_threads(threads) result(n) bind(c, name="gnograd_default_threads")
       import :: c_int
       integer(c_int), value :: threads
@@ -35,8 +37,7 @@ contains
   function n_threads() result(n)
     integer :: n
 
-    !$omp atomic read
-    n = chosen
+    n = int(read_number(chosen))
     if (n == 0) then
       n = 1
       !$ n = possible(int(default_threads(omp_get_max_threads())))
@@ -47,8 +48,7 @@ contains
   function steady_n_threads() result(n)
     integer :: n
 
-    !$omp atomic read
-    n = chosen
+    n = int(read_number(chosen))
     if (n == 0) then
       n = 1
       !$ n = possible(int(steady_threads(omp_get_max_threads())))
@@ -84,11 +84,8 @@ contains
   !> Use n threads from now on, most_threads() at most; 0 returns the choice to OpenMP.
   subroutine set_n_threads(n)
     integer, intent(in) :: n
-    integer :: allowed
 
-    allowed = min(max(n, 0), most_threads())
-    !$omp atomic write
-    chosen = allowed
+    call write_number(chosen, int(min(max(n, 0), most_threads()), int64))
   end subroutine set_n_threads
 
 end module gnograd_core_threads

@@ -10,6 +10,7 @@ module gnograd_device
     & c_funptr, c_int, c_int64_t, c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
   use gnograd_core_error, only: error_type, fail, text, code_memory, code_unsupported, code_value
   use gnograd_core_kinds, only: dp, int64
+  use gnograd_core_process, only: lock, unlock, lock_of_cuda_library
   use gnograd_cuda
   implicit none
   private
@@ -104,9 +105,9 @@ contains
       call fail(error, code_value, "tape: device is '"//name//"', needs cpu, cuda or cuda:N")
       return
     end if
-    !$omp critical (gnograd_cuda_library)
+    call lock(lock_of_cuda_library)
     call load_library(error)
-    !$omp end critical (gnograd_cuda_library)
+    call unlock(lock_of_cuda_library)
     if (allocated(error)) return
     status = cuda_device_count(n)
     if (status == 0 .and. n == 0) then

@@ -1470,11 +1470,13 @@ int gnograd_array_grad(gnograd_tape *tape, int64_t x, void *data);
 int gnograd_array_set_value(gnograd_tape *tape, int64_t x, const void *data);
 int gnograd_array_set_grad(gnograd_tape *tape, int64_t x, const void *data);
 
-/* A name for a parameter or constant, which is copied; an empty one takes it away. */
+/* A name for a parameter or constant, which is copied; an empty one takes it away. Names are UTF-8, and
+ * not __metadata__. */
 int gnograd_array_set_name(gnograd_tape *tape, int64_t x, const char *name);
 
 /* All arrays with a name to a safetensors file, from which Python, PyTorch and others read them; a
- * parameter without one is an error. The file appears whole, or what was there stays. And their
+ * parameter without one is an error, and so are two with one name. The file appears whole, and is on
+ * the disk then, or what was there stays; its name does not end with a blank. And their
  * values from such a file: names and extents are compared first, so that after an error all values
  * are as they were. A file of floats fills doubles. If strict is not 0, the file must have all
  * arrays that have a name, and no other; else what both have is taken. */

@@ -47,8 +47,8 @@ contains
     if (present(bias)) self%has_bias = bias
     if (.not. is_positive(tape, "dense", "n_in", n_in)) return
     if (.not. is_positive(tape, "dense", "n_out", n_out)) return
-    self%weight = initial%weight(tape, name//".weight", [n_in, n_out], n_in, n_out)
-    if (self%has_bias) self%bias = initial%constant(tape, name//".bias", [n_out], 0.0_dp)
+    self%weight = initial%weight(tape, trim(name)//".weight", [n_in, n_out], n_in, n_out)
+    if (self%has_bias) self%bias = initial%constant(tape, trim(name)//".bias", [n_out], 0.0_dp)
   end subroutine init
 
   !> [n_in, n] to [n_out, n], or one column

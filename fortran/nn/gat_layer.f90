@@ -56,12 +56,12 @@ contains
     if (.not. is_positive(tape, "gat", "n_out", n_out)) return
     if (.not. is_positive(tape, "gat", "n_heads", self%n_heads)) return
     associate (width => n_out*self%n_heads)
-      self%weight = initial%weight(tape, name//".lin.weight", [n_in, width], n_in, width)
-      self%att_src = initial%weight(tape, name//".att_src", [n_out, self%n_heads, 1], n_out, &
+      self%weight = initial%weight(tape, trim(name)//".lin.weight", [n_in, width], n_in, width)
+      self%att_src = initial%weight(tape, trim(name)//".att_src", [n_out, self%n_heads, 1], n_out, &
         & self%n_heads)
-      self%att_dst = initial%weight(tape, name//".att_dst", [n_out, self%n_heads, 1], n_out, &
+      self%att_dst = initial%weight(tape, trim(name)//".att_dst", [n_out, self%n_heads, 1], n_out, &
         & self%n_heads)
-      self%bias = initial%constant(tape, name//".bias", [merge(width, n_out, self%concat_heads)], &
+      self%bias = initial%constant(tape, trim(name)//".bias", [merge(width, n_out, self%concat_heads)], &
         & 0.0_dp)
     end associate
   end subroutine init

@@ -64,15 +64,15 @@ contains
     if (.not. is_positive(tape, "gno", "n_hidden", width)) return
     ! hidden features between -1 and 1 or so; results of the size of the features
     bound = 1/sqrt(real(coord_dim, dp))
-    self%U = initial%between(tape, name//".U", [width, coord_dim], bound)
-    self%b_u = initial%between(tape, name//".b_u", [width], bound)
+    self%U = initial%between(tape, trim(name)//".U", [width, coord_dim], bound)
+    self%b_u = initial%between(tape, trim(name)//".b_u", [width], bound)
     if (self%kernel /= "diagonal") then
       bound = sqrt(3/(real(width, dp)*n_in))
-      self%V = initial%between(tape, name//".V", [n_out, n_in, width], bound)
-      self%b_v = initial%constant(tape, name//".b_v", [n_out, n_in], 0.0_dp)
+      self%V = initial%between(tape, trim(name)//".V", [n_out, n_in, width], bound)
+      self%b_v = initial%constant(tape, trim(name)//".b_v", [n_out, n_in], 0.0_dp)
     else if (n_in == n_out) then
-      self%V = initial%between(tape, name//".V", [n_in, width], sqrt(3/real(width, dp)))
-      self%b_v = initial%constant(tape, name//".b_v", [n_in], 0.0_dp)
+      self%V = initial%between(tape, trim(name)//".V", [n_in, width], sqrt(3/real(width, dp)))
+      self%b_v = initial%constant(tape, trim(name)//".b_v", [n_in], 0.0_dp)
     else
       call tape%refuse("gno: a diagonal kernel needs n_out equal to n_in")
     end if

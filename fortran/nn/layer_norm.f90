@@ -40,8 +40,8 @@ contains
 
     if (present(eps)) self%eps = eps
     if (.not. is_positive(tape, "layer_norm", "n", n)) return
-    self%weight = initial%constant(tape, name//".weight", [n], 1.0_dp)
-    self%bias = initial%constant(tape, name//".bias", [n], 0.0_dp)
+    self%weight = initial%constant(tape, trim(name)//".weight", [n], 1.0_dp)
+    self%bias = initial%constant(tape, trim(name)//".bias", [n], 0.0_dp)
   end subroutine init
 
   function forward(self, x) result(y)

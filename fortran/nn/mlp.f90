@@ -55,12 +55,12 @@ contains
     if (present(activation)) act = activation
     do k = 1, n
       if (k == n) act = "identity"
-      call self%layers(k)%init(tape, initial, name//"."//text(int(2*(k - 1), int64)), widths(k), &
+      call self%layers(k)%init(tape, initial, trim(name)//"."//text(int(2*(k - 1), int64)), widths(k), &
         & widths(k + 1), act)
     end do
     self%has_norm = .false.
     if (present(layer_norm)) self%has_norm = layer_norm
-    if (self%has_norm) call self%norm%init(tape, initial, name//"."//text(int(2*n - 1, int64)), &
+    if (self%has_norm) call self%norm%init(tape, initial, trim(name)//"."//text(int(2*n - 1, int64)), &
       & widths(n + 1))
   end subroutine mlp_init
 

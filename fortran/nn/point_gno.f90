@@ -96,7 +96,7 @@ contains
     call load_weights(filename, self%file, error)
     if (allocated(error)) return
     if (self%file%get_text("model") /= "gno") then
-      call set_error(error, code_value, "point_gno: "//filename//" is not from `gnograd train "// &
+      call set_error(error, code_value, "point_gno: "//trim(filename)//" is not from `gnograd train "// &
         & "points --model gno`, or from an older gnograd")
       return
     end if
@@ -146,7 +146,7 @@ contains
       period = self%file%get_text("radius")
       read (period, *, iostat=status) self%radius
       if (status /= 0 .or. .not. self%radius > 0) then
-        call set_error(error, code_value, "point_gno: "//filename//" names no radius")
+        call set_error(error, code_value, "point_gno: "//trim(filename)//" names no radius")
         return
       end if
       if (allocated(self%period)) deallocate (self%period)
@@ -154,7 +154,7 @@ contains
       if (index(period, "[") /= 1) return
       allocate (self%period(self%dimension))
       read (period(2:len(period) - 1), *, iostat=status) self%period
-      if (status /= 0) call set_error(error, code_value, "point_gno: period of "//filename// &
+      if (status /= 0) call set_error(error, code_value, "point_gno: period of "//trim(filename)// &
         & " is not one length an axis")
     end subroutine read_settings
 
@@ -241,7 +241,7 @@ contains
       first = self%lift%layers(1)%weight%shape()
       last = self%projection%layers(2)%bias%shape()
       if (first(1) /= n_known .or. last(1) /= self%n_outputs) call set_error(error, code_value, &
-        & "point_gno: the network of "//filename//" does not fit its normalisation")
+        & "point_gno: the network of "//trim(filename)//" does not fit its normalisation")
     end subroutine check_widths
 
   end subroutine load

@@ -7,6 +7,8 @@
 !>
 !> Shapes are in C order. The places of all tensors together are the rest of the file, without holes.
 !> Nothing of a header is believed: what is wrong with it ends in an error that says what and where.
+!> Python's reader and this one refuse and take the same files, but for two tensors of one name and
+!> tensors that are no objects, which the format does not allow, and for extents of 2^63 and more.
 !>
 !> Format: https://github.com/huggingface/safetensors
 module gnograd_weights_tensor_header
@@ -15,16 +17,20 @@ module gnograd_weights_tensor_header
   implicit none
   private
   public :: place_type, entry_type, header_type, parse_header, header_text, append_entry
-  public :: bytes_of_dtype, max_header
+  public :: bits_of_dtype, max_header, is_same, flaw_of_name, flaw_of_text
 
   !> Bytes that a header may have, by the format
   integer(int64), parameter :: max_header = 100000000_int64
-  !> What a tensor's numbers can be, and bytes of one
-  character(len=7), parameter :: dtypes(15) = [character(len=7) :: "F32", "F64", "F16", "BF16", &
-    & "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "BOOL", "F8_E4M3", "F8_E5M2"]
-  integer, parameter :: widths(15) = [4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 1]
-  !> Axes that a tensor can have here
-  integer, parameter :: max_axes = 32
+  !> Types of numbers, and bits of one
+  character(len=11), parameter :: dtypes(22) = [character(len=11) :: "F32", "F64", "F16", "BF16", &
+    & "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "BOOL", "F8_E4M3", "F8_E5M2", &
+    & "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3", "F6_E3M2", "F4", "C64"]
+  integer, parameter :: bits(22) = [32, 64, 16, 16, 8, 16, 32, 64, 8, 16, 32, 64, 8, 8, 8, 8, 8, 8, &
+    & 6, 6, 4, 64]
+  !> Lists and objects that may be within each other in what the format does not know, as in Python's
+  !> reader
+  integer, parameter :: max_depth = 125
+  character(len=*), parameter :: white_space = " "//achar(9)//achar(10)//achar(13)
 
   !> What the header says of a tensor.
   type :: place_type
@@ -42,6 +48,15 @@ module gnograd_weights_tensor_header
     character(len=:), allocatable :: key
     character(len=:), allocatable :: value
   end type entry_type
+
+  !> A text that grows.
+  type :: buffer_type
+    character(len=:), allocatable :: text
+    integer :: length = 0
+  contains
+    procedure :: add
+    procedure :: add_quoted
+  end type buffer_type
 
   type :: header_type
     type(place_type), allocatable :: places(:)
@@ -61,6 +76,9 @@ module gnograd_weights_tensor_header
     procedure :: string
     procedure :: number
     procedure :: numbers
+    procedure :: skip
+    procedure :: skip_number
+    procedure :: skip_word
   end type reader_type
 
   abstract interface
@@ -73,16 +91,92 @@ module gnograd_weights_tensor_header
 
 contains
 
-  !> Bytes of one number; 0: no such type.
-  pure function bytes_of_dtype(dtype) result(n)
+  !> Bits of one number; 0: no such type.
+  pure function bits_of_dtype(dtype) result(n)
     character(len=*), intent(in) :: dtype
     integer :: n, k
 
     n = 0
     do k = 1, size(dtypes)
-      if (dtype == dtypes(k)) n = widths(k)
+      if (is_same(dtype, trim(dtypes(k)))) n = bits(k)
     end do
-  end function bytes_of_dtype
+  end function bits_of_dtype
+
+  !> Equality of every character: == takes no notice of blanks at the end.
+  pure function is_same(a, b)
+    character(len=*), intent(in) :: a, b
+    logical :: is_same
+
+    is_same = len(a) == len(b)
+    if (is_same) is_same = a == b
+  end function is_same
+
+  ! ---- names ----
+
+  !> Why a tensor cannot have this name, to stand behind it in a message; empty if it can.
+  pure function flaw_of_name(name) result(flaw)
+    character(len=*), intent(in) :: name
+    character(len=:), allocatable :: flaw
+
+    if (name == "") then
+      flaw = "is no name for an array: it is empty"
+    else if (is_same(name, "__metadata__")) then
+      flaw = "is no name for an array: in files the texts have it"
+    else
+      flaw = flaw_of_text(name)
+      if (flaw /= "") flaw = "is no name for an array: "//flaw
+    end if
+  end function flaw_of_name
+
+  !> Why a text would not come back from a file; empty if it does.
+  pure function flaw_of_text(string) result(flaw)
+    character(len=*), intent(in) :: string
+    character(len=:), allocatable :: flaw
+
+    flaw = ""
+    if (index(string, achar(0)) > 0) then
+      flaw = "it has a null character"
+    else if (.not. is_utf8(string)) then
+      flaw = "it is not UTF-8"
+    end if
+  end function flaw_of_text
+
+  !> Are all bytes characters of UTF-8, none of them longer than it must be, and no halves of pairs?
+  pure function is_utf8(string)
+    character(len=*), intent(in) :: string
+    logical :: is_utf8
+    integer :: k, byte, n_more, lowest, highest
+
+    is_utf8 = .false.
+    n_more = 0
+    lowest = int(z"80")
+    highest = int(z"BF")
+    do k = 1, len(string)
+      byte = ichar(string(k:k))
+      if (n_more > 0) then
+        if (byte < lowest .or. byte > highest) return
+        n_more = n_more - 1
+        lowest = int(z"80")
+        highest = int(z"BF")
+      else if (byte >= int(z"80")) then
+        select case (byte)
+        case (int(z"C2"):int(z"DF"))
+          n_more = 1
+        case (int(z"E0"):int(z"EF"))
+          n_more = 2
+          if (byte == int(z"E0")) lowest = int(z"A0")
+          if (byte == int(z"ED")) highest = int(z"9F")
+        case (int(z"F0"):int(z"F4"))
+          n_more = 3
+          if (byte == int(z"F0")) lowest = int(z"90")
+          if (byte == int(z"F4")) highest = int(z"8F")
+        case default
+          return
+        end select
+      end if
+    end do
+    is_utf8 = n_more == 0
+  end function is_utf8
 
   ! ---- reading ----
 
@@ -101,6 +195,7 @@ contains
 
     reader%text => json
     allocate (header%places(16), header%metadata(0))
+    if (.not. is_utf8(json)) call reader%refuse("is not UTF-8")
     n = 0
     has_metadata = .false.
     call reader%take("{")
@@ -109,7 +204,7 @@ contains
         call reader%string(name)
         call reader%take(":")
         if (allocated(reader%error)) exit
-        if (name == "__metadata__") then
+        if (is_same(name, "__metadata__")) then
           if (has_metadata) call reader%refuse("has __metadata__ twice")
           has_metadata = .true.
           call parse_metadata(reader, header%metadata)
@@ -126,7 +221,7 @@ contains
     end if
     call reader%take("}")
     if (.not. allocated(reader%error)) then
-      if (verify(json(reader%at:), " ") > 0) call reader%refuse("goes on after its end")
+      if (verify(json(reader%at:), white_space) > 0) call reader%refuse("goes on after its end")
     end if
     if (allocated(reader%error)) then
       call move_alloc(reader%error, error)
@@ -136,43 +231,93 @@ contains
     call check_places(header%places, n_data, error)
   end subroutine parse_header
 
+  !> Lines of text; of two with one key the last one counts.
   subroutine parse_metadata(reader, metadata)
     type(reader_type), intent(inout) :: reader
     type(entry_type), allocatable, intent(inout) :: metadata(:)
-    type(entry_type) :: entry
+    type(entry_type), allocatable :: lines(:)
+    character(len=:), allocatable :: key, value
     integer :: n
 
+    if (reader%is_next("n")) then
+      call reader%skip_word("null")
+      return
+    end if
+    allocate (lines(16))
+    n = 0
     call reader%take("{")
     if (.not. reader%is_next("}")) then
       do
-        call reader%string(entry%key)
+        call reader%string(key)
         call reader%take(":")
-        call reader%string(entry%value)
+        call reader%string(value)
         if (allocated(reader%error)) return
-        call append_entry(metadata)
-        n = size(metadata)
-        call move_alloc(entry%key, metadata(n)%key)
-        call move_alloc(entry%value, metadata(n)%value)
+        if (n == size(lines)) call resize(lines, 2*n)
+        n = n + 1
+        call move_alloc(key, lines(n)%key)
+        call move_alloc(value, lines(n)%value)
         if (.not. reader%is_next(",")) exit
         call reader%take(",")
       end do
     end if
     call reader%take("}")
+    if (allocated(reader%error)) return
+    call keep_last(lines, n)
+    call resize(lines, n)
+    call move_alloc(lines, metadata)
   end subroutine parse_metadata
 
-  !> Room for one more. (An array constructor would leak: gfortran 12 keeps its components.)
+  !> The first n lines without those whose keys come again.
+  subroutine keep_last(lines, n)
+    type(entry_type), intent(inout) :: lines(:)
+    !> On return, how many there are
+    integer, intent(inout) :: n
+    type(place_type), allocatable :: keys(:)
+    integer, allocatable :: order(:)
+    logical, allocatable :: again(:)
+    integer :: k, m
+
+    allocate (keys(n), again(n))
+    do k = 1, n
+      call move_alloc(lines(k)%key, keys(k)%name)
+    end do
+    call sort(keys, by_name, order)
+    again(:) = .false.
+    do k = 2, n
+      again(order(k - 1)) = is_same(keys(order(k - 1))%name, keys(order(k))%name)
+    end do
+    m = 0
+    do k = 1, n
+      if (again(k)) cycle
+      m = m + 1
+      call move_alloc(keys(k)%name, lines(m)%key)
+      if (m < k) call move_alloc(lines(k)%value, lines(m)%value)
+    end do
+    n = m
+  end subroutine keep_last
+
+  !> Room for one more.
   subroutine append_entry(metadata)
     type(entry_type), allocatable, intent(inout) :: metadata(:)
-    type(entry_type), allocatable :: more(:)
+
+    call resize(metadata, size(metadata) + 1)
+  end subroutine append_entry
+
+  !> Room for n lines, which keep what they have. (An array constructor would leak: gfortran 12 keeps
+  !> its components.)
+  subroutine resize(lines, n)
+    type(entry_type), allocatable, intent(inout) :: lines(:)
+    integer, intent(in) :: n
+    type(entry_type), allocatable :: others(:)
     integer :: k
 
-    allocate (more(size(metadata) + 1))
-    do k = 1, size(metadata)
-      call move_alloc(metadata(k)%key, more(k)%key)
-      call move_alloc(metadata(k)%value, more(k)%value)
+    allocate (others(n))
+    do k = 1, min(n, size(lines))
+      call move_alloc(lines(k)%key, others(k)%key)
+      call move_alloc(lines(k)%value, others(k)%value)
     end do
-    call move_alloc(more, metadata)
-  end subroutine append_entry
+    call move_alloc(others, lines)
+  end subroutine resize
 
   subroutine parse_place(reader, name, place)
     type(reader_type), intent(inout) :: reader
@@ -188,20 +333,20 @@ contains
       call reader%string(key)
       call reader%take(":")
       if (allocated(reader%error)) return
-      select case (key)
-      case ("dtype")
+      again = .false.
+      if (is_same(key, "dtype")) then
         again = allocated(place%dtype)
         call reader%string(place%dtype)
-      case ("shape")
+      else if (is_same(key, "shape")) then
         again = allocated(place%shape)
         call reader%numbers(place%shape)
-      case ("data_offsets")
+      else if (is_same(key, "data_offsets")) then
         again = allocated(offsets)
         call reader%numbers(offsets)
-      case default
-        again = .false.
-        call reader%refuse("says '"//key//"' of the tensor '"//name//"', which the format does not know")
-      end select
+      else
+        ! of a later version of the format, or of somebody else
+        call reader%skip(0)
+      end if
       if (again) call reader%refuse("says "//key//" of the tensor '"//name//"' twice")
       if (allocated(reader%error)) return
       if (.not. reader%is_next(",")) exit
@@ -247,8 +392,7 @@ contains
 
     call sort(places, by_name, order)
     do k = 2, size(order)
-      if (places(order(k))%name == places(order(k - 1))%name .and. &
-        & len(places(order(k))%name) == len(places(order(k - 1))%name)) then
+      if (is_same(places(order(k))%name, places(order(k - 1))%name)) then
         call fail(error, code_value, "has the tensor '"//places(order(k))%name//"' twice")
         return
       end if
@@ -278,22 +422,30 @@ contains
     integer(int64) :: n
     integer :: k, width
 
-    width = bytes_of_dtype(place%dtype)
+    width = bits_of_dtype(place%dtype)
     if (width == 0) then
       call fail(error, code_value, "gives the tensor '"//place%name//"' the type '"//place%dtype// &
         & "', which the format does not know")
       return
     end if
-    n = width
+    n = 1
     do k = 1, size(place%shape)
       if (place%shape(k) > 0) then
-        if (n > huge(n)/place%shape(k)) then
-          call fail(error, code_value, "gives the tensor '"//place%name//"' more numbers than there are")
-          return
-        end if
+        if (n > huge(n)/place%shape(k)) exit
       end if
       n = n*place%shape(k)
     end do
+    if (k <= size(place%shape) .or. n > huge(n)/width) then
+      call fail(error, code_value, "gives the tensor '"//place%name//"' more numbers than there are")
+      return
+    end if
+    n = n*width
+    if (modulo(n, 8_int64) /= 0) then
+      call fail(error, code_value, "gives the tensor '"//place%name//"' "//text(n)// &
+        & " bits, which are no whole bytes")
+      return
+    end if
+    n = n/8
     if (place%last - place%first /= n) call fail(error, code_value, "gives the tensor '"// &
       & place%name//"' bytes "//text(place%first)//" to "//text(place%last)//", its shape needs "// &
       & text(n))
@@ -368,7 +520,7 @@ contains
 
     character = achar(0)
     if (self%at > len(self%text)) return
-    blanks = verify(self%text(self%at:), " "//achar(9)//achar(10)//achar(13))
+    blanks = verify(self%text(self%at:), white_space)
     self%at = merge(self%at + blanks - 1, len(self%text) + 1, blanks > 0)
     if (blanks > 0) character = self%text(self%at:self%at)
   end function next
@@ -419,13 +571,26 @@ contains
       end if
     end do
     associate (raw => self%text(first:self%at - 2))
-      if (index(raw, "\") == 0) then
+      if (has_control(raw)) then
+        call self%refuse("has a string with a control character")
+      else if (index(raw, "\") == 0) then
         value = raw
       else
         call unescape(self, raw, value)
       end if
     end associate
   end subroutine string
+
+  pure function has_control(string)
+    character(len=*), intent(in) :: string
+    logical :: has_control
+    integer :: k
+
+    has_control = .false.
+    do k = 1, len(string)
+      has_control = has_control .or. ichar(string(k:k)) < 32
+    end do
+  end function has_control
 
   !> Without backslashes.
   subroutine unescape(reader, raw, value)
@@ -558,6 +723,7 @@ contains
         digit = -1
       end if
       if (digit < 0) exit
+      if (n_digits == 1 .and. value == 0) call self%refuse("has a number that begins with 0")
       if (value > (huge(value) - digit)/10) call self%refuse("has a number that is too large")
       if (.not. allocated(self%error)) value = 10*value + digit
       n_digits = n_digits + 1
@@ -570,22 +736,174 @@ contains
   subroutine numbers(self, values)
     class(reader_type), intent(inout) :: self
     integer(int64), allocatable, intent(out) :: values(:)
+    integer(int64), allocatable :: more(:)
     integer(int64) :: value
+    integer :: n
 
-    allocate (values(0))
+    allocate (values(8))
+    n = 0
     call self%take("[")
     if (.not. self%is_next("]")) then
       do
         call self%number(value)
-        if (size(values) == max_axes) call self%refuse("has a tensor of more than 32 axes")
         if (allocated(self%error)) return
-        values = [values, value]
+        if (n == size(values)) then
+          allocate (more(2*n))
+          more(:n) = values
+          call move_alloc(more, values)
+        end if
+        n = n + 1
+        values(n) = value
         if (.not. self%is_next(",")) exit
         call self%take(",")
       end do
     end if
     call self%take("]")
+    values = values(:n)
   end subroutine numbers
+
+  !> Any value.
+  recursive subroutine skip(self, depth)
+    class(reader_type), intent(inout) :: self
+    !> Lists and objects that it is in
+    integer, intent(in) :: depth
+    character(len=:), allocatable :: string
+    character(len=1) :: first
+    logical :: is_object
+
+    if (allocated(self%error)) return
+    first = self%next()
+    select case (first)
+    case ('"')
+      call self%string(string)
+    case ("{", "[")
+      if (depth == max_depth) then
+        call self%refuse("has more than 125 lists or objects within each other")
+        return
+      end if
+      is_object = first == "{"
+      call self%take(first)
+      first = merge("}", "]", is_object)
+      if (.not. self%is_next(first)) then
+        do
+          if (is_object) then
+            call self%string(string)
+            call self%take(":")
+          end if
+          call self%skip(depth + 1)
+          if (allocated(self%error)) return
+          if (.not. self%is_next(",")) exit
+          call self%take(",")
+        end do
+      end if
+      call self%take(first)
+    case ("t")
+      call self%skip_word("true")
+    case ("f")
+      call self%skip_word("false")
+    case ("n")
+      call self%skip_word("null")
+    case default
+      call self%skip_number()
+    end select
+  end subroutine skip
+
+  !> One of JSON's words, which is next.
+  subroutine skip_word(self, word)
+    class(reader_type), intent(inout) :: self
+    character(len=*), intent(in) :: word
+    integer :: last
+
+    last = self%at + len(word) - 1
+    if (last <= len(self%text)) then
+      if (self%text(self%at:last) == word) then
+        self%at = last + 1
+        return
+      end if
+    end if
+    call self%refuse("is damaged at character "//text(int(self%at, int64))//": needs "//word)
+  end subroutine skip_word
+
+  !> Any number that a double has room for.
+  subroutine skip_number(self)
+    class(reader_type), intent(inout) :: self
+    character(len=*), parameter :: largest = "17976931348623158"
+    character(len=len(largest)) :: leading
+    integer :: n_whole, n_leading, k, digit, sign
+    integer(int64) :: magnitude, exponent
+    logical :: is_damaged
+
+    leading = ""
+    n_leading = 0
+    magnitude = 0
+    if (self%is_next("-")) self%at = self%at + 1
+    n_whole = 0
+    do while (digit_at(self%at) >= 0)
+      digit = digit_at(self%at)
+      if (n_leading > 0) magnitude = magnitude + 1
+      call keep(digit)
+      n_whole = n_whole + 1
+      self%at = self%at + 1
+    end do
+    is_damaged = n_whole == 0
+    if (n_whole > 1) is_damaged = self%text(self%at - n_whole:self%at - n_whole) == "0"
+    if (character_at(self%at) == ".") then
+      self%at = self%at + 1
+      k = self%at
+      do while (digit_at(self%at) >= 0)
+        if (n_leading == 0) magnitude = magnitude - 1
+        call keep(digit_at(self%at))
+        self%at = self%at + 1
+      end do
+      is_damaged = is_damaged .or. self%at == k
+    end if
+    if (scan(character_at(self%at), "eE") == 1) then
+      self%at = self%at + 1
+      sign = merge(-1, 1, character_at(self%at) == "-")
+      if (scan(character_at(self%at), "+-") == 1) self%at = self%at + 1
+      k = self%at
+      exponent = 0
+      do while (digit_at(self%at) >= 0)
+        exponent = min(10*exponent + digit_at(self%at), 10_int64**12)
+        self%at = self%at + 1
+      end do
+      is_damaged = is_damaged .or. self%at == k
+      magnitude = magnitude + sign*exponent
+    end if
+    if (is_damaged) then
+      call self%refuse("is damaged at character "//text(int(self%at, int64))//": needs a value")
+    else if (n_leading > 0 .and. (magnitude > 308 .or. (magnitude == 308 .and. &
+      & lge(leading, largest)))) then
+      call self%refuse("has a number that is too large")
+    end if
+
+  contains
+
+    pure function character_at(at) result(character)
+      integer, intent(in) :: at
+      character(len=1) :: character
+
+      character = achar(0)
+      if (at <= len(self%text)) character = self%text(at:at)
+    end function character_at
+
+    pure function digit_at(at) result(digit)
+      integer, intent(in) :: at
+      integer :: digit
+
+      digit = index("0123456789", character_at(at)) - 1
+    end function digit_at
+
+    !> The first digits that count.
+    subroutine keep(digit)
+      integer, intent(in) :: digit
+
+      if (n_leading == 0 .and. digit == 0) return
+      n_leading = n_leading + 1
+      if (n_leading <= len(leading)) leading(n_leading:n_leading) = achar(iachar("0") + digit)
+    end subroutine keep
+
+  end subroutine skip_number
 
   ! ---- writing ----
 
@@ -593,28 +911,72 @@ contains
   function header_text(header) result(json)
     type(header_type), intent(in) :: header
     character(len=:), allocatable :: json
+    type(buffer_type) :: buffer
     integer :: k
 
-    json = "{"
+    allocate (character(len=1024) :: buffer%text)
+    call buffer%add("{")
     if (size(header%metadata) > 0) then
-      json = json//'"__metadata__":{'
+      call buffer%add('"__metadata__":{')
       do k = 1, size(header%metadata)
-        if (k > 1) json = json//","
-        json = json//quoted(header%metadata(k)%key)//":"//quoted(header%metadata(k)%value)
+        if (k > 1) call buffer%add(",")
+        call buffer%add_quoted(header%metadata(k)%key)
+        call buffer%add(":")
+        call buffer%add_quoted(header%metadata(k)%value)
       end do
-      json = json//"}"
-      if (size(header%places) > 0) json = json//","
+      call buffer%add("}")
+      if (size(header%places) > 0) call buffer%add(",")
     end if
     do k = 1, size(header%places)
       associate (place => header%places(k))
-        if (k > 1) json = json//","
-        json = json//quoted(place%name)//':{"dtype":'//quoted(place%dtype)//',"shape":'// &
-          & list(place%shape)//',"data_offsets":'//list([place%first, place%last])//"}"
+        if (k > 1) call buffer%add(",")
+        call buffer%add_quoted(place%name)
+        call buffer%add(':{"dtype":')
+        call buffer%add_quoted(place%dtype)
+        call buffer%add(',"shape":'//list(place%shape)//',"data_offsets":'// &
+          & list([place%first, place%last])//"}")
       end associate
     end do
-    json = json//"}"
-    json = json//repeat(" ", modulo(-len(json), 8))
+    call buffer%add("}")
+    call buffer%add(repeat(" ", modulo(-buffer%length, 8)))
+    json = buffer%text(:buffer%length)
   end function header_text
+
+  subroutine add(self, string)
+    class(buffer_type), intent(inout) :: self
+    character(len=*), intent(in) :: string
+    character(len=:), allocatable :: more
+
+    if (self%length + len(string) > len(self%text)) then
+      allocate (character(len=2*(self%length + len(string))) :: more)
+      more(:self%length) = self%text(:self%length)
+      call move_alloc(more, self%text)
+    end if
+    self%text(self%length + 1:self%length + len(string)) = string
+    self%length = self%length + len(string)
+  end subroutine add
+
+  !> A string as JSON has it.
+  subroutine add_quoted(self, string)
+    class(buffer_type), intent(inout) :: self
+    character(len=*), intent(in) :: string
+    character(len=4) :: code
+    integer :: k
+
+    call self%add('"')
+    do k = 1, len(string)
+      select case (string(k:k))
+      case ('"', "\")
+        call self%add("\"//string(k:k))
+      case (:achar(31))
+        write (code, "(z4.4)") iachar(string(k:k))
+        call self%add("\u"//code)
+      case default
+        call self%add(string(k:k))
+      end select
+    end do
+    call self%add('"')
+  end subroutine add_quoted
 
   pure function list(values) result(json)
     integer(int64), intent(in) :: values(:)
@@ -628,26 +990,5 @@ contains
     end do
     json = json//"]"
   end function list
-
-  pure function quoted(string) result(json)
-    character(len=*), intent(in) :: string
-    character(len=:), allocatable :: json
-    character(len=4) :: code
-    integer :: k
-
-    json = '"'
-    do k = 1, len(string)
-      select case (string(k:k))
-      case ('"', "\")
-        json = json//"\"//string(k:k)
-      case (:achar(31))
-        write (code, "(z4.4)") iachar(string(k:k))
-        json = json//"\u"//code
-      case default
-        json = json//string(k:k)
-      end select
-    end do
-    json = json//'"'
-  end function quoted
 
 end module gnograd_weights_tensor_header

@@ -99,9 +99,9 @@ int main(void) {
     s.src_items[2] = N_SRC;
     well &= refused_by_both(&s, "dst_items must ascend");
     s = good(), s.sources[3] = NAN;
-    well &= refused_by_both(&s, "sources(:, 2) has entries that are not finite");
+    well &= refused_by_both(&s, "sources[1] has entries that are not finite");
     s = good(), s.destinations[0] = INFINITY;
-    well &= refused_by_both(&s, "destinations(:, 1) has entries that are not finite");
+    well &= refused_by_both(&s, "destinations[0] has entries that are not finite");
     if (well) puts("ok");
     return !well;
 }

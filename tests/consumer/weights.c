@@ -40,6 +40,15 @@ int main(int argc, char **argv) {
     if (gnograd_array_set_name(tape, x, NULL) != GNOGRAD_VALUE) return 5;
     if (gnograd_array_set_name(tape, 0, "y") != GNOGRAD_VALUE) return 6;
 
+    /* some names would not come back from a file */
+    if (gnograd_array_set_name(tape, x, "__metadata__") != GNOGRAD_VALUE) return 22;
+    if (!told("set_name: '__metadata__' is no name for an array: in files the texts")) return 23;
+    if (gnograd_array_set_name(tape, x, "\xff") != GNOGRAD_VALUE) return 24;
+    if (gnograd_array_set_name(tape, x, "  ") != GNOGRAD_VALUE) return 25;
+    if (!told("set_name: '  ' is no name for an array: it is empty")) return 26;
+    if (gnograd_tape_save(tape, "name ") != GNOGRAD_VALUE) return 27;
+    if (!told("save: 'name ' is no name for a file: it ends with a blank")) return 28;
+
     /* what has no name would be lost, and what has the same name */
     z = gnograd_array_leaf(tape, 64, 1, 0, NULL, &scale);
     if (gnograd_tape_save(tape, argv[1]) != GNOGRAD_VALUE) return 7;

@@ -50,6 +50,7 @@ contains
       & test_type("changed values have no gradient", test_changed), &
       & test_type("graphs come and go", test_graphs), &
       & test_type("tapes of several threads share a graph", test_shared_graph), &
+      & test_type("variables that nothing has initialised", test_private), &
       & test_type("steps of slices", test_steps), &
       & test_type("ten thousand steps leak nothing", test_leaks), &
       & test_type("optimizers", test_optimizers), &
@@ -57,6 +58,45 @@ contains
       & test_type("arithmetic that does not round to nearest", test_rounding), &
       & test_type("long sums and products", test_long)]
   end function autodiff_tests
+
+  !> A tape begins in memory with anything in it, as that of private variables of a parallel region.
+  subroutine test_private(error)
+    use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
+    type(error_type), allocatable, intent(out) :: error
+    integer, parameter :: n_bytes = 4096
+    character(len=1), target :: memory(n_bytes)
+    type(tape_type), pointer :: anywhere
+    type(tape_type) :: tape
+    type(graph_type) :: graph
+    type(array_type) :: x
+    type(error_type), allocatable :: refused
+    real(dp) :: loss
+    integer :: k, n_right
+
+    memory(:) = char(85)
+    call c_f_pointer(c_loc(memory), anywhere)
+    call anywhere%init(error)
+    if (allocated(error)) return
+    x = anywhere%parameter([1.0_dp, 2.0_dp])
+    call check(error, x%alive() .and. anywhere%mark() == 1, "a tape in used memory")
+    call anywhere%free()
+    if (allocated(error)) return
+
+    n_right = 0
+    do k = 1, 20
+      !$omp parallel default(none) num_threads(2) private(tape, graph, x, refused, loss) &
+      !$omp & reduction(+:n_right)
+      call tape%init(refused)
+      x = tape%parameter([1.0_dp, 2.0_dp, 3.0_dp])
+      call graph%from_edges([1, 2, 3], [2, 3, 1], refused)
+      x = sum(agg_weighted(reshape(x, [1, 3]), tape%constant([1.0_dp, 2.0_dp, 3.0_dp]), graph))
+      loss = x%value()
+      n_right = n_right + merge(1, 0, loss == 14)
+      call tape%free()
+      !$omp end parallel
+    end do
+    call check(error, n_right >= 20, "private variables")
+  end subroutine test_private
 
   subroutine test_values(error)
     type(error_type), allocatable, intent(out) :: error

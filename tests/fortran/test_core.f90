@@ -86,10 +86,10 @@ contains
     call expect([1, 3, 2], [1, 1], code_value, "offsets", error)
     call expect([1, 3], [1], code_value, "offsets", error)
     call expect([2, 2], [1], code_value, "offsets", error)
-    call expect([1, 3], [1, 2], code_index, "indices[1]", error)
-    call expect([1, 3], [1, 0], code_index, "indices[1]", error)
+    call expect([1, 3], [1, 2], code_index, "indices(2)", error)
+    call expect([1, 3], [1, 0], code_index, "indices(2)", error)
     call expect([1, 3], [1, 1], code_value, "twice", error, edge_ids=[2, 2])
-    call expect([1, 3], [1, 1], code_index, "edge_ids[0]", error, edge_ids=[3, 1])
+    call expect([1, 3], [1, 1], code_index, "edge_ids(1)", error, edge_ids=[3, 1])
     call expect([1, 3], [1, 1], code_value, "edge_ids", error, edge_ids=[1])
 
   contains

@@ -18,6 +18,8 @@ contains
     tests = [ &
       & test_type("arrays come back bit for bit", test_bits), &
       & test_type("names, replaced arrays, texts", test_names), &
+      & test_type("names that no array can have", test_names_refused), &
+      & test_type("names in variables of fixed length", test_blanks), &
       & test_type("what Python writes", test_foreign), &
       & test_type("types that do not fit", test_types), &
       & test_type("damaged files", test_damaged), &
@@ -92,10 +94,90 @@ contains
     call found%get("y", values, refused)
     call check_refused(error, refused, "weights%get: there is no array 'y'")
     call check(error, .not. allocated(values), "nothing old stays")
-    call found%set("__metadata__", 1.0_dp, refused)
-    call check_refused(error, refused, "weights%set: '__metadata__' is no name for an array")
+    call check(error, found%get_text("steps ") == "", "a key with a blank is another one")
     call remove()
   end subroutine test_names
+
+  !> In an array of weights, as a leaf of a tape, and as a text.
+  subroutine test_names_refused(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(weights_type) :: weights
+    type(tape_type) :: tape
+    type(array_type) :: x
+
+    call refuse("__metadata__", "in files the texts have it")
+    call refuse("a"//achar(0)//"b", "it has a null character")
+    call refuse("a"//char(255), "it is not UTF-8")
+    call refuse("a"//char(195), "it is not UTF-8")
+    call refuse(char(192)//char(128), "it is not UTF-8")
+    call refuse(char(237)//char(160)//char(128), "it is not UTF-8")
+    call weights%set(" ", 1.0_dp, refused)
+    call check_refused(error, refused, "weights%set: ' ' is no name for an array: it is empty")
+    call weights%set("__metadata__ ", 1.0_dp, refused)
+    call check(error, .not. allocated(refused), "another name")
+    call weights%set_text("key", "a"//char(255))
+    call save_weights(filename, weights, refused)
+    call check_refused(error, refused, &
+      & "save_weights: the text 'key' cannot be written: it is not UTF-8")
+    call weights%set_text("key", "good")
+    call save_weights("a"//achar(0), weights, refused)
+    call check_refused(error, refused, "save_weights: a"//achar(0)// &
+      & " cannot be written: its name has a null character")
+    call save_weights("  ", weights, refused)
+    call check_refused(error, refused, "save_weights:  cannot be written: its name is empty")
+    call save_weights(".", weights, refused)
+    call check_refused(error, refused, &
+      & "save_weights: . cannot be written: it is a folder, a pipe or a device")
+    call load_weights("/dev/null", weights, refused)
+    call check_refused(error, refused, &
+      & "load_weights: /dev/null cannot be read: it is a folder, a pipe or a device")
+
+  contains
+
+    subroutine refuse(name, why)
+      character(len=*), intent(in) :: name, why
+
+      call weights%set(name, 1.0_dp, refused)
+      call check_refused(error, refused, &
+        & "weights%set: '"//name//"' is no name for an array: "//why)
+      call tape%init(refused)
+      x = tape%parameter([1.0_dp], name)
+      call tape%check(refused)
+      call check_refused(error, refused, "tape: '"//name//"' is no name for an array: "//why)
+      call check(error, .not. x%alive(), "an array all the same")
+    end subroutine refuse
+
+  end subroutine test_names_refused
+
+  subroutine test_blanks(error)
+    type(error_type), allocatable, intent(out) :: error
+    character(len=60) :: fixed
+    character(len=20) :: name
+    type(tape_type) :: tape
+    type(array_type) :: u
+    type(dense_type) :: layer
+    type(initializer_type) :: initial
+    type(weights_type) :: found
+    logical :: there
+
+    fixed = filename
+    name = "lift"
+    call tape%init(error)
+    if (allocated(error)) return
+    u = tape%parameter([1.0_dp, 2.0_dp], name)
+    initial = initializer_type(seed=1)
+    call layer%init(tape, initial, name, 2, 3)
+    call check(error, len(u%name()) == 4 .and. layer%weight%name() == "lift.weight", "names")
+    if (.not. allocated(error)) call tape%save(fixed, error)
+    if (.not. allocated(error)) call tape%load(fixed, error)
+    if (.not. allocated(error)) call load_weights(fixed, found, error)
+    if (.not. allocated(error)) call save_weights(fixed, found, error)
+    if (allocated(error)) return
+    inquire (file=filename, exist=there)
+    call check(error, there .and. found%has("lift") .and. found%has("lift.weight"), "the file")
+    call remove()
+  end subroutine test_blanks
 
   !> Another order of keys, white space, escapes, 16-bit numbers.
   subroutine test_foreign(error)
@@ -186,7 +268,18 @@ contains
     call refuse('{"x":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}}', two, &
       & "says dtype of the tensor 'x' twice")
     call refuse('{"x":{"code":"F32"}}', two, &
-      & "says 'code' of the tensor 'x', which the format does not know")
+      & "does not give dtype, shape and data_offsets of the tensor 'x'")
+    call refuse('{"x":{"dtype":"F32 ","shape":[2],"data_offsets":[0,8]}}', two, &
+      & "gives the tensor 'x' the type 'F32 ', which the format does not know")
+    call refuse('{"x":{"dtype":"F32","shape":[02],"data_offsets":[0,8]}}', two, &
+      & "has a number that begins with 0")
+    call refuse('{"x":{"dtype":"F4","shape":[17],"data_offsets":[0,8]}}', two, &
+      & "gives the tensor 'x' 68 bits, which are no whole bytes")
+    call refuse('{"x":{"dtype":"F32","more":'//repeat("[", 126), two, &
+      & "has more than 125 lists or objects within each other")
+    call refuse('{"x":{"dtype":"F32","more":1e999}}', two, "has a number that is too large")
+    call refuse('{"x'//achar(9)//'":{}}', two, "has a string with a control character")
+    call refuse('{"x'//char(255)//'":{}}', two, "is not UTF-8")
     call refuse('{"x', two, "ends within a string")
     call refuse('{"x\', two, "ends within a string")
     call refuse('{"\ud800":{}}', two, "has a string with a character that is none")
@@ -219,7 +312,6 @@ contains
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
     type(weights_type) :: weights
-    logical :: there
 
     call weights%set("x", 1.0_dp, error)
     if (allocated(error)) return
@@ -230,8 +322,6 @@ contains
     call load_weights("no_such_file", weights, refused)
     call check(error, allocated(refused), "no file")
     if (.not. allocated(error)) call save_weights(filename, weights, error)
-    inquire (file=filename//".gnograd-part", exist=there)
-    call check(error, .not. there, "nothing else is left")
     call remove()
   end subroutine test_whole
 
