@@ -65,7 +65,7 @@ def relative_errors(prediction: np.ndarray[Any, Any], truth: np.ndarray[Any, Any
 
 
 def norms(x: Tensor) -> Tensor:
-    """L2 norms of the columns of `x`, (n, c): in float32 those of a million rows lose four digits."""
+    """L2 norms of the columns of `x`, (n, c); in float32 a million rows lose four digits."""
     return torch.linalg.vector_norm(x, dim=0, dtype=torch.float64)
 
 
