@@ -9,6 +9,7 @@ arrays over triplets, these take edge vectors and a graph.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -147,7 +148,8 @@ class DimeNetPlusPlus(nn.Module):
     cutoff : float
         Length at which an edge stops to count, in the unit of the positions.
     max_num_neighbors : int
-        Edges that end at an atom, the shortest, where the model looks for them itself.
+        Edges that end at an atom, the shortest, where the model looks for them itself. With a
+        warning where others are left out, which changes energies and makes them discontinuous.
     envelope_exponent : int
         Order of the envelope that brings every edge smoothly to 0 there.
     num_before_skip, num_after_skip : int
@@ -276,6 +278,7 @@ class DimeNetPlusPlus(nn.Module):
         vector = pos[dst] - pos[src]
         if offset is not None:
             vector = vector + without_free_rows(offset, graph)
+        vector = _apart(vector)
         length = torch.linalg.vector_norm(vector, dim=1, keepdim=True)
         rbf, sbf = functional.radial_basis(
             length / self.cutoff,
@@ -314,8 +317,22 @@ def _neighbors(pos: Tensor, cutoff: float, batch: Tensor | None, most: int) -> G
     order = length.argsort(stable=True)
     order = order[dst[order].argsort(stable=True)]  # by destination, there by length
     first = torch.searchsorted(dst, dst)
-    order = order[torch.arange(len(dst)) - first < most].sort().values
+    kept = torch.arange(len(dst)) - first < most
+    if not kept.all():
+        warnings.warn(
+            f"DimeNetPlusPlus: {int((~kept).sum())} edges shorter than cutoff={cutoff} are left "
+            f"out, of atoms with more than max_num_neighbors={most}",
+            stacklevel=4,
+        )
+    order = order[kept].sort().values
     return Graph.from_edges(src[order].numpy(), dst[order].numpy(), len(pos), len(pos))
+
+
+def _apart(vector: Tensor) -> Tensor:
+    """Vectors of edges, but 0 where they are so short that forces would overflow."""
+    shortest = torch.finfo(vector.dtype).tiny ** (1 / 3)
+    coincide = vector.detach().abs().amax(dim=1, keepdim=True) < shortest
+    return vector.masked_fill(coincide, 0)
 
 
 class _Frequencies(nn.Module):
