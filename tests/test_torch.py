@@ -1074,3 +1074,21 @@ def test_integers_of_rows_without_an_edge_may_be_anything():
     padded = gt.agg_relational(x, graph=graph.pad(4), edge_type=kinds, n_relations=2)
     plain = gt.agg_relational(x, graph=graph, edge_type=kinds[:2], n_relations=2)
     torch.testing.assert_close(padded, plain, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda: (gt.GATConv(3, 4), (torch.randn(5, 3), torch.randint(5, (2, 9)))),
+        lambda: (gt.NativeSparseAttention(16, 2), (torch.randn(40, 16),)),
+        lambda: (
+            gt.BallSparseAttention(8, 2, ball_size=4, compress_size=2, num_selected_balls=1),
+            (torch.randn(40, 8), torch.randn(40, 2)),
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore::DeprecationWarning")
+def test_torch_jit_trace_is_refused(layer):
+    module, inputs = layer()
+    with pytest.raises(NotImplementedError, match=r"\w+: torch\.jit\.trace cannot record it"):
+        torch.jit.trace(module, inputs)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 import sys
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -457,3 +458,28 @@ def test_compile_block():
             results.append([vector.grad, *(p.grad.clone() for p in block.parameters())])
         for eager, traced in zip(*results, strict=True):
             torch.testing.assert_close(traced, eager, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_atoms_all_but_at_one_place(dtype):
+    """Forces are finite, however near two atoms are."""
+    torch.manual_seed(0)
+    model = gt.DimeNetPlusPlus(8, 1, 1, 8, 4, 8, 3, 3, output_initializer="glorot_orthogonal").to(
+        dtype
+    )
+    for distance in (0, 1e-310, 1e-300, 1e-160, 1e-120, 1e-25, 1e-15):
+        pos = torch.tensor([[0, 0, 0], [distance, 0, 0], [1, 0.5, 0]], dtype=dtype)
+        pos.requires_grad_()
+        (forces,) = torch.autograd.grad(model(torch.tensor([1, 6, 8]), pos).sum(), pos)
+        assert forces.isfinite().all(), distance
+
+
+def test_neighbours_that_are_left_out_are_told():
+    torch.manual_seed(0)
+    model = gt.DimeNetPlusPlus(8, 1, 1, 8, 4, 8, 3, 3, max_num_neighbors=4)
+    z, pos = torch.ones(12, dtype=torch.int64), torch.rand(12, 3)
+    with pytest.warns(UserWarning, match="84 edges shorter than cutoff=5.0 .* max_num_neighbors=4"):
+        model(z, pos)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(z[:5], pos[:5])

@@ -103,6 +103,8 @@ def torch_operator(
             outputs = directly(inputs, arguments)
             if outputs is not None:
                 return op.returned(outputs, arguments)
+        if torch._C._get_tracing_state() is not None:
+            _check_traced(op, arguments)
         if of_tensors:
             arguments["graph"] = graph.sizes
         operands, static = op.arrange(inputs, arguments)
@@ -116,6 +118,16 @@ def torch_operator(
 
     present(function, op, "gnograd.torch", "Tensor")
     return function
+
+
+def _check_traced(op: Function[Any, Any], arguments: dict[str, Any]) -> None:
+    """Refuse what `torch.jit.trace` has no types for: graphs, and sizes that are tensors to it."""
+    names = (*op.inputs, *op.arrays)
+    sizes = (x for name, x in arguments.items() if name not in names)
+    if arguments.get("graph") is not None or any(isinstance(x, Tensor) for x in sizes):
+        raise NotImplementedError(
+            f"{op.name}: torch.jit.trace cannot record it; torch.export and torch.compile can"
+        )
 
 
 def check_tensors(op: Function[Any, Any], operands: Sequence[Any]) -> None:

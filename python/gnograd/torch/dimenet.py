@@ -9,7 +9,9 @@ arrays over triplets, these take edge vectors and a graph.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -146,7 +148,8 @@ class DimeNetPlusPlus(nn.Module):
     cutoff : float
         Length at which an edge stops to count, in the unit of the positions.
     max_num_neighbors : int
-        Edges that end at an atom, the shortest, where the model looks for them itself.
+        Edges that end at an atom, the shortest, where the model looks for them itself. With a
+        warning where others are left out, which changes energies and makes them discontinuous.
     envelope_exponent : int
         Order of the envelope that brings every edge smoothly to 0 there.
     num_before_skip, num_after_skip : int
@@ -277,6 +280,7 @@ class DimeNetPlusPlus(nn.Module):
             vector = vector + offset
         # rows of no edge have no length, and would have none of the derivatives that follow
         vector = torch.where(used_rows(graph, z.device)[:, None], vector, 1.0)
+        vector = _apart(vector)
         length = torch.linalg.vector_norm(vector, dim=1, keepdim=True)
         rbf, sbf = functional.radial_basis(
             length / self.cutoff,
@@ -301,12 +305,29 @@ def _neighbors(pos: Tensor, cutoff: float, batch: Tensor | None, most: int) -> G
         raise ValueError(
             "DimeNetPlusPlus: batch needs the molecule of every atom, in ascending order"
         )
-    return Graph.radius(pos, cutoff, include_self=False, batch=batch, max_neighbors=most)
+    within = partial(Graph.radius, pos, cutoff, include_self=False, batch=batch)
+    graph = within(max_neighbors=most)
+    if not in_transform() and graph.n_dst and int(graph.in_degree.max()) >= most:
+        left_out = within().n_edges - graph.n_edges
+        if left_out:
+            warnings.warn(
+                f"DimeNetPlusPlus: {left_out} edges shorter than cutoff={cutoff} are left "
+                f"out, of atoms with more than max_num_neighbors={most}",
+                stacklevel=4,
+            )
+    return graph
 
 
 def _descends(batch: Tensor | None) -> bool:
     """Whether that is so; where numbers are not to be had, the search finds it."""
     return batch is not None and not in_transform() and bool((batch.diff() < 0).any())
+
+
+def _apart(vector: Tensor) -> Tensor:
+    """Vectors of edges, but 0 where they are so short that forces would overflow."""
+    shortest = torch.finfo(vector.dtype).tiny ** (1 / 3)
+    coincide = vector.detach().abs().amax(dim=1, keepdim=True) < shortest
+    return vector.masked_fill(coincide, 0)
 
 
 class _Frequencies(nn.Module):
