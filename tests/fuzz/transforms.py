@@ -20,7 +20,7 @@ LAYERS = {
 
 
 def transforms(trial):
-    """The same as a plain call, item by item: of a layer or an operator, on a graph of some form."""
+    """The same as a plain call, of a layer or an operator, on a graph of some form."""
     make, x = _function(trial)
     which = trial.pick("grad", "jacrev", "jacfwd", "jvp", "hessian", "mapped", "vectorized")
     loss = lambda x: make()(x).sin().sum()  # noqa: E731
