@@ -175,6 +175,8 @@ def is_plain() -> bool:
 
 def in_transform() -> bool:
     """Whether tensors may stand for others, as in `torch.func` and under ``FakeTensorMode``."""
+    if torch.compiler.is_compiling():  # compilers see to that themselves
+        return False
     return not _CAN_TELL or bool(
         torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack()
     )
