@@ -41,13 +41,19 @@ def subjects():
     import hostile
     import operators
     import tape
+    import torch_data
 
     programs = correct.valid, correct.valid, correct.not_a_number, *[hostile.hostile] * 3
 
     def of(operator):
         return lambda trial: trial.pick(*programs)(trial, operator)
 
-    return {**{name: of(name) for name in operators.NAMES}, **tape.SUBJECTS, **fronts.SUBJECTS}
+    return {
+        **{name: of(name) for name in operators.NAMES},
+        **tape.SUBJECTS,
+        **fronts.SUBJECTS,
+        **torch_data.SUBJECTS,
+    }
 
 
 def trial_of(table, name, seed, **more):
