@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Run the steps of a check, two at a time, and print where the time went.
 
-    steps.py [--only NAME ...] [--jobs 2]
+    steps.py [--only NAME ...] [--jobs 2] [--keep-going]
 
 A step is one or two commands: the first compiles, the second runs what is compiled, so that the
 table can tell them apart. Steps start in the order of the list as soon as those that they need have
@@ -130,8 +130,8 @@ def last_lines(step: Step, n: int) -> str:
     return "\n".join(f"    {line}" for line in lines[-n:])
 
 
-def run_all(todo: list[Step], jobs: int) -> None:
-    """Run them, so many at a time; after a failure no other begins."""
+def run_all(todo: list[Step], jobs: int, keep_going: bool) -> None:
+    """Run them, so many at a time; after a failure no other begins unless told to keep going."""
     changed = threading.Condition()
     waiting = list(todo)
     names = {step.name for step in todo}
@@ -159,7 +159,7 @@ def run_all(todo: list[Step], jobs: int) -> None:
             execute(step)
             with changed:
                 ended.add(step.name)
-                failed = failed or step.status != 0
+                failed = failed or (step.status != 0 and not keep_going)
                 print(
                     f"[{time.strftime('%H:%M:%S')}] {step.name}: status {step.status}, "
                     f"{step.wall:.0f} s\n{last_lines(step, 6)}",
@@ -205,13 +205,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", nargs="+", default=[], help="names of steps")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep-going", action="store_true", help="after a failure too")
     given = parser.parse_args()
     todo = [step for step in steps() if not given.only or step.name in given.only]
     if unknown := set(given.only) - {step.name for step in todo}:
         parser.error(f"no step is called {', '.join(sorted(unknown))}")
     LOGS.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    run_all(todo, given.jobs)
+    run_all(todo, given.jobs, given.keep_going)
     done = [step for step in todo if step.status is not None]
     report(done)
     failed = sum(step.status != 0 for step in done)

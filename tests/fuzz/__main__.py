@@ -44,6 +44,7 @@ def subjects():
     import hostile
     import operators
     import tape
+    import torch_data
 
     table = {**tape.SUBJECTS, **fronts.SUBJECTS, **files.SUBJECTS}
     if importlib.util.find_spec("torch"):
@@ -55,7 +56,16 @@ def subjects():
     def of(operator):
         return lambda trial: trial.pick(*programs)(trial, operator)
 
+<<<<<<< HEAD
     return {**{name: of(name) for name in operators.NAMES}, **table}
+=======
+    return {
+        **{name: of(name) for name in operators.NAMES},
+        **tape.SUBJECTS,
+        **fronts.SUBJECTS,
+        **torch_data.SUBJECTS,
+    }
+>>>>>>> layers
 
 
 def trial_of(table, name, seed, **more):

@@ -88,11 +88,15 @@ class _Kept(NamedTuple):
         )
 
 
+_FEW = 4096
+"""Numbers from which on NumPy compares quicker, several at a time."""
+
+
 def _equal(a: Tensor, b: Tensor) -> bool:
     """Whether all numbers are equal, of tensors of one shape and type."""
-    if not a.is_cpu:
+    if not a.is_cpu or a.numel() < _FEW:
         return torch.equal(a, b)
-    return bool((a.numpy() == b.numpy()).all())  # several numbers at a time, as torch.equal has not
+    return bool((a.numpy() == b.numpy()).all())
 
 
 class _Made:
