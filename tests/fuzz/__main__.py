@@ -44,28 +44,19 @@ def subjects():
     import hostile
     import operators
     import tape
-    import torch_data
 
     table = {**tape.SUBJECTS, **fronts.SUBJECTS, **files.SUBJECTS}
     if importlib.util.find_spec("torch"):
+        import torch_data
         import transforms
 
-        table |= transforms.SUBJECTS
+        table |= transforms.SUBJECTS | torch_data.SUBJECTS
     programs = correct.valid, correct.valid, correct.not_a_number, *[hostile.hostile] * 3
 
     def of(operator):
         return lambda trial: trial.pick(*programs)(trial, operator)
 
-<<<<<<< HEAD
     return {**{name: of(name) for name in operators.NAMES}, **table}
-=======
-    return {
-        **{name: of(name) for name in operators.NAMES},
-        **tape.SUBJECTS,
-        **fronts.SUBJECTS,
-        **torch_data.SUBJECTS,
-    }
->>>>>>> layers
 
 
 def trial_of(table, name, seed, **more):
