@@ -368,14 +368,17 @@ def _outputs(contents: Contents, roles: Roles, needed: bool, points: str | None)
 
 
 def _is_coordinate(contents: Contents, name: str, points: str | None) -> bool:
-    """Whether an array is a coordinate of the points once more, as y of a mesh may be."""
-    if name not in SPACE or points is None:
+    """Whether an array is a coordinate of the points once more: y, where x is."""
+    there = contents.arrays
+    if name not in SPACE[1:] or points is None or there[points].ndim < 2:
         return False
-    array, where = contents.arrays[name].squeeze(), contents.arrays[points]
-    k = SPACE.index(name)
-    if where.ndim < 2 or k >= where.shape[-1] or array.shape != where.shape[:-1]:
-        return False
-    return bool(np.allclose(array, where[..., k]))
+    where, names = there[points], SPACE[: SPACE.index(name) + 1]
+    return where.shape[-1] >= len(names) and all(
+        n in there
+        and there[n].squeeze().shape == where.shape[:-1]
+        and np.allclose(there[n].squeeze(), where[..., k])
+        for k, n in enumerate(names)
+    )
 
 
 def not_finite(numbers: Array) -> tuple[int, ...] | None:
