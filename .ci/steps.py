@@ -65,7 +65,7 @@ def steps() -> list[Step]:
     all_steps = [
         Step("environment", "make .venv/dependencies .venv/cuda-headers"),
         # as the README has it, where neither PyTorch nor JAX is
-        Step("test", "make .venv/installed fortran-tests", "make test", kernels, "build/wheel"),
+        Step("test", "make .venv/installed fortran-programs", "make test", kernels, "build/wheel"),
         Step("simt", "make simt-programs", "make simt", kernels, "build/simt"),
         # The rest of Python runs on what users get: a wheel of the archived sources, with the copy
         # of the library that the loader chooses for this processor.
