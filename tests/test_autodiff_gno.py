@@ -193,7 +193,7 @@ def test_graphs_live_as_long_as_their_arrays(rng):
         ({"b_v": np.ones((F_OUT, F_IN))}, ValueError, r"gno: b_v is \(4, 3\), needs \(3, 4\)"),
         ({"U": np.ones((D, H), np.float32)}, TypeError, "gno: operands of different kinds"),
         ({"activation": "swish"}, ValueError, "activation is 'swish', needs one of"),
-        ({"h": None}, ValueError, "a full kernel needs h"),
+        ({"h": None}, ValueError, "gno: an operand has no value: h is missing"),
     ],
 )
 def test_errors(rng, changes, error, message):
