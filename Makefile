@@ -185,11 +185,10 @@ build/wheel/build.ninja: $(VENV)/tools
 build/simt/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 	meson setup build/simt -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled --buildtype=debug
 
-# Warnings are errors here, where nothing is optimized: what an optimizer says of variables that may not
-# have a value is wrong too often. An absent optional array is passed on as a null descriptor, which gfortran 12 takes for an error.
+# Warnings are errors here. An absent optional array is passed on as a null descriptor, which gfortran 12 takes for an error.
 build/sanitize/build.ninja: $(VENV)/tools
 	meson setup build/sanitize -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmarch= \
-		--buildtype=debug --werror -Db_sanitize=address,undefined -Db_lundef=false \
+		--buildtype=debugoptimized --werror -Db_sanitize=address,undefined -Db_lundef=false \
 		-Dfortran_args="-fcheck=all -fno-sanitize=null"
 
 build/ptx/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
