@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the default number of threads costs beside other work, and on a quiet machine.
+"""Cost of the default number of threads beside other work, and on a quiet machine.
 
 A step is two operators on a small or a larger graph, with as much work of Python's between as the
 operators take. Contestants are fresh processes that take turns:

@@ -533,7 +533,7 @@ def test_same_bits_for_any_number_of_threads(variant, dtype, threads, rng):
 
 @pytest.mark.parametrize("label", ["U", "b_u", "V", "b_v"])
 def test_weights_that_are_not_finite(label):
-    """As documented: the last layer multiplies the zeros of destinations without edges."""
+    """The last layer multiplies the zeros of destinations without edges."""
     inputs, static = calls.call_of("gno", calls.graph())
     isolated = static["graph"].in_degree == 0
     spoiled = [

@@ -25,7 +25,7 @@ static const int64_t crowded_rate = 100;
 // Between two looks; processor time that a look needs; how long what it finds is believed
 static const int64_t between = 20, needed = 10, believed = 2000;
 
-// What the user has said before the process began
+// Choices of the user from before the process began
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int user_has_chosen, user_has_a_policy, processors, quota;
 

@@ -297,7 +297,7 @@ _ML_DTYPES = {
     "F8_E4M3FNUZ": "float8_e4m3fnuz",
     "F8_E5M2FNUZ": "float8_e5m2fnuz",
 }
-"""What NumPy does not have, by the names of the format."""
+"""Types that NumPy does not have, by the names of the format."""
 
 _NUMPY = {"BOOL", "C64", *(f"{k}{n}" for k in "IU" for n in (8, 16, 32, 64)), "F16", "F32", "F64"}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What PyTorch's programs hand over: memory that others write, 64-bit integers, stored graphs."""
+"""Data of PyTorch's programs: memory that others write, 64-bit integers, stored graphs."""
 
 import io
 

@@ -74,7 +74,7 @@ def contents(path: str | os.PathLike[str]) -> Contents:
 
 
 def _unread(path: Path) -> str:
-    """What is said of files that are not read."""
+    """Messages on files that are not read."""
     known = f"files are read that end in {', '.join(SUFFIXES)}"
     what = mesh.UNREAD.get(path.suffix.lower())
     return known if what is None else f"{known}; this is {what}"

@@ -89,7 +89,7 @@ class Sample:
     source: str = ""
     """File, and number in it, for messages."""
     times: Array | None = None
-    """Of the states, float64 (steps,), where they are known."""
+    """Times of the states, float64 (steps,), where they are known."""
 
     @property
     def n_times(self) -> int:

@@ -35,7 +35,7 @@ class Prediction:
     cells: Mapping[str, Array] = field(default_factory=dict)
     in_time: bool = False
     times: Array | None = None
-    """Of trajectories, (n_times,), where they are known."""
+    """Times of trajectories, (n_times,), where they are known."""
 
 
 def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> list[Path]:

@@ -97,7 +97,7 @@ class Arguments:
         return array
 
     def _exact(self, label: str, array: NDArray[Any], dtype: DTypeLike) -> NDArray[np.int64]:
-        """As int64, if all of them fit into a type."""
+        """Values in int64, if all of them fit into a type."""
         try:
             exact_integers(f"{self.name}: {label}", array, dtype)
         except IndexError as error:

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 class Mesh(NamedTuple):
-    """What is in a file."""
+    """Content of a file."""
 
     points: Array
     """(n, 3)"""
@@ -241,7 +241,7 @@ class _File:
         return numbers
 
     def _reader(self, section: str) -> Any:
-        """What gives the next numbers of a section, binary or text."""
+        """Reader of the next numbers of a section, binary or text."""
         if self.binary:
             return self._numbers
         numbers, at = self._text(section), 0
@@ -264,7 +264,7 @@ def _first(numbers: Array) -> Array:
 
 
 class _Places:
-    """Where numbers, all of which are different, are in their array."""
+    """Places of numbers, all of which are different, in their array."""
 
     def __init__(self, numbers: Array) -> None:
         self.numbers, self.sorter = numbers, np.argsort(numbers, kind="stable")

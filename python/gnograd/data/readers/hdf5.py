@@ -78,7 +78,7 @@ def _read(item: Any) -> NDArray[Any]:
 
 
 def _place(item: Any, h5py: Any) -> tuple[int, int]:
-    """What tells an object from all others."""
+    """Identity of an object among all others."""
     about = h5py.h5o.get_info(item.id)
     return about.fileno, about.addr
 

@@ -50,7 +50,7 @@ UNREAD = {
     ".csv": "a table; write its columns as .npz (Python: numpy.loadtxt, numpy.savez)",
     ".txt": "text; write its columns as .npz (Python: numpy.loadtxt, numpy.savez)",
 }
-"""What is not read, and what to do with it."""
+"""Formats that are not read, and what to do with them."""
 
 
 def contents(path: Path) -> Contents:

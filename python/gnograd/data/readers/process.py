@@ -40,7 +40,7 @@ serve()
 
 _HERE = Path(__file__).resolve().parent
 _PACKAGES = {"gnograd": [str(_HERE.parents[1])], "gnograd.data": [str(_HERE.parent)]}
-"""Where these are as files: editable installations name other places."""
+"""Places of these as files: editable installations name others."""
 
 _ALONE = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")} | {
     "MALLOC_ARENA_MAX": "2"
@@ -115,7 +115,7 @@ def _ended(code: int, path: Path) -> str:
 
 
 def _contents(path: Path, files: list[int]) -> Contents:
-    """What has been handed over."""
+    """Arrays and facts that have been handed over."""
     at, length = np.frombuffer(os.pread(files[-1], 16, 0), np.int64).tolist()
     found = json.loads(os.pread(files[-1], length, at))
     if "error" in found:

@@ -39,7 +39,7 @@ WAITING = 10
 """Seconds of the clock for one of the processor: disks and other programs are slow, too."""
 
 FILE, ENDED = b"f", b"e"
-"""What comes before a descriptor of a file, and before the status of a process."""
+"""Bytes before a descriptor of a file, and before the status of a process."""
 
 _HEADER = 16
 """Bytes of place and length of the description, at the start of the last file handed over."""
