@@ -84,7 +84,7 @@ gallery: $(VENV)/installed ## Run the commands of the gallery, and keep their pi
 	$(BIN)/python tools/gallery.py $(GALLERY)
 
 sanitize: build/sanitize/build.ninja ## Fortran tests with bounds, address and undefined-behaviour checks
-	meson test -C build/sanitize --print-errorlogs --timeout-multiplier 20
+	meson test -C build/sanitize --no-suite mpi_many --print-errorlogs --timeout-multiplier 20
 
 fuzz: $(VENV)/installed ## Calls at random, with sense and without, over all operators (FUZZ="--seconds 600")
 	python tests/fuzz $(FUZZ)
@@ -187,7 +187,8 @@ build/simt/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 
 # Warnings are errors here. An absent optional array is passed on as a null descriptor, which gfortran 12 takes for an error.
 build/sanitize/build.ninja: $(VENV)/tools
-	meson setup build/sanitize -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmarch= \
+	tools/bootstrap.sh $(PYTHON) libopenmpi-dev openmpi-bin
+	meson setup build/sanitize -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmpi=enabled -Dmarch= \
 		--buildtype=debugoptimized --werror -Db_sanitize=address,undefined -Db_lundef=false \
 		-Dfortran_args="-fcheck=all -fno-sanitize=null"
 
@@ -220,7 +221,7 @@ fortran-programs: build/wheel/build.ninja
 	$(call programs,wheel,default)
 
 sanitize-programs: build/sanitize/build.ninja
-	$(call programs,sanitize,default)
+	$(call programs,sanitize,default mpi)
 
 simt-programs tsan-programs: %-programs: build/simt/build.ninja
 	$(call programs,simt,$*)

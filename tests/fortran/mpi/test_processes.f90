@@ -40,7 +40,6 @@ contains
     real(dp) :: one, vector(5), matrix(2, 3), none(0)
     real(sp) :: single(4)
     integer(int64) :: k
-    integer :: rank
 
     call all%init(MPI_COMM_WORLD, error)
     one = number(all%rank, 1_int64)
@@ -59,9 +58,10 @@ contains
 
   contains
 
-    function ordered(k) result(total)
+    pure function ordered(k) result(total)
       integer(int64), intent(in) :: k
       real(dp) :: total
+      integer :: rank
 
       total = number(0, k)
       do rank = 1, all%size - 1
