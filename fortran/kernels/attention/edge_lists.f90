@@ -102,7 +102,7 @@ contains
 
   end subroutine fill_edges
 
-  !> How many of the edges from first to last have an entry in next.
+  !> Number of edges from first to last that have an entry in next.
   pure function n_next_of_run(self, first, last) result(n)
     class(edge_list_type), intent(in) :: self
     integer, intent(in) :: first, last

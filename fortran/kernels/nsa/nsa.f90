@@ -31,7 +31,7 @@ contains
     !> Blocks of the sequence, -1 for an empty slot [n_slots, n_heads, n_queries/query_block]
     integer(int32), intent(in), contiguous :: block_index(:, :, :)
     integer(int64), intent(in) :: block_size
-    !> Whether keys after the query's position plus q_offset are hidden
+    !> Hide keys after the query's position plus q_offset
     logical, intent(in) :: causal
     integer(int64), intent(in) :: q_offset
     !> Consecutive queries that share a selection; duplicates_* code
@@ -196,7 +196,7 @@ contains
     integer(int64), allocatable, intent(out) :: borders(:)
     !> Allocated if cu is none
     type(error_type), allocatable, intent(out) :: error
-    !> As the caller gave them; absent: one sequence
+    !> Offsets of the sequences; absent: one sequence
     integer(int64), intent(in), optional, contiguous :: cu(:)
 
     if (present(cu)) then

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 
-!> Which query sees which keys: what selected, compressed and window attention have in common.
+!> Pattern of queries and the keys that they see, for selected, compressed and window attention.
 !>
 !> The keys of a sequence are cut into blocks of `block` (the last may be ragged), its queries into
 !> parts. A part is visited block by block; visitors are the queries of a part that see keys of a
@@ -43,7 +43,7 @@ module gnograd_kernels_nsa_pattern
     integer(int64) :: first_key, n_keys, n_blocks
     !> Number of this part, parts of its sequence
     integer(int64) :: number, n_parts
-    !> Where the lists of head 0 start
+    !> Start of the lists of head 0
     integer(int64) :: starts
   end type part_type
 
@@ -52,7 +52,8 @@ module gnograd_kernels_nsa_pattern
     integer(int64) :: n_queries = 0, n_keys = 0
     !> Key/value heads, query heads for each, keys in a block
     integer :: n_heads = 1, group = 1, block = 1
-    !> Whether positions matter, and how; window 0 has no first key
+    !> True if positions hide keys; shift, stride and window of the rule above (window 0: no first
+    !> key)
     logical :: causal = .false.
     integer(int64) :: shift = 0, stride = 1, window = 0
     !> Slots of a query: 1 where there is no selection
@@ -69,9 +70,9 @@ module gnograd_kernels_nsa_pattern
     procedure :: build
     !> Range of blocks that a part meets in a step
     procedure :: range => range_of_step
-    !> How many visitors a block has
+    !> Number of visitors of a block
     procedure :: visitors
-    !> Some of them
+    !> Get some visitors of a block
     procedure :: look
   end type pattern_type
 
@@ -340,7 +341,7 @@ contains
     if (position + self%shift >= 0) last = (position + self%shift)/self%stride
   end function last_key
 
-  !> Where the entries of a part and head begin.
+  !> First entry of a part and head.
   pure function first_entry(self, part, head) result(first)
     class(pattern_type), intent(in) :: self
     type(part_type), intent(in) :: part
