@@ -24,7 +24,7 @@ module gnograd_autodiff_four_faces
   type, abstract, extends(operation_type) :: four_face_operation
     !> For messages
     character(len=24) :: name = ""
-    !> Whether there was memory for its static arrays
+    !> False if memory ran out for its static arrays
     logical :: complete = .true.
     !> Values of each output; several lie one behind the other in one node
     integer(int64), allocatable :: counts(:)
@@ -32,7 +32,7 @@ module gnograd_autodiff_four_faces
     !> are 64-bit integers
     integer(int64), allocatable :: saved_counts(:)
     logical, allocatable :: saved_integers(:)
-    !> Where arrays lie; of the graph the addresses there
+    !> Device of the arrays; addresses of the graph there
     type(device_type) :: device
     type(gnograd_cuda_graph) :: graph_on_device
   contains
@@ -70,7 +70,7 @@ module gnograd_autodiff_four_faces
   !> All wanted gradients, one behind the other in one vector; operands are c and x.
   type, extends(operation_type) :: vjp_operation
     class(four_face_operation), allocatable :: face
-    !> Which inputs have a gradient in it
+    !> True for the inputs whose gradients are in the vector
     logical, allocatable :: wanted(:)
   contains
     procedure :: pullback => vjp_pullback
@@ -85,7 +85,7 @@ module gnograd_autodiff_four_faces
 
   !> Leading axes of inputs and outputs, which in Fortran's order are the last ones.
   type :: batch_axes
-    !> How many there are; fewer than none: nothing has told
+    !> Number of batch axes; negative until an array has told
     integer :: rank = -1
     integer(int64) :: shape(max_rank) = 1
   end type batch_axes
@@ -95,7 +95,7 @@ module gnograd_autodiff_four_faces
     module procedure :: keep_integers, keep_list, keep_numbers, keep_table
   end interface keep
 
-  !> Where integers lie, null if there are none
+  !> Address of integers; null if they are not allocated
   interface address_of
     module procedure :: address_of_list, address_of_numbers, address_of_table
   end interface address_of
@@ -103,7 +103,7 @@ module gnograd_autodiff_four_faces
   !> A size that nothing has told yet
   integer(int64), parameter :: unknown = -huge(1_int64)
 
-  !> What an address of no integers is: not null, which would be an absent array
+  !> Address of arrays without integers: not null, which would be an absent array
   integer(int64), target :: nowhere
 
 contains
@@ -115,7 +115,7 @@ contains
     type(array_type), intent(in) :: inputs(:)
     !> Inputs that may be absent
     logical, intent(in) :: absent(:)
-    !> Of the outputs, extents in Fortran order [max_rank, :]
+    !> Ranks and shapes of the outputs, extents in Fortran order [max_rank, :]
     integer, intent(in) :: ranks(:)
     integer(int64), intent(in) :: shapes(:, :)
     type(array_type), intent(out) :: outputs(:)
@@ -350,7 +350,8 @@ contains
     if (size == unknown) size = extent
   end subroutine learn
 
-  !> The same for an extent that is linear in the size; it would be these for 0 and for 1.
+  !> Learn a size that is still unknown from an extent that is linear in it: at_0 for size 0, at_1
+  !> for size 1.
   pure subroutine solve(size, extent, at_0, at_1)
     integer(int64), intent(inout) :: size
     integer(int64), intent(in) :: extent, at_0, at_1
@@ -363,7 +364,7 @@ contains
     type(batch_axes), intent(inout) :: batch
     type(node_type), intent(in) :: node
     integer, intent(in) :: own_rank
-    !> What the batch holds
+    !> Number of functions in the batch
     integer(int64), intent(out) :: n_batch
 
     if (batch%rank < 0) then

@@ -24,7 +24,7 @@ module gnograd_autodiff_memory
     !> One of the two is associated, or none
     real(sp), pointer, contiguous :: r32(:) => null()
     real(dp), pointer, contiguous :: r64(:) => null()
-    !> What they are a view of
+    !> Memory that they are a view of
     real(dp), pointer, contiguous, private :: memory(:) => null()
   end type values_type
 

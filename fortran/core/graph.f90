@@ -571,7 +571,7 @@ contains
   subroutine copy_csc(from, to, status)
     type(csc_view), intent(in) :: from
     type(csc_type), intent(inout) :: to
-    !> Of the allocations
+    !> Status of the allocations, 0 if all have memory
     integer, intent(out) :: status
 
     ! by lengths: an array without elements has no upper bound

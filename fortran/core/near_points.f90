@@ -207,7 +207,7 @@ contains
     !> First point of every item, and the number of points
     integer(int64), intent(in) :: items(:)
     type(chunk_type), allocatable, intent(out) :: chunks(:)
-    !> Of the allocation
+    !> Status of the allocations, 0 if all have memory
     integer, intent(out) :: status
     integer(int64) :: item, k, n, first
 
@@ -260,7 +260,7 @@ contains
     !> First source of every item, and their number
     integer(int64), intent(in) :: items(:)
     type(tree_type), allocatable, intent(out) :: trees(:)
-    !> Of the allocations
+    !> Status of the allocations, 0 if all have memory
     integer, intent(out) :: status
     integer(int64) :: item, k, n, n_boxes
 
@@ -395,7 +395,7 @@ contains
     !> Neighbours of each
     integer(int64), intent(out) :: counts(:)
     type(list_type), intent(inout) :: list
-    !> Of the allocations
+    !> Status of the allocations, 0 if all have memory
     integer, intent(out) :: status
     type(heap_type) :: heap
     integer(int64) :: i, start, most, own

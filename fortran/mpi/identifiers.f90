@@ -37,7 +37,7 @@ contains
   subroutine init(self, n, status, ids)
     class(id_table_type), intent(inout) :: self
     integer(int64), intent(in) :: n
-    !> Of the allocation
+    !> Status of the allocations, 0 if all have memory
     integer, intent(out) :: status
     !> The numbers, if they are known
     integer(int64), intent(in), optional :: ids(:)
@@ -122,7 +122,7 @@ contains
   !> Ascending order: of runs of 1, 2, 4, ... numbers two become one.
   subroutine sort(ids, status)
     integer(int64), allocatable, intent(inout) :: ids(:)
-    !> Of the allocation
+    !> Status of the allocations, 0 if all have memory
     integer, intent(out) :: status
     integer(int64), allocatable :: other(:)
     integer(int64) :: n, run, first
