@@ -131,7 +131,7 @@ contains
     end if
   end subroutine hand_over
 
-  !> Where the arrays lie; see gnograd.h.
+  !> Addresses of the arrays; see gnograd.h.
   subroutine gnograd_graph_arrays(handle, arrays) bind(c, name="gnograd_graph_arrays")
     type(c_ptr), value :: handle
     type(c_ptr), intent(out) :: arrays(7)
@@ -160,7 +160,7 @@ contains
     n = graph%n_edges
   end function gnograd_graph_n_edges
 
-  !> Whether edges are in the order of their rows; see gnograd.h.
+  !> Nonzero if edges are in the order of their rows; see gnograd.h.
   function gnograd_graph_is_ordered(handle) result(ordered) &
       & bind(c, name="gnograd_graph_is_ordered")
     type(c_ptr), value :: handle

@@ -11,7 +11,7 @@ module gnograd_capi_near_points
   implicit none
   private
 
-  !> What several searches have found.
+  !> Results of several searches.
   type :: found_type
     type(neighbors_type), allocatable :: searches(:)
   end type found_type

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 
-!> Whether arithmetic is that of IEEE as the compiler left it, and rounds to nearest.
+!> Check that arithmetic follows IEEE 754, whatever the compiler made of it, and rounds to nearest.
 !>
 !> -Ofast, -ffast-math, and ifx unless told -fp-model=precise let a compiler leave out NaN and
 !> reorder sums; then a diverged computation shows clean zeros, and exponentials are wrong by a
@@ -19,7 +19,7 @@ module gnograd_core_arithmetic
 
 contains
 
-  !> Raise an error if not.
+  !> Raise an error unless arithmetic follows IEEE 754 and rounds to nearest.
   subroutine check_arithmetic(error)
     type(error_type), allocatable, intent(out) :: error
     type(ieee_round_type) :: mode

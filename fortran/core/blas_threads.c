@@ -16,7 +16,7 @@
 #if defined(BLAS_IS_OPENBLAS)
 #define OPTIONAL
 #elif defined(__ELF__)
-// What is linked as BLAS may yet be OpenBLAS, as through Debian's alternatives.
+// The BLAS that is linked may be OpenBLAS even so, as through Debian's alternatives.
 #define OPTIONAL __attribute__((weak))
 #else
 #define NO_OPENBLAS

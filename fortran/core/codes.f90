@@ -24,7 +24,7 @@ module gnograd_core_codes
   !> forms
   integer, parameter :: order_gradient = 0, order_laplacian = 1, order_hessian = 2
 
-  !> What the kernel network sees of an edge: x_i - y_j, or both
+  !> Coordinates of an edge that the kernel network sees: x_i - y_j, or both
   integer, parameter :: geometry_difference = 0, geometry_pair = 1
   character(len=*), parameter :: geometry_names(0:1) = [character(len=10) :: "difference", "pair"]
 

@@ -136,7 +136,7 @@ static int64_t nanoseconds(struct timeval t)
     return t.tv_sec * 1000 * millisecond + t.tv_usec * 1000;
 }
 
-// Whether threads of this process have waited for a processor that others had.
+// True if threads of this process have waited for a processor that others had.
 static int is_crowded(void)
 {
     static _Atomic int crowded;

@@ -19,7 +19,7 @@ module gnograd_core_error
   !> Kinds of numbers that do not belong together
   integer, parameter :: code_type = 5
 
-  !> What went wrong, for people (message) and for programs (code)
+  !> An error, described for people (message) and for programs (code)
   type :: error_type
     !> One of the code_* numbers
     integer :: code = 0

@@ -44,7 +44,7 @@ module gnograd_core_graph
     type(csc_type) :: by_dst
     !> Rows are sources, indices are destinations
     type(csc_type) :: by_src
-    !> Of the edges: different for every graph built in this process, the same for copies
+    !> Identifies the edges: unique for each graph built in this process, shared by its copies
     integer(int64) :: serial = 0
     !> On the heap: the graph itself, so that a copy is known for one, and how many hold it
     type(graph_type), pointer, private :: home => null()
@@ -53,7 +53,7 @@ module gnograd_core_graph
     type(graph_view), private :: lent
     logical, private :: is_lent = .false.
   contains
-    !> What kernels take; valid as long as the graph, which is not built anew meanwhile
+    !> View for kernels; valid as long as the graph, unless that is built anew
     procedure :: view
     !> True when destinations and sources may be the same nodes
     procedure :: is_square
@@ -76,7 +76,7 @@ module gnograd_core_graph
     procedure :: batch => graph_batch
     !> Build from other graphs: every edge that one of them has, once
     procedure :: union => graph_union
-    !> The same edges the other way round
+    !> Build the graph of the reversed edges
     procedure :: reverse => graph_reverse
     !> Source of every row of the edge table, counted from 1
     procedure :: src => graph_src
@@ -103,7 +103,7 @@ module gnograd_core_graph
       logical, intent(in), optional :: self_loops
     end subroutine from_edges_int64
 
-    !> The same of default integers.
+    !> from_edges_int64 for default integers.
     module subroutine from_edges_default(self, src, dst, error, n_src, n_dst, self_loops)
       class(graph_type), intent(inout) :: self
       integer, intent(in) :: src(:), dst(:)
@@ -128,7 +128,7 @@ module gnograd_core_graph
       logical, intent(in), optional :: self_loops
     end subroutine from_cells_int64
 
-    !> The same of default integers.
+    !> from_cells_int64 for default integers.
     module subroutine from_cells_default(self, cells, n_points, error, kind, self_loops)
       class(graph_type), intent(inout) :: self
       integer, intent(in) :: cells(:, :), n_points
@@ -156,13 +156,13 @@ module gnograd_core_graph
       real(dp), intent(in), optional :: period(:)
       !> No destination has more edges
       integer, intent(in), optional :: max_neighbors
-      !> Which ones a destination with more in reach has: "nearest" (default), or "random", those
+      !> Choice among more neighbours in reach than that: "nearest" (default), or "random", those
       !> with the smallest hashes of the seed and the two nodes
       character(len=*), intent(in), optional :: choose
       integer(int64), intent(in), optional :: seed
     end subroutine radius_r64
 
-    !> The same of points in real32: distances are compared in real64.
+    !> radius_r64 for points in real32: distances are compared in real64.
     module subroutine radius_r32(self, sources, radius, error, destinations, include_self, &
         & period, max_neighbors, choose, seed)
       class(graph_type), intent(inout) :: self
@@ -182,16 +182,16 @@ module gnograd_core_graph
       !> Becomes the graph; left as it was on error
       class(graph_type), intent(inout) :: self
       real(dp), intent(in), contiguous :: sources(:, :)
-      !> Where there are less sources, all are neighbours
+      !> Neighbours of a destination; all sources if there are fewer
       integer, intent(in) :: k
       type(error_type), allocatable, intent(out) :: error
-      !> As for radius
+      !> Options as for radius
       real(dp), intent(in), contiguous, optional :: destinations(:, :)
       logical, intent(in), optional :: include_self
       real(dp), intent(in), optional :: period(:)
     end subroutine knn_r64
 
-    !> The same of points in real32.
+    !> knn_r64 for points in real32.
     module subroutine knn_r32(self, sources, k, error, destinations, include_self, period)
       class(graph_type), intent(inout) :: self
       real(sp), intent(in), contiguous :: sources(:, :)
@@ -216,7 +216,7 @@ module gnograd_core_graph
     module subroutine graph_union(self, graphs, error)
       !> Becomes the graph; left as it was on error
       class(graph_type), intent(inout) :: self
-      !> Of the same numbers of nodes
+      !> Graphs with equal numbers of nodes
       type(graph_type), intent(in), target :: graphs(:)
       type(error_type), allocatable, intent(out) :: error
     end subroutine graph_union
@@ -276,7 +276,7 @@ contains
     call build(self, 1_int64, wide_offsets, wide_indices, int(n_src, int64), error, wide_ids)
   end subroutine init_one_based
 
-  !> The same from int64.
+  !> init_one_based for int64.
   subroutine init_one_based_int64(self, offsets, indices, n_src, error, edge_ids)
     class(graph_type), intent(inout) :: self
     integer(int64), intent(in) :: offsets(:), indices(:), n_src
@@ -308,7 +308,7 @@ contains
   subroutine build(self, base, offsets, indices, n_src, error, edge_ids)
     !> Becomes the graph; left as it was on error
     class(graph_type), intent(inout) :: self
-    !> What nodes, edges and rows of the edge table are counted from
+    !> Number of the first node, edge and row of the edge table: 0 or 1
     integer(int64), intent(in) :: base
     integer(int64), intent(in) :: offsets(0:), indices(0:), n_src
     type(error_type), allocatable, intent(out) :: error
@@ -488,7 +488,7 @@ contains
     call count_up(self)
   end subroutine lend
 
-  !> What kernels take.
+  !> View of the graph, for kernels.
   function view(self) result(seen)
     class(graph_type), intent(in), target :: self
     type(graph_view) :: seen
@@ -516,7 +516,7 @@ contains
 
   ! ---- graphs on the heap ----
 
-  !> The same graph on the heap, with one more holder: itself if it is there, else a copy.
+  !> Take one more hold of a graph on the heap: of the graph itself if it is there, else of a copy.
   subroutine hold(graph, held, error)
     type(graph_type), intent(in), target :: graph
     !> Null on error

@@ -253,7 +253,7 @@ contains
     call self%knn(x, k, error, y, include_self, period)
   end procedure knn_r32
 
-  !> The same points in real64; none of none.
+  !> Convert points to real64; absent points stay unallocated.
   subroutine widen(where, points, wide, error)
     character(len=*), intent(in) :: where
     real(sp), intent(in), contiguous, optional :: points(:, :)
@@ -319,7 +319,7 @@ contains
   !> Become the graph of arrays that are known to be right.
   subroutine adopt(self, offsets, indices, n_src, error)
     class(graph_type), intent(inout) :: self
-    !> Of a bound that begins with 0
+    !> First edge of every destination, and the end [0:n_dst]
     integer(int64), allocatable, intent(inout) :: offsets(:)
     !> [0:n_edges-1]
     integer(int32), intent(in), contiguous :: indices(0:)

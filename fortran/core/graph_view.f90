@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 
-!> What kernels see of a graph: sizes, and where its arrays lie.
+!> Sizes of a graph and pointers to its arrays, for kernels.
 !>
 !> The arrays belong to a graph_type, or to whoever calls the C interface with arrays of its own; a view
 !> is valid as long as they are. Everything is counted from 0. There may be room for more edges than

@@ -2,9 +2,9 @@
 
 !> The points within a radius, and the nearest ones: a tree of boxes with right angles.
 !>
-!> What is near is decided by squares of distances in real64, summed in the order of the axes,
-!> without fused operations (hence the parentheses): the same pairs as in Python and on GPUs, on every
-!> machine. The tree only leaves out what is too far away by more than rounding can move it.
+!> Points are near by the squares of their distances in real64, summed in the order of the axes,
+!> without fused operations (hence the parentheses): the same pairs as in Python and on GPUs, on
+!> every machine. The tree only leaves out what is too far away by more than rounding can move it.
 module gnograd_core_near_points
   use, intrinsic :: ieee_arithmetic, only: ieee_is_finite, ieee_value, ieee_positive_inf
   use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value
@@ -27,23 +27,24 @@ module gnograd_core_near_points
   !> Boxes inside each other: half as many points every time
   integer, parameter :: max_depth = 40
 
-  !> Which of the near points are wanted.
+  !> Neighbours that are wanted.
   type :: search_type
     !> Largest distance, inclusive
     real(dp) :: radius = huge(1.0_dp)
     !> Neighbours of a destination at most
     integer(int64) :: most = huge(1_int64)
-    !> Where there are more: those with the smallest hashes, not the nearest
+    !> Take those with the smallest hashes where there are more, not the nearest
     logical :: by_hash = .false.
     integer(int64) :: seed = 0
     !> Nearest first; else in ascending order
     logical :: nearest_first = .false.
-    !> Where points are no neighbours of themselves, the source that is destination 0, from 0
+    !> False if points are no neighbours of themselves; `own` is then the source that is destination
+    !> 0, counted from 0
     logical :: include_self = .true.
     integer(int64) :: own = 0
   end type search_type
 
-  !> What a search has found.
+  !> Result of a search.
   type :: neighbors_type
     !> First neighbour of every destination, from 0 [0:n_dst]
     integer(int64), allocatable :: offsets(:)
@@ -57,7 +58,7 @@ module gnograd_core_near_points
     integer :: depth = 0
     !> Number of every point among all sources, from 0 [n]
     integer(int32), allocatable :: number(:)
-    !> Where they are [d, n]
+    !> Positions [d, n]
     real(dp), allocatable :: points(:, :)
     !> Least and largest coordinates in every box [d, boxes]
     real(dp), allocatable :: low(:, :), high(:, :)
@@ -77,7 +78,7 @@ module gnograd_core_near_points
   !> The best candidates so far, the worst of them first: a heap.
   type :: heap_type
     integer(int64) :: length = 0
-    !> What candidates are compared by, then their numbers
+    !> Keys by which candidates are compared, and the candidates' numbers
     integer(int64), allocatable :: key(:)
     integer(int32), allocatable :: number(:)
   end type heap_type
@@ -153,7 +154,7 @@ contains
   !> One search.
   subroutine find(where, trees, chunks, points, period, wanted, found, error)
     character(len=*), intent(in) :: where
-    !> Of every item
+    !> Tree of every item
     type(tree_type), intent(in) :: trees(:)
     !> All destinations
     type(chunk_type), intent(in) :: chunks(:)

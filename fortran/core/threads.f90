@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 
-!> How many threads the kernels use. A setting of the process, read at the start of each kernel;
-!> no result depends on it.
+!> Number of threads that the kernels use: a setting of the process, read at the start of each
+!> kernel. No result depends on it.
 module gnograd_core_threads
   use, intrinsic :: iso_c_binding, only: c_int
   use gnograd_core_kinds, only: int64
@@ -73,7 +73,7 @@ contains
   end function this_thread
 
   !> Threads that may be asked for: four a processor, or 64 if that is more, and what OpenMP allows.
-  !> Where a process cannot have as many as it asks for, OpenMP's runtime would end it.
+  !> OpenMP's runtime would end a process that asks for more than it can have.
   function most_threads() result(n)
     integer :: n
 

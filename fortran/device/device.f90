@@ -21,7 +21,7 @@ module gnograd_device
   public :: fill, unary, binary, sum_axes, assign, softmax, gather_columns, scatter_columns, &
     & multiply, step_adam, step_descend
 
-  !> Where arrays of a tape lie and what computes with them: not active, on the host.
+  !> Device that holds the arrays of a tape and computes with them; not active: the host.
   type :: device_type
     logical :: active = .false.
     !> CUDA's number of the GPU
@@ -32,7 +32,7 @@ module gnograd_device
 
   !> The library has no kernel for this
   integer(c_int), parameter :: status_missing = -99
-  !> What cudaMalloc returns without memory
+  !> Status of cudaMalloc without memory
   integer(c_int), parameter :: status_memory = 2
   !> Axes of arrays here
   integer, parameter :: n_axes = 4
@@ -53,7 +53,7 @@ module gnograd_device
     end function gnograd_cuda_function
   end interface
 
-  !> Of the process; it stays loaded
+  !> Library of the process, which stays loaded, and its functions
   type(c_ptr), save :: library = c_null_ptr
   procedure(gnograd_cuda_abi_version), pointer, save :: cuda_abi_version => null()
   procedure(gnograd_cuda_error_string), pointer, save :: cuda_error_string => null()
@@ -144,7 +144,7 @@ contains
   !> Make it the current device of the thread, until leave: what is called works on that one.
   function enter(device, before) result(status)
     type(device_type), intent(in) :: device
-    !> What it was, for leave
+    !> Number of the GPU that was current, for leave
     integer(c_int), intent(out) :: before
     integer(c_int) :: status
 
@@ -243,7 +243,7 @@ contains
 
   ! ---- errors ----
 
-  !> What a status means.
+  !> Meaning of a status.
   function message_of(status) result(text)
     integer(c_int), intent(in) :: status
     character(len=:), allocatable :: text
@@ -260,7 +260,7 @@ contains
 
   !> The error object behind a status.
   subroutine device_error(name, status, error)
-    !> Of the operation
+    !> Name of the operation
     character(len=*), intent(in) :: name
     integer(c_int), intent(in) :: status
     !> Not allocated where the status is 0
@@ -383,7 +383,7 @@ contains
     type(device_type), intent(in) :: device
     integer(int64), allocatable, intent(in), target :: list(:)
     type(c_ptr), intent(out) :: memory
-    !> Of an earlier failure, too: then nothing is done
+    !> Status of the calls so far: after a failure nothing is done
     integer(c_int), intent(inout) :: status
 
     memory = c_null_ptr

@@ -12,7 +12,7 @@ module gnograd_mpi_edges
 
 contains
 
-  !> What needs no other process.
+  !> Check what needs no other process.
   subroutine check_edges(offsets, sources, owned, error)
     integer(int64), intent(in) :: offsets(:), sources(:), owned(:)
     type(error_type), allocatable, intent(inout) :: error
@@ -43,7 +43,7 @@ contains
     type(id_table_type), intent(inout) :: own
     !> Global numbers of the sources of others, ascending
     integer(int64), allocatable, intent(out) :: halo(:)
-    !> Of every edge: the place of its source, 0 in the halo [n_edges]
+    !> Place of the source of every edge, 0 in the halo [n_edges]
     integer(int64), allocatable, intent(out) :: at(:)
     type(error_type), allocatable, intent(inout) :: error
     type(id_table_type) :: others

@@ -16,11 +16,11 @@ contains
   !> Each process gets what the others have for it, in the order of ranks.
   subroutine exchange(group, n_out, out, n_in, in, error)
     class(communicator_type), intent(in) :: group
-    !> How many go to each process [0:size-1]
+    !> Count of numbers that go to each process [0:size-1]
     integer(int64), intent(in) :: n_out(0:)
     !> In the order of ranks; without memory after an error
     integer(int64), allocatable, intent(in) :: out(:)
-    !> How many came from each process [0:size-1], and they
+    !> Count of numbers that came from each process [0:size-1], and the numbers
     integer(int64), intent(out) :: n_in(0:)
     integer(int64), allocatable, intent(out) :: in(:)
     !> One that is there already goes to all processes
@@ -58,7 +58,7 @@ contains
       & MPI_INTEGER8, group%comm)
   end subroutine exchange
 
-  !> What lies before each of some lists, one behind the other.
+  !> Start of each of some lists that lie one behind the other.
   pure function starts_of(counts) result(starts)
     integer(int64), intent(in) :: counts(0:)
     integer(int64) :: starts(0:size(counts) - 1)

@@ -15,7 +15,7 @@ module gnograd_mpi_identifiers
   !> else a hash table with open addressing.
   type :: id_table_type
     private
-    !> Of the hash table
+    !> Numbers in the slots of the hash table
     integer(int64), allocatable :: ids(:)
     !> 0: free
     integer(int64), allocatable :: places(:)
@@ -72,7 +72,7 @@ contains
     integer(int64), intent(in) :: id
     !> In: a positive number for one that is new; out: the place that it has
     integer(int64), intent(inout) :: place
-    !> Whether it was there
+    !> True if it was there
     logical, intent(out) :: found
     integer(int64) :: slot
 
@@ -99,7 +99,7 @@ contains
     place = self%places(slot_of(self, id))
   end function place
 
-  !> Where a number is, or the free slot for it.
+  !> Slot of a number, or the free slot for it.
   pure function slot_of(self, id) result(slot)
     class(id_table_type), intent(in) :: self
     integer(int64), intent(in) :: id

@@ -26,7 +26,7 @@ contains
     integer(int64), allocatable, intent(out) :: n_receive(:)
     !> Rows that others need, in the order of ranks, then of numbers
     integer(int64), allocatable, intent(out) :: rows(:)
-    !> How many go to each process [0:size-1]
+    !> Count of rows that go to each process [0:size-1]
     integer(int64), allocatable, intent(out) :: n_send(:)
     type(error_type), allocatable, intent(inout) :: error
     type(id_table_type) :: owner_of
@@ -135,7 +135,7 @@ contains
 
   !> An earlier error stays.
   subroutine keep_first(status, error)
-    !> Of an allocation
+    !> Status of an allocation
     integer, intent(in) :: status
     type(error_type), allocatable, intent(inout) :: error
 

@@ -24,7 +24,7 @@ module gnograd_nn_edge_mlp_layer
   contains
     !> New parameters on a tape, by their sizes
     procedure :: init
-    !> What the layer makes of its input
+    !> Output of the layer for an input
     procedure :: forward
     !> All there are, for an optimizer
     procedure :: parameters

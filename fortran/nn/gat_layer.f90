@@ -26,7 +26,7 @@ module gnograd_nn_gat_layer
   contains
     !> New parameters on a tape, by their sizes
     procedure :: init
-    !> What the layer makes of its input
+    !> Output of the layer for an input
     procedure :: forward
     !> All there are, for an optimizer
     procedure :: parameters
@@ -45,7 +45,7 @@ contains
     integer, intent(in), optional :: n_heads
     !> Heads side by side (default), or their mean
     logical, intent(in), optional :: concat_heads
-    !> Of the leaky relu; 0.2 if absent
+    !> Slope of the leaky relu below 0; 0.2 if absent
     real(dp), intent(in), optional :: negative_slope
 
     self%n_out = n_out

@@ -11,8 +11,8 @@ module gnograd_nn_initializer
   private
   public :: initializer_type, is_positive
 
-  !> What layers make their parameters by, one after the other: initial = initializer_type(seed=1).
-  !> The same seed gives the same bits on every machine.
+  !> Maker of the parameters of layers, one after the other: initial = initializer_type(seed=1). A
+  !> seed gives the same bits on every machine.
   type, extends(random_type) :: initializer_type
     !> sp or dp
     integer :: kind = dp
@@ -106,7 +106,7 @@ contains
     end select
   end function parameter_of
 
-  !> Whether a size of a layer is one; if not, the tape is marked.
+  !> True if a size of a layer is positive; if not, the tape is marked.
   function is_positive(tape, layer, argument, n)
     class(tape_type), intent(in) :: tape
     !> For the message

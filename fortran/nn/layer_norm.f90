@@ -20,7 +20,7 @@ module gnograd_nn_layer_norm
   contains
     !> New parameters on a tape, by their sizes
     procedure :: init
-    !> What the layer makes of its input
+    !> Output of the layer for an input
     procedure :: forward
     !> All there are, for an optimizer
     procedure :: parameters

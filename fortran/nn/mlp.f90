@@ -22,7 +22,7 @@ module gnograd_nn_mlp
   contains
     !> New parameters on a tape, by their sizes
     procedure :: init => mlp_init
-    !> What the layers make of their input
+    !> Output of the layers for an input
     procedure :: forward => mlp_forward
     !> All there are, for an optimizer
     procedure :: parameters

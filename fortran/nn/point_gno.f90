@@ -23,9 +23,9 @@ module gnograd_nn_point_gno
   integer, parameter :: n_seen = 8
   real(sp), parameter :: two_pi = 2*acos(-1.0_sp)
 
-  !> What `gnograd train points --model gno` has trained, with the scales of what goes in and comes
-  !> out: on points of any number, from their inputs to outputs on the same points or on others, or
-  !> from a state to the next one.
+  !> Model that `gnograd train points --model gno` has trained, with the scales of its inputs and
+  !> outputs. It goes from inputs on points of any number to outputs on the same points or on
+  !> others, or from a state to the next one.
   !>
   !>     call model%load(tape, "runs/points/model.safetensors", error)
   !>     call model%place(tape, points, error)
@@ -34,7 +34,7 @@ module gnograd_nn_point_gno
   !> Parameters are leaves of the tape, so that results have gradients with respect to them and to
   !> the inputs, and the model can be trained on.
   type :: point_gno_type
-    !> Of space
+    !> Dimension of space
     integer :: dimension = 0
     !> Numbers at a point, of a whole sample, and at a point of the result. In time stepping a state
     !> is the last inputs, and what comes out
@@ -59,7 +59,7 @@ module gnograd_nn_point_gno
     !> All parameters of the network, and their names in the file
     type(array_type), allocatable, private :: leaves(:)
     character(len=80), allocatable, private :: names(:)
-    !> Of the points of `place`: neighbours, what is told of edges, and of places
+    !> Neighbours of the points of `place`, and the features of edges and of places
     type(graph_type), private :: near, seen
     type(array_type), private :: near_edges, seen_edges, places, query_places
     !> Zeros that parameters of a sample are added to
@@ -231,7 +231,7 @@ contains
       self%names(n_leaves) = network//name
     end function leaf
 
-    !> What one layer gives is what the next takes: of all else operations tell.
+    !> Check that each layer takes what the one before it gives: operations find all other faults.
     subroutine check_widths()
       integer(int64), allocatable :: first(:), last(:)
       integer :: n_known
@@ -297,7 +297,7 @@ contains
     !> In units of the data that it was trained on [dimension, n]
     real(sp), intent(in) :: points(:, :)
     type(error_type), allocatable, intent(out) :: error
-    !> Where outputs are wanted [dimension, m]; of a model that was trained so
+    !> Points where outputs are wanted [dimension, m], for a model that was trained with such points
     real(sp), intent(in), optional :: queries(:, :)
     real(sp), allocatable :: here(:, :), there(:, :)
 

@@ -130,7 +130,7 @@ contains
     progress = part(step - warmup(n_warmup), n_steps - warmup(n_warmup))
   end function progress
 
-  !> How much of n steps is done, from 0 to 1.
+  !> Part of n steps that is done, from 0 to 1.
   pure function part(step, n)
     integer, intent(in) :: step, n
     real(dp) :: part

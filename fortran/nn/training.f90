@@ -20,7 +20,7 @@ module gnograd_nn_training
   character(len=*), parameter :: schedules(*) = [character(len=11) :: "cosine", "linear", &
     & "constant", "step", "exponential", "one_cycle"]
 
-  !> What is trained: a type of the program, with its layers.
+  !> Base of the models to train: a type of the program, with its layers.
   type, abstract :: model_type
   contains
     procedure(loss_interface), deferred :: loss
@@ -41,7 +41,7 @@ module gnograd_nn_training
   type :: training_type
     !> Steps of the optimizer, those before a checkpoint counted
     integer :: n_steps = 1000
-    !> Of the rate: cosine, linear, constant, step, exponential or one_cycle
+    !> Schedule of the rate: cosine, linear, constant, step, exponential or one_cycle
     character(len=20) :: schedule = "cosine"
     !> The rate rises to lr in n_warmup steps; in one_cycle 0 stands for three tenths of n_steps
     real(dp) :: lr = 1e-3_dp
@@ -152,7 +152,7 @@ contains
     class(model_type), intent(in) :: model
     type(tape_type), intent(inout) :: tape
     type(loader_type), intent(inout), target :: loader
-    !> Of the optimizer; mark of the tape behind the parameters
+    !> Step of the optimizer; mark of the tape behind the parameters
     integer, intent(in) :: step, start
     !> Mean of the batches
     real(dp), intent(out) :: loss
@@ -204,7 +204,7 @@ contains
     integer, intent(in) :: step
     !> Mean since the last report
     real(dp), intent(in) :: loss
-    !> Of the step
+    !> Rate of the step
     real(dp), intent(in) :: lr
     !> A step
     real(dp), intent(in) :: seconds

@@ -32,7 +32,7 @@ module gnograd_weights_tensor_header
   integer, parameter :: max_depth = 125
   character(len=*), parameter :: white_space = " "//achar(9)//achar(10)//achar(13)
 
-  !> What the header says of a tensor.
+  !> Entry of the header for one tensor.
   type :: place_type
     character(len=:), allocatable :: name
     character(len=:), allocatable :: dtype
@@ -180,7 +180,7 @@ contains
 
   ! ---- reading ----
 
-  !> What a header says, if all of it holds together.
+  !> Parse a header; an error unless all of it holds together.
   subroutine parse_header(json, n_data, header, error)
     character(len=*), intent(in), target :: json
     !> Bytes that follow the header
