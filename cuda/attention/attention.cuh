@@ -21,7 +21,7 @@
 // edge and head. Passes by source read two numbers of an edge and head where they would need two
 // dot products.
 //
-// Where forward has saved out and lse in full precision, and per head, AttentionStatistics has no
+// If forward has saved out and lse in full precision, and per head, AttentionStatistics has no
 // edges to look at. GAT, whose scores are sums of numbers, has gradients of its own
 // (gat_passes.cuh).
 //
@@ -74,7 +74,7 @@ struct HeadFeatures {
     return load_vector(x, (row * heads.heads + at.head) * heads.size + c, heads.size - c,
                        heads.wide);
   }
-  // Those of row 0; `row_bytes` further on are those of the next.
+  // Numbers of row 0; those of the next row are `row_bytes` further on.
   __device__ Input<T, S> first(const Place& at) const {
     return x + (at.head * heads.size + at.column());
   }
@@ -114,7 +114,7 @@ struct HeadCotangent {
     if (!concat) x.scale(share());
     return x;
   }
-  // Those of row 0, as they are stored; `row_bytes` further on are those of the next.
+  // Numbers of row 0, as they are stored; those of the next row are `row_bytes` further on.
   __device__ const T* first(const Place& at) const {
     return g + (concat ? at.head * heads.size : 0) + at.column();
   }
@@ -137,7 +137,7 @@ struct SoftmaxRow {
 template <class M, bool wide>
 constexpr int edges_at_once = rows_at_once<typename M::T, typename M::S, wide, M::rows_of_edge>;
 
-// What a lane loads of its own edge, for the passes by destination.
+// Data that a lane loads of its own edge, for the passes by destination.
 template <class M>
 struct EdgeToDestination {
   int j;
@@ -216,7 +216,7 @@ struct OnlineSoftmax {
     sum += weight;
     return weight;
   }
-  // The same of a batch, a score on each lane that `has` one. Each lane has the sum of its own
+  // Weights of a batch, from a score on each lane that `has` one. Each lane has the sum of its own
   // weights, all have one maximum: there is one rescaling a batch.
   __device__ S take(S score, bool has, const Group& group) {
     auto most = has && value(score) > top ? value(score) : top;
@@ -239,7 +239,7 @@ struct OnlineSoftmax {
   __device__ S inverse() const { return value(sum) == 0 ? S(0) : S(1) / sum; }
 };
 
-// What is summed over a softmax besides its weights: exp(score - top) g.
+// Further sum over a softmax, besides its weights: exp(score - top) g.
 template <class S>
 struct WeightedCotangent {
   S sum = 0;
@@ -349,7 +349,7 @@ struct AttentionStatistics {
   }
 };
 
-// The same from what forward has saved: the softmax is exp(score - lse), delta_i is g_i . out_i.
+// Statistics from what forward has saved: the softmax is exp(score - lse), delta_i is g_i . out_i.
 // Group: a head of a destination, lanes over features. Reads g and out once; bound by memory.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
@@ -368,7 +368,7 @@ __global__ void __launch_bounds__(block_threads)
   if (group.lane == 0) softmax[item] = {lse[item], S(1), delta};
 }
 
-// What the gradients of scores are made of.
+// Data for the gradients of scores.
 template <class M>
 struct ScoreGradients {
   Heads heads;
@@ -377,7 +377,7 @@ struct ScoreGradients {
   const SoftmaxRow<typename M::S>* softmax;  // [n_dst, heads]
 };
 
-// What an edge and head passes on: m_p alpha_p, and the gradient of its score.
+// Results of an edge and head: m_p alpha_p, and the gradient of its score.
 template <class S>
 struct EdgeWeights {
   S alpha, gs;

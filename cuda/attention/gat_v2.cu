@@ -155,7 +155,7 @@ struct GatV2 {
   }
 };
 
-// What goes into the scores, for callers that keep it: t by position. An edge moves a row of x_src
+// Inputs of the scores, for callers that keep them: t by position. An edge moves a row of x_src
 // (and e) and writes one; bound by memory.
 template <class T, class S>
 struct GatV2WriteActivated {

@@ -175,7 +175,7 @@ int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
 
 // ---- the four faces ----
 
-// What the operators write, as far as each has it.
+// Outputs of the operators, as far as each has them.
 template <class T>
 struct GraphAttentionOutputs {
   T* out;                             // [n_dst, n_heads n_channels], or [n_dst, n_channels]
@@ -184,7 +184,7 @@ struct GraphAttentionOutputs {
   T* activation_scores = nullptr;     // [n_edges, n_heads n_channels], or null; mha_gat_v2
 };
 
-// What vjp gets of it. softmax_scores are not read: scores are had for less.
+// Outputs that vjp gets. softmax_scores are not read: it costs less to compute scores.
 template <class T>
 struct GraphAttentionSaved {
   const T* out;

@@ -4,7 +4,7 @@
 //     compress        out_c = sum over i < block of w_i x_{c stride + i}, head by head
 //     select_blocks   the blocks with most of that attention (nsa_select.cuh)
 //
-// Where the compressed tokens of a sequence begin is counted on the device first.
+// The first compressed token of every sequence is counted on the device before that.
 #include "device/call.cuh"
 #include "device/lanes.cuh"
 #include "device/sums.cuh"
@@ -71,7 +71,7 @@ struct Compression {
   int64_t stretches_of_token, over;
   WideDivisor by_stride, by_row, by_head;  // pieces of a row, and of a head
 
-  // What a thread works on: width<T> features of one head of a row.
+  // Numbers that a thread works on: width<T> features of one head of a row.
   struct Piece {
     int64_t row;
     int head, column, count;
@@ -120,9 +120,9 @@ __global__ void __launch_bounds__(block_threads)
   store_vector(out + at.row * row + at.column, sum, at.count, wide);
 }
 
-// What every token gets back from the stretches that it is part of. Thread: 16 bytes of a token,
-// all of one head; reads as much of block/stride cotangents, two on the way at a time; bound by
-// integer instructions, at twice what memory takes.
+// Gradient to every token: the sum over the stretches that it is part of. Thread: 16 bytes of a
+// token, all of one head; reads as much of block/stride cotangents, two on the way at a time; bound
+// by integer instructions, at twice what memory takes.
 template <class T, class S, bool wide>
 __global__ void __launch_bounds__(block_threads)
     compress_token_gradient(Compression<T, S> p, T* __restrict__ grad_x) {
@@ -213,9 +213,9 @@ struct Compress {
 
   Stretches stretches() const { return make_stretches(n_tokens, n_sequences, cu, block, stride); }
   bool valid() const { return block >= 1 && stride >= 1 && n_heads >= 0 && n_features >= 0; }
-  // Of a row, a thread each.
+  // Pieces of a row, a thread each.
   int64_t n_pieces() const { return n_heads * ceil_div(n_features, width<T>); }
-  // Of arrays that all have to be aligned for vectors.
+  // Compression of arrays that all have to be aligned for vectors.
   template <class S, class... Arrays>
   Compression<T, S> compression(const Compressed& to, const Inputs& in, const Inputs& tangents,
                                 const T* g, Arrays... arrays) const {

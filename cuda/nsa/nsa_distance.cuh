@@ -15,7 +15,7 @@ namespace gnograd {
 
 constexpr int most_dimensions = 8;
 
-// What one pair gives to the gradients.
+// Contribution of one pair to the gradients.
 template <class S>
 struct DistancePull {
   S length;
@@ -35,7 +35,7 @@ struct DistanceBias {
 
   explicit __host__ __device__ operator bool() const { return d > 0; }
 
-  // Of row `at`, whose query this is, and a key.
+  // Distance between a query and a key; row `at` below is one of the query's.
   __device__ S length(int64_t query, int64_t key) const {
     S squares = 0;
     for (int c = 0; c < d; ++c) {
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(block_threads)
   grad[thread_number()] = R(result(sum));
 }
 
-// What every row gives to the gradient of its slope, behind its d coordinates.
+// Contribution of every row to the gradient to its slope, behind its d coordinates.
 template <class S>
 struct SlopeSums {
   const S* sums;  // [queries, heads, d + 1]

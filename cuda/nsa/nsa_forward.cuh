@@ -53,16 +53,16 @@ __device__ void weigh_keys(SoftmaxSum<S>& sum, const QueryRow<S>& row, S* x, int
   }
 }
 
-// What forms with sums in registers leave to NsaForward: whether of a warp of theirs any row is to
-// be made again. Rows are numbered unit by unit, in a unit head by head, of a head query by query,
-// and each has so many lanes.
+// Flags that forms with sums in registers leave to NsaForward: for each of their warps, true if any
+// of its rows is to be made again. Rows are numbered unit by unit, within a unit head by head,
+// within a head query by query, and each has so many lanes.
 struct RowFlags {
   int* found = nullptr;      // [all lanes / 32], or null
   int64_t rows_of_unit = 0;  // of a head, with places that fill up its last warp
   int lanes = 0;
 
   int64_t n_lanes(const Pattern& p) const { return p.n_units() * p.heads * rows_of_unit * lanes; }
-  // Those of blocks of threads
+  // Flags of whole blocks of threads
   int64_t size(const Pattern& p) const {
     return ceil_div(n_lanes(p), block_threads) * (block_threads / warp_lanes);
   }

@@ -46,7 +46,7 @@ struct NsaFragmentForward {
            2 * shared_bytes<KeyRange>(n_entries()) + shared_bytes<int>(1);
   }
 
-  // What a warp has in registers.
+  // Registers of a warp.
   struct State {
     FragmentRow rows[2];
     Fragment<T> q[keeps_q ? d_k / 16 : 1];
@@ -257,8 +257,8 @@ struct NsaFragmentForward {
     add_product(x.sum, y, v, lane);
   }
 
-  // As NsaForward::finish. Lanes have of a row two numbers side by side, and their totals apart.
-  // Whether some of this lane are not finite.
+  // Write what NsaForward::finish does. Lanes have two numbers of a row side by side, and their
+  // totals apart. True if some numbers of this lane are not finite.
   __device__ bool finish(const State& x, int lane) const {
     const auto& p = attend.problem;
     bool wrong = false;

@@ -50,7 +50,7 @@ struct NsaFragmentGradient {
   using V = OperandMatrix<T, d_v>;
   using W = OperandMatrix<T, n_rows>;
 
-  // What a tile knows of its rows.
+  // Data of the rows of a tile.
   struct Rows {
     int at[n_rows];                    // among all rows; -1: there is none, or it sees nothing
     int64_t record[n_rows];            // where its numbers go, -1: nowhere
@@ -59,7 +59,7 @@ struct NsaFragmentGradient {
     int all, finite;  // whether all see all keys; whether all numbers of all rows are finite
   };
 
-  // What a block works on, in shared memory as registers are short.
+  // Chunk that a block works on, in shared memory as registers are short.
   struct Chunk {
     int64_t first, sequence;  // entry, or query where positions decide
     unsigned n;               // rows
@@ -289,7 +289,7 @@ struct NsaFragmentGradient {
     *to = float2{x, y};
   }
 
-  // Of a chunk, the entries whose queries are in the slice; they are in the order of queries.
+  // Cut a chunk to the entries whose queries are in the slice; they are in the order of queries.
   __device__ void cut(VisitorChunk& chunk) const {
     const Pattern& p = problem.pattern;
     const auto from = [&](int64_t query) {
@@ -464,7 +464,7 @@ __global__ void __launch_bounds__(block_threads, 8)
   store_vector(to, sum, each, true);
 }
 
-// What the gradient to q needs of the workspace, whether it is wanted or not.
+// Workspace of the gradient to q, whether it is wanted or not.
 template <class T>
 struct NsaFragmentSpace {
   T* records = nullptr;

@@ -7,7 +7,7 @@
 
 namespace gnograd {
 
-// What a visit leaves, but for its values: their weights are power(x - top), of sum `total`.
+// Result of a visit, but for its values: their weights are power(x - top), of sum `total`.
 struct VisitSum {
   float top, total;
 };

@@ -32,15 +32,15 @@ __device__ float power(float logit) {
   else return exponential(logit);
 }
 
-// What a lane has of a 16 x 16 matrix of T: a left operand, or two right ones side by side. Of
-// float32 these are two of depth 8, one behind the other.
+// Part of a 16 x 16 matrix of T that a lane has: a left operand, or two right ones side by side.
+// For float32 these are two of depth 8, one behind the other.
 template <class T>
 constexpr int steps_of_16 = sizeof(T) / 2;
 template <class T>
 using Fragment = unsigned[4 * steps_of_16<T>];
 
-// Between steps of a product. What shared memory has of the next one is not loaded before, as ptxas
-// would until registers run out, and split numbers take many.
+// Barrier between steps of a product: the next one is not loaded from shared memory before, as
+// ptxas would until registers run out, and split numbers take many.
 template <class T>
 __device__ void in_order() {
   if constexpr (sizeof(T) == 4) __syncwarp();
@@ -156,7 +156,7 @@ struct OperandMatrix {
         return at(k + 8 * step + lane % 4 * 2 + i / 2, m + lane / 4 + i % 2 * 8);
       });
   }
-  // As right operands of two products: rows k..k+15, columns n..n+7 and n+8..n+15.
+  // Right operands of two products: rows k..k+15, columns n..n+7 and n+8..n+15.
   __device__ void right(Fragment<T>& b, int k, int n, int lane) const {
     if constexpr (sizeof(T) == 2) load_matrices_transposed(b, at(k + lane % 16, n + lane / 16 * 8));
     else
@@ -245,7 +245,7 @@ __device__ void as_left(Fragment<T>& a, const float (&x)[4], const float (&y)[4]
   }
 }
 
-// Of the four lanes that have a row.
+// Sum and maximum over the four lanes that have a row.
 __device__ inline float sum_of_row(float x) {
   x += __shfl_xor_sync(~0u, x, 1);
   return x + __shfl_xor_sync(~0u, x, 2);
@@ -262,7 +262,7 @@ struct KeyRange {
   int first, end;
 };
 
-// What a lane knows of one of its rows.
+// Data of one of a lane's rows.
 struct FragmentRow {
   int at = -1;          // among all rows; -1: there is none
   KeyRange keys{0, 0};  // those it sees, among all keys
@@ -371,7 +371,7 @@ __device__ void load_rows_as_left(Fragment<T> (&a)[n], const T* __restrict__ x, 
     }
 }
 
-// What a row's gate adds to its logits; 0 where there are none.
+// Term that a row's gate adds to its logits; 0 where there are no gates.
 template <class T>
 __device__ float gate_of(const NsaProblem<T, float>& p, const FragmentRow& row, int slot) {
   if (!p.gate || row.at < 0) return 0;
@@ -380,7 +380,7 @@ __device__ float gate_of(const NsaProblem<T, float>& p, const FragmentRow& row, 
   return gate <= 0 ? -INFINITY : logarithm(gate) * logit_unit<T>;
 }
 
-// Whether registers and shared memory suffice for the features, where rows stay, where keys do, and
+// True if registers and shared memory suffice for the features: where rows stay, where keys do, and
 // in the gradients.
 template <class T>
 constexpr bool forward_fits(int d_k, int d_v) {
@@ -396,11 +396,11 @@ constexpr bool gradient_fits(int d_k, int d_v) {
   return d_k <= (sizeof(T) == 2 ? 192 : 128) && d_v <= 128;
 }
 
-// What tensor cores multiply here.
+// True for numbers that tensor cores multiply here.
 template <class T, class S>
 constexpr bool has_fragments = sizeof(T) <= 4 && !ScalarTraits<S>::dual;
 
-// Whether by its sizes the problem is one for this form: rows of whole 16 bytes, of features for
+// True if by its sizes the problem is one for this form: rows of whole 16 bytes, of features for
 // which registers suffice, without a bias, and few enough for 32-bit numbers. Rows must be aligned
 // too, which is not known when a workspace is counted.
 template <class T, class S>

@@ -35,7 +35,7 @@ void fit_tiles(Operation& operation, int64_t most_rows) {
   p.keys = std::min(most_side, p.pattern.block);
   shrink_tiles(p.rows, p.keys, [&] { return operation.shared_memory(); });
 }
-// Of queries that see the same blocks.
+// Tiles of queries that see the same blocks.
 template <class Operation>
 void fit_query_tiles(Operation& operation) {
   Pattern& pattern = operation.problem.pattern;
@@ -125,7 +125,7 @@ struct NsaForwardPass {
     launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_visits<T, S>, join,
                    visits.records);
   }
-  // Whether it could be done with sums in registers.
+  // Run with sums in registers; false if that is not possible.
   bool run_on_fragments(cudaStream_t stream) const {
     const auto& p = attend.problem;
     if (!keys_first(p.pattern)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which query sees which keys: what selected, compressed and window attention have in common.
+// Pattern of queries and the keys that they see, for selected, compressed and window attention.
 //
 // Queries are handled in units, keys in blocks. Neither crosses the border of a sequence, and where
 // the borders are only the device knows; so both are numbered in a way that leaves gaps but needs
@@ -72,7 +72,7 @@ struct Pattern {
   // first = last - window + 1 (causal; window 0: the first key), or those of its ball (0: all).
   bool causal;
   int64_t shift, stride, window, ball;
-  // Where blocks are selected: [ceil(queries / unit), heads, n_slots], -1 for an empty slot.
+  // True if blocks are selected: [ceil(queries / unit), heads, n_slots], -1 for an empty slot.
   // Otherwise positions alone decide.
   bool selected;
   const int32_t* block_index;
@@ -141,15 +141,15 @@ struct Pattern {
       if (slots[i] == slots[slot]) return true;
     return false;
   }
-  // Whether queries up to `last` may see a block.
+  // True if queries up to `last` may see a block.
   __device__ bool sees(int64_t b, int64_t sequence, int64_t last) const {
     return b >= 0 && b * block < visible(last - queries.first(sequence), keys.size(sequence)).end;
   }
-  // Whether a slot brings a block that queries up to `last` may see.
+  // True if a slot brings a block that queries up to `last` may see.
   __device__ bool counts(const int32_t* slots, int64_t slot, int64_t sequence, int64_t last) const {
     return sees(slots[slot], sequence, last) && (repeat || !named_before(slots, slot));
   }
-  // Of the slots base..base+31 of a unit that has queries, this lane's: the block that it brings,
+  // Block that this lane's slot brings, one of the slots base..base+31 of a unit that has queries,
   // or -1; a warp.
   __device__ int64_t block_of_lane(const int32_t* slots, int64_t base, const TokenPiece& unit,
                                    int lane) const {
@@ -162,7 +162,7 @@ struct Pattern {
   }
 };
 
-// What all branches have in common.
+// Pattern with what all branches have in common.
 inline Pattern make_pattern(int64_t n_queries, int64_t n_keys, int64_t n_query_heads,
                             int64_t n_heads, int64_t n_sequences, const int64_t* cu_q,
                             const int64_t* cu_k, bool causal, int64_t shift) {
@@ -235,8 +235,8 @@ struct VisitorLists {
 
   int64_t* starts = nullptr;   // [n_lists+1]
   int64_t* entries = nullptr;  // [at most units * heads * n_slots]
-  // Which slots of a unit bring a visit, a bit each [units, heads, 4]; those of units with queries.
-  // Null where there are more slots than bits.
+  // Slots that bring a visit, a bit each [units, heads, 4], for units with queries. Null if there
+  // are more slots than bits.
   unsigned* marks = nullptr;
   // Segments of units are counted apart, each by one warp: [n_segments, n_lists] lengths of the
   // lists, then where the segment's entries begin in them.
@@ -246,8 +246,8 @@ struct VisitorLists {
   __device__ int64_t first_chunk(int64_t list) const {
     return chunks_per_list ? list * chunks_per_list : starts[list] / chunk + list;
   }
-  // Where positions decide: entries of each of at most `most` chunks of n visitors; their number.
-  // Of 32 bits, as tokens are.
+  // Entries of each of at most `most` chunks of n visitors, and the number of these chunks, where
+  // positions decide. In 32 bits, as tokens are.
   __device__ unsigned length_of(unsigned n, unsigned most) const {
     return max(unsigned(chunk), (n + most - 1) / most);
   }
@@ -336,9 +336,9 @@ __global__ void __launch_bounds__(block_threads, 8)
   }
 }
 
-// What the segments have of a list becomes where they begin in it; its length goes to `starts`.
-// Thread: a list; reads and writes 8 bytes for every segment, neighbours side by side; bound by
-// memory.
+// Starts of the segments' entries in a list, from their numbers; the list's length goes to
+// `starts`. Thread: a list; reads and writes 8 bytes for every segment, neighbours side by side;
+// bound by memory.
 static __global__ void __launch_bounds__(block_threads) nsa_place_segments(VisitorLists l) {
   const int64_t list = thread_number();
   if (list >= l.n_lists) return;
@@ -377,14 +377,14 @@ struct VisitorChunk {
   int64_t first = 0, n = 0;  // entries, from l.entries or from the first query of the sequence
 };
 
-// Where positions decide, of a block.
+// Visitors of a block where positions decide.
 __device__ inline Range visitors_of(const Pattern& p, const TokenPiece& keys) {
   const int64_t from = p.keys.first(keys.sequence);
   return p.visitors({keys.first - from, keys.end - from}, p.queries.size(keys.sequence));
 }
 
-// Where positions decide, the visitors among the queries of a slice are cut into as many chunks as
-// all of them would be, some of which may be empty.
+// Chunk of visitors by its number. Where positions decide, the visitors among the queries of a
+// slice are cut into as many chunks as all of them would be, some of which may be empty.
 __device__ inline VisitorChunk chunk_of(const Pattern& p, const VisitorLists& l, int64_t number,
                                         Range slice = {0, INT64_MAX}) {
   int64_t list;
@@ -420,7 +420,7 @@ __device__ inline VisitorChunk chunk_of(const Pattern& p, const VisitorLists& l,
   return c;
 }
 
-// How many chunks there are of the list of a block that has keys.
+// Number of chunks of the list of a block that has keys.
 __device__ inline int64_t n_chunks_of(const Pattern& p, const VisitorLists& l, int64_t list) {
   if (p.selected) return (l.starts[list + 1] - l.starts[list] + l.chunk - 1) / l.chunk;
   const Range all = visitors_of(p, p.block_of(list % l.n_blocks));

@@ -41,7 +41,7 @@ struct SelectRules {
 
 __host__ __device__ inline int64_t floor_ratio(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
-// What products are made of, and how many parts of it a number has.
+// Type of the factors of products, and how many of them a number is split into.
 template <class T>
 struct SelectParts {
   using Part = T;
@@ -81,7 +81,7 @@ inline size_t half_of_shared() {
 // ---- products of 16 rows of q and the first n rows of a tile of k, or all, dealt out as
 // mma_m16n8k16 does ----
 
-// Of numbers of 16 bits. Every eight rows of 16 bytes lie in different banks (pitch()).
+// Product of numbers of 16 bits. Every eight rows of 16 bytes lie in different banks (pitch()).
 template <bool full, class T, int n_tiles>
 __device__ void select_product(const T* q, const T* k, int pitch, int depth, int n,
                                float (&sum)[n_tiles][4]) {
@@ -108,7 +108,7 @@ __device__ void select_product(const T* q, const T* k, int pitch, int depth, int
   }
 }
 
-// Of rows in two parts.
+// Product of rows in two parts.
 template <bool full, int n_tiles>
 __device__ void select_split_product(const __half* q, const __half* k, int pitch, int depth, int n,
                                      float (&sum)[n_tiles][4]) {
@@ -259,7 +259,7 @@ struct NsaSelectBlocks {
            shared_bytes<R>(warps * keys) + shared_bytes<R>(units() * window) +
            shared_bytes<Best>(units() * rules.n_slots) + shared_bytes<Unit>(units());
   }
-  // As many warps as have room, best with two tiles of k; two blocks a multiprocessor.
+  // Choose as many warps as have room, best with two tiles of k; two blocks a multiprocessor.
   void choose_tiles() {
     const size_t most = std::max(most_shared, half_of_shared());
     const int64_t rows = pattern.unit * pattern.group;
@@ -279,7 +279,7 @@ struct NsaSelectBlocks {
     int64_t n_rows, n_blocks, seen;  // rows, blocks to choose from, compressed tokens seen
     int64_t own_first, own_last;     // blocks
   };
-  // Of a row: lanes 0 to 15 have one each.
+  // Data of a row: lanes 0 to 15 have one each.
   struct Row {
     int64_t keys;  // compressed tokens that it sees
     R shift;       // -lse log2(e)
@@ -316,7 +316,7 @@ struct NsaSelectBlocks {
     return u;
   }
 
-  // Whether there is a tile after this one that units of a sequence see.
+  // Go on to the next tile that units of a sequence see; false if there is none.
   __device__ bool next(Tile& tile, const Unit* units, int n, int64_t sequence) const {
     tile.c += tile.n;
     while (tile.c >= tile.end) {
@@ -557,8 +557,8 @@ struct NsaSelectBlocks {
       if (!all_exact) add_others(unit, head, first, row.shift, last, tile.c, x, scratch, total);
   }
 
-  // Which products of this lane are counted that tensor cores make, a bit each: of rows that see
-  // the first seen[0] and seen[1] tokens, and exact.
+  // Products of this lane that count as tensor cores make them, a bit each: those of rows with the
+  // first seen[0] and seen[1] tokens, which they see, if exact.
   __device__ unsigned counted(const int (&seen)[2], bool all_exact, const Operands& x) const {
     const int lane = int(threadIdx.x) % warp_lanes, group = lane / 4, column = lane % 4 * 2;
     unsigned bits = 0;
@@ -596,14 +596,14 @@ struct NsaSelectBlocks {
       }
   }
 
-  // Whether the product of two rows in parts moves a logit by 2^-22 at most.
+  // True if the product of two rows in parts moves a logit by 2^-22 at most.
   __device__ bool exact(const SplitEnd& a, const SplitEnd& b) const {
     return fabsf(scale) * split_rest(a, b) <= R(0x1p-22);
   }
 
-  // The same of products that are not, made in float32; lane: every 32nd feature. Which way a
-  // product is made depends on its row and token alone, so that equal tokens have equal scores.
-  // shift, seen: of the row of this lane; c: first token of the tile.
+  // Add attention by the products that are not exact, made in float32; lane: every 32nd feature.
+  // Which way a product is made depends on its row and token alone, so that equal tokens have equal
+  // scores. shift, seen: of the row of this lane; c: first token of the tile.
   __device__ void add_others(const Unit& unit, int head, int64_t first_row, R shift, int seen,
                              int64_t c, const Operands& x, R* scratch, R (&total)[2]) const {
     const int lane = int(threadIdx.x) % warp_lanes;

@@ -22,7 +22,7 @@ struct SplitEnd {
 __device__ inline SplitEnd larger(const SplitEnd& a, const SplitEnd& b) {
   return {max(a.factor, b.factor), max(a.norm, b.norm)};
 }
-// What f 2^-25 adds to the error of the sum of products of two rows, at most. Where f_x f_y is too
+// Bound of what f 2^-25 adds to the error of the sum of products of two rows. If f_x f_y is too
 // small for float32, all of the sum, which is less than 2^-112, is left out.
 __device__ inline float split_rest(const SplitEnd& a, const SplitEnd& b) {
   return 0x1p-25f * (a.factor * b.norm + b.factor * a.norm) + 0x1p-112f;

@@ -20,8 +20,8 @@
 //     NsaKeyGradient      gradients to k and v, of a block, from some of its visitors
 //     (nsa_pattern.cuh)
 //
-// Where few rows share a selection, out and the gradient to q come with the keys first
-// (nsa_visits.cuh). Of numbers of 16 bits and float32, out and lse, and gradients without gates,
+// If few rows share a selection, out and the gradient to q come with the keys first
+// (nsa_visits.cuh). For numbers of 16 bits and float32, out and lse, and gradients without gates,
 // have forms of their own, with sums in registers (nsa_fragments.cuh); what these do not take is
 // done here.
 //
@@ -73,7 +73,7 @@ struct NsaProblem {
 template <class S>
 constexpr int tile_blocks = sizeof(S) == 4 ? 5 : sizeof(S) == 8 ? 4 : 3;
 
-// What a tile knows of a row.
+// Data of a row in a tile.
 template <class S>
 struct QueryRow {
   int64_t at;     // among all rows: query times query heads plus head; -1: there is none

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Selected attention with the keys first, for selections that few rows share.
 //
-// Where the rows of a selection fill a tile of the tensor cores, they stay in shared memory while
+// If the rows of a selection fill a tile of the tensor cores, they stay in shared memory while
 // their blocks pass by (nsa_forward.cuh). A selection of one row would then fetch
 // n block (Dk + Dv) numbers for itself alone: at 131072 tokens, 8 heads, 16 blocks of 64 and 32
 // features in float32 that is 256 KiB a row and 275 GB in all, some 60 ms of an H200's memory (4.8
@@ -21,7 +21,7 @@ namespace gnograd {
 constexpr int64_t enough_rows = 16;
 inline bool keys_first(const Pattern& p) { return p.selected && p.unit * p.group < enough_rows; }
 
-// Where visits leave what they found: for every row, slot and part of a block.
+// Records in which visits leave what they found: for every row, slot and part of a block.
 template <class S>
 struct VisitRecords {
   SoftmaxSum<S>* sums = nullptr;  // [rows, n_slots, parts]
@@ -118,7 +118,7 @@ __device__ void for_records(const NsaProblem<T, S>& p, int parts, int64_t row, B
   }
 }
 
-// What NsaForward gives, from the records of its visits. Warp: a row, lanes over features. Reads Dv
+// Results of NsaForward, from the records of its visits. Warp: a row, lanes over features. Reads Dv
 // + 3 numbers a visit once, and writes Dv; bound by memory. Room for eight blocks, as ptxas would
 // spill to have more.
 template <class T, class S>
