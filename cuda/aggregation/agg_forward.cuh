@@ -16,7 +16,7 @@ struct EdgeColumns {
   Heads heads;    // one head of `size` features
   int64_t column;
 
-  // What an edge is to all its features.
+  // Data of an edge for all its features.
   struct OfEdge {
     int64_t from;  // bytes of x before its row
     S w;

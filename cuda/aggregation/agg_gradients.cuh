@@ -6,7 +6,7 @@
 
 namespace gnograd {
 
-// Which features an edge has won, of Min and Max: a byte a lane, and a bit for each of its
+// Features that an edge has won, for Min and Max: a byte a lane, and a bit for each of its
 // features. Gradients read it instead of the winners' positions, 8 bytes a feature, and then only
 // what was won.
 template <class X>

@@ -165,7 +165,7 @@ struct Aggregation {
     const bool own_is_x =
         grad.own == grad.x && sizes.own == sizes.node && graph.n_dst == graph.n_src;
     T* grad_own = own_is_x ? nullptr : grad.own;
-    // Of Min and Max the winners are found first, unless forward has.
+    // Min and Max need their winners first, unless forward has found them.
     const auto cotangent = [&](const EdgeColumns<T, S>& columns) {
       Winners<uint8_t> won = make_winners(nullptr, columns.heads);
       if (extremum()) {

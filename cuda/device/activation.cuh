@@ -34,7 +34,7 @@ template <class S>
 __device__ S within(S x, real_part<S> far) {
   return value(x) < -far ? S(-far) : value(x) > far ? S(far) : x;
 }
-// The same from below: large x are what they are.
+// x, but at least `least`: large x are what they are.
 template <class S>
 __device__ S above(S x, real_part<S> least) {
   return value(x) < least ? S(least) : x;

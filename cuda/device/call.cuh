@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How the C interface calls an operator. Every operator is one class template over the type T of
+// Calls of operators from the C interface. Every operator is one class template over the type T of
 // its arrays, an aggregate of what stands first in its C functions, in their order:
 //
 //     template <class T>
@@ -27,7 +27,7 @@
 
 namespace gnograd {
 
-// Where a face works.
+// Workspace and stream of a face.
 struct Call {
   Workspace workspace;
   cudaStream_t stream = nullptr;

@@ -21,7 +21,7 @@ __device__ inline void copy_async(void* to, const void* from, bool there = true)
                  : "memory");
 }
 
-// What this thread has started since the last commit becomes a group.
+// Makes a group of what this thread has started since the last commit.
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 // Waits for all groups of this thread but the last n. Other threads see what has arrived behind a

@@ -16,14 +16,15 @@ __device__ inline uint64_t split_mix(uint64_t seed, uint64_t number) {
   return z ^ z >> 31;
 }
 
-// Which weights, the seed decides, the row of the edge table, and the head, as on a CPU
-// (fortran/core/split_mix.h). The seed stays in device memory, so that nobody waits.
+// Dropout of weights. The seed, the row of the edge table and the head decide which ones are
+// dropped, as on a CPU (fortran/core/split_mix.h). The seed stays in device memory, so that nobody
+// waits.
 struct Dropout {
   const int64_t* seed = nullptr;  // [1], or null: all weights stay
   int64_t dropped = 0;            // so many of 2^53 equally likely numbers are those of dropped ones
   double kept = 1;
 
-  // What a weight is multiplied by.
+  // Factor of a weight.
   template <class R>
   __device__ R factor(int64_t row, int head, int n_heads) const {
     if (!seed) return R(1);

@@ -6,7 +6,7 @@
 namespace gnograd {
 namespace {
 
-// What becomes of the sum at place i, of column x.
+// Store the sum at place i, of column x.
 template <class C, class R>
 __device__ void store(const GemmResult<C>& to, int64_t i, int, R sum) {
   to.c[i] = C(sum + (to.accumulate ? R(to.c[i]) : R(0)));

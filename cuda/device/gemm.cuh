@@ -9,7 +9,7 @@
 
 namespace gnograd {
 
-// What a product reads, any matrix of which rows or columns are contiguous; with its tangent d
+// Factor of a product: any matrix of which rows or columns are contiguous; with its tangent d
 // (null: zero) where numbers are dual.
 template <class T>
 struct Operand {
@@ -34,20 +34,20 @@ constexpr int rows_of_tile(int columns) { return columns == 64 ? 64 : 128; }
 template <int columns>
 constexpr int tile_rows = rows_of_tile(columns);
 
-// Whether lines of `size` numbers, `pitch` apart, can be copied 16 bytes at a time.
+// True if lines of `size` numbers, `pitch` apart, can be copied 16 bytes at a time.
 template <class T>
 bool wide_copies(const T* x, int64_t size, int64_t pitch) {
   constexpr int64_t numbers = 16 / sizeof(T);
   return reinterpret_cast<uintptr_t>(x) % 16 == 0 && size % numbers == 0 && pitch % numbers == 0;
 }
 
-// Of [m, k] by [k, n]; m and k may be bounds, then what is in use is told in device memory.
+// Product of [m, k] by [k, n]; m and k may be bounds: the sizes in use are then in device memory.
 struct GemmShape {
   int64_t m, n, k;
   const int64_t *used_m = nullptr, *used_k = nullptr;
 };
 
-// What becomes of the sums of A B, row by row: they are C, or are added to it;
+// Destinations of the sums of A B, row by row: they are C, or are added to it;
 template <class C>
 struct GemmResult {
   C* c;  // [m, n]
@@ -144,7 +144,7 @@ class GemmSum {
         most_parts(gemm_parts(most)),
         part(workspace.take<real<T>>(most_parts * most.m * most.n)) {}
 
-  // What a slice adds, or with `dual` its tangent
+  // Add the product of a slice, or with `dual` its tangent
   void add(bool dual, int64_t k, const Operand<T>& a, const Operand<T>& b, cudaStream_t stream,
            const int64_t* used_k = nullptr) {
     if (shape.m == 0 || shape.n == 0) return;

@@ -92,10 +92,10 @@ class TileStep {
   }
 };
 
-// What a thread accumulates of a tile: `add` takes in a step of both factors, or half of one where
-// the rest is zeros (tensor cores), each(f) calls f(row, column, sum, next) for its entries; `next`
-// is the one behind it in the row if `run` is 2.
-// Where factors are `split`, infinite ones have made sums that have to be made again.
+// Sums of a tile that a thread accumulates: `add` takes in a step of both factors, or half of one
+// where the rest is zeros (tensor cores), each(f) calls f(row, column, sum, next) for its entries;
+// `next` is the one behind it in the row if `run` is 2. If factors are `split`, infinite ones have
+// made sums that have to be made again.
 template <class R, bool rounded, int columns>
 class GemmAccumulator {
   static_assert(!rounded);
@@ -205,7 +205,7 @@ class GemmAccumulator<float, rounded, columns> : public FragmentSums<columns> {
       for (int j = 0; j < across; ++j)
         for (int k = 0; k < 4; ++k) sum[i][j][k] += part[i][j][k];
   }
-  // Whether all sums of the warp are finite.
+  // True if all sums of the warp are finite.
   __device__ bool finite() const {
     float zero = 0;
     this->each([&](int, int, float x, float next) { zero += 0 * x + 0 * next; });
@@ -248,7 +248,7 @@ class GemmAccumulator<__nv_bfloat16, false, columns> : public FragmentSums<colum
   }
 };
 
-// How A and B lie: whether numbers that follow each other along the inner dimension do so in
+// Layouts of A and B: true if numbers that follow each other along the inner dimension do so in
 // memory.
 template <bool of_a, bool of_b>
 struct GemmLayout {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How the features of a row are dealt to the lanes of a warp.
+// Distribution of the features of a row over the lanes of a warp.
 #pragma once
 #include "numbers.cuh"
 
@@ -31,7 +31,7 @@ __device__ Dual<A> group_sum(Dual<A> x, const Group& group) {
   return {group_sum(x.v, group), group_sum(x.d, group)};
 }
 
-// What `lane` of the group has.
+// x on `lane` of the group.
 template <class A>
 __device__ A group_get(A x, int lane, const Group& group) {
   return __shfl_sync(group.mask, x, lane, group.size);
@@ -95,7 +95,7 @@ Heads make_heads(int64_t heads, int64_t size, bool wide) {
   return h;
 }
 
-// What a lane works on: `step` features of one head, from column() on.
+// Share of a lane: `step` features of one head, from column() on.
 struct Place {
   Group group;
   int head, tile, step;

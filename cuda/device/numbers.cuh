@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What kernels compute with. Arrays are stored as T (float, double, __half, __nv_bfloat16) and
-// computed with in real<T>. A kernel is written once over a scalar S: with S = real<T> it is the
-// operator or its gradient, with S = Dual<real<T>> every number carries its derivative along the
-// given tangents, and the same kernel is the jvp or the hvp.
+// Numbers in kernels. Arrays are stored as T (float, double, __half, __nv_bfloat16) and computed
+// with in real<T>. A kernel is written once over a scalar S: with S = real<T> it is the operator or
+// its gradient, with S = Dual<real<T>> every number carries its derivative along the given
+// tangents, and the same kernel is the jvp or the hvp.
 #pragma once
 #include <cmath>
 
@@ -60,7 +60,7 @@ struct ScalarTraits<Dual<A>> {
 template <class S>
 using real_part = typename ScalarTraits<S>::Real;
 
-// What comparisons look at, and what a kernel over S is asked for: its result, or its derivative.
+// value: what comparisons look at; result: what a kernel over S is asked for, value or derivative.
 template <class S>
 __device__ real_part<S> value(S x) {
   if constexpr (ScalarTraits<S>::dual) return x.v;
@@ -192,7 +192,7 @@ __device__ X* bytes_behind(X* p, int64_t bytes) {
   return reinterpret_cast<X*>(reinterpret_cast<Byte*>(p) + bytes);
 }
 
-// What load_vector reads, as it is stored: rows that wait for their turn take no more registers.
+// Numbers that load_vector reads, as they are stored: rows that wait take no more registers.
 template <class T, bool wide>
 struct Packed {
   uint4 raw;
@@ -220,7 +220,7 @@ struct Packed<T, false> {
   }
 };
 
-// The same of an input, so many bytes behind its beginning, with its tangent where S is dual.
+// Packed numbers of an input, from an offset in bytes on, with their tangents where S is dual.
 template <class T, class S, bool wide>
 struct PackedInput {
   Packed<T, wide> v;

@@ -13,7 +13,7 @@ struct Planes {
   T* v = nullptr;
   T* d = nullptr;  // where S is dual
 
-  // Of one number
+  // Bytes of one number
   static constexpr size_t bytes = sizeof(T) * (ScalarTraits<S>::dual ? 2 : 1);
 
   Planes() = default;
@@ -36,7 +36,7 @@ struct Planes {
     if constexpr (ScalarTraits<S>::dual) moved.d = d + n;
     return moved;
   }
-  // As a matrix with rows of n.
+  // Matrix with rows of n.
   Operand<T> rows(int64_t n) const { return {v, d, n, 1}; }
 };
 

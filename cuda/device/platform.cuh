@@ -11,9 +11,9 @@
 
 #include <cstddef>
 
-// What the arrays of a slice of edges may take together: more than the L2 cache, so that a product
-// over its edges fills a GPU. On the host, where graphs are small, it is little, so that these have
-// several slices too.
+// Bytes that the arrays of a slice of edges may take together: more than the L2 cache, so that a
+// product over its edges fills a GPU. On the host, where graphs are small, it is little, so that
+// these have several slices too.
 constexpr size_t slice_bytes = size_t(128) << 20;
 
 template <class... P, class... A>
@@ -22,7 +22,7 @@ void start(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStrea
   kernel<<<grid, block, shared, stream>>>(std::forward<A>(args)...);
 }
 
-// What an array of n takes of a launch's shared memory.
+// Bytes of a launch's shared memory that an array of n takes.
 template <class T>
 constexpr size_t shared_bytes(size_t n) {
   return (n * sizeof(T) + 15) / 16 * 16;
@@ -133,7 +133,7 @@ __device__ inline int64_t thread_number() {
   return int64_t(blockIdx.x) * block_threads + threadIdx.x;
 }
 
-// The same where there are less than 2^31 threads.
+// thread_number() where there are less than 2^31 threads.
 __device__ inline int thread_index() { return int(blockIdx.x * block_threads + threadIdx.x); }
 
 }  // namespace gnograd

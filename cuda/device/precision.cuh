@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What products of float32 matrices are computed in, a setting of the process.
+// Precision of products of float32 matrices, a setting of the process.
 #pragma once
 #include <atomic>
 

@@ -111,7 +111,7 @@ void clear_room(const gnograd_cuda_graph& graph, T* x, int64_t width, cudaStream
 //   merge(partial, more)                the same row's later edges
 //   finish(partial, at, row)            all edges are in
 //   leave(total, at, unit)              the unit is done
-// Where there is Nothing to sum over a row it has no merge and no finish, over a unit no leave.
+// An operation with Nothing to sum over a row has no merge and no finish, over a unit no leave.
 // Edges are taken in one by one:
 //   unroll               edges that the compiler may interleave
 //   edge(partial, total, at, row, k)    take in edge k of a row
@@ -165,7 +165,7 @@ struct EdgeBatch {
   }
 
   __device__ bool has_own() const { return group.lane < n; }
-  // What lane b has.
+  // Value of lane b.
   template <class X>
   __device__ X of(X mine, int b) const {
     return group_get(mine, b, group);
@@ -192,15 +192,15 @@ struct EdgeBatch {
 };
 
 // Rows in flight, 16 bytes a lane each: what hides the latency of memory, and fits the registers.
-// Where an edge has several rows there are fewer edges.
+// An edge with several rows counts as that many.
 template <class T, class S, bool wide, int rows_of_edge = 1>
 constexpr int rows_at_once = std::max(1, (wide            ? 8
                                           : sizeof(T) < 4 ? 2
                                                           : 4) /
                                              (ScalarTraits<S>::dual ? 2 : 1) / rows_of_edge);
 
-// Of a divided row, unit u leaves what it passes on at number 2u + 1 and what it ends at 2u: words
-// of 4 bytes, each word of a group's lanes together.
+// Partial results of divided rows. Unit u leaves what it passes on at number 2u + 1 and what it
+// ends at 2u: words of 4 bytes, each word of a group's lanes together.
 template <class Partial>
 struct SplitRows {
   static constexpr int words = (sizeof(Partial) + 3) / 4;
@@ -342,7 +342,7 @@ __global__ void __launch_bounds__(block_threads, 1)  // as walk_rows
 }
 
 // The unit in which a divided row ends collects it, after walk_join_units. Group: as in walk_rows.
-// Of a row that goes through n units it reads n / 32 + 32 partial results, 4 at a time: what a hub
+// For a row that goes through n units it reads n / 32 + 32 partial results, 4 at a time: what a hub
 // of 1 M edges takes is the latency of 70 reads.
 template <class Op>
 __global__ void __launch_bounds__(block_threads)

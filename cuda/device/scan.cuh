@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(scan_threads)
   });
 }
 
-// Where the pieces whose lengths are in x begin, in place; and where the last one ends, if wanted.
+// Turn lengths x of pieces into their starts, in place; and give the end of the last, if wanted.
 template <class I>
 void exclusive_scan(I* x, int64_t n, I* total, int64_t* sums /* [ceil_div(n, scan_chunk)] */,
                     cudaStream_t stream) {

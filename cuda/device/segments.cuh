@@ -7,7 +7,7 @@
 
 namespace gnograd {
 
-// Those of a slice of places.
+// Segments of a slice of places.
 struct Segments {
   const int64_t* begin;  // places where the segments of all slices begin, and their end
   const int64_t* count;  // of segments
@@ -16,7 +16,7 @@ struct Segments {
   int64_t most;          // of segments
   int each;              // rows of the matrix to a place
 
-  // Where segment s begins among the places of the slice, and among the rows
+  // Start of segment s among the places of the slice, and among the rows
   __device__ int64_t place(int64_t s) const { return begin[*start + s] - first; }
   __device__ int64_t row(int64_t s) const { return place(s) * each; }
 };

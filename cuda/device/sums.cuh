@@ -28,7 +28,7 @@ struct WeightedMatrix {
   }
 };
 
-// What becomes of sums: they are stored, or added to what is there.
+// Destination of sums: they are stored, or added to what is there.
 template <class Out, bool added = false>
 struct SumsTo {
   Out* out;

@@ -16,7 +16,7 @@ __device__ unsigned pair(bool any, int l, int depth, F f) {
   return bits;
 }
 
-// As product_by_fma, with a and b rounded to T. A warp takes 16 x 16 sums at a time.
+// product_by_fma with a and b rounded to T. A warp takes 16 x 16 sums at a time.
 template <class T, class A, class B, class Write>
 __device__ void product_by_mma(int m, int n, int depth, A a, B b, Write write) {
   const int lane = int(threadIdx.x) % warp_lanes, row = lane / 4, column = lane % 4 * 2;

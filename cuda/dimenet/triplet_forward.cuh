@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What outgoing edges collect from the incoming edges of their nodes (triplet_tile.cuh).
+// Sums at outgoing edges over the incoming edges of their nodes (triplet_tile.cuh).
 #pragma once
 #include "triplet_tile.cuh"
 

@@ -16,7 +16,7 @@ struct TripletGradients {
   S *turn_in, *turn_out;          // [n_edges, 3] to the direction, from its end and its start
   S* parts;                       // [pieces, n_weights] to the weights
 
-  // What stands beside f and behind it.
+  // True if gradients are wanted that need more than f.
   __host__ __device__ bool beyond_f() const { return rbf || weights; }
 };
 
@@ -47,7 +47,7 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
                               shared_bytes<S>(s.n_first() * s.n_mid)
                         : 0);
   }
-  // Whether W1 and its gradient have room in shared memory.
+  // True if W1 and its gradient have room in shared memory.
   __host__ __device__ static bool holds_w1(const TripletSizes& s) {
     return s.n_first() * s.n_mid <= 1024;
   }
@@ -244,7 +244,7 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
     }
   }
 
-  // That to W1, added to what there is: in shared memory, or where the piece has its sum.
+  // Add the gradient to W1 to what there is: in shared memory, or where the piece has its sum.
   __device__ void add_to_w1(S* part) const {
     const TripletSizes& s = p.sizes;
     const int between = Base::mid_pitch(s), rbf_pitch = Base::rbf_pitch(s);
@@ -351,8 +351,8 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
   if (grad.weights && keeps) tile.store_w(to_w, 0, 0, part);
 }
 
-// What outgoing edges of nodes with several units get to their directions, which is the sum over
-// all of their incoming ones. Block: up to 32 of them, others end at once. Shared memory as above;
+// Gradients to the directions of outgoing edges of nodes with several units: sums over all of their
+// incoming edges. Block: up to 32 outgoing edges; other blocks end at once. Shared memory as above;
 // for 8 incoming edges q and f are formed anew, and 2 n_spherical n_emb operations a triplet done
 // on tensor cores, three times; bound by the instructions that bring their operands.
 template <class T, class S>

@@ -11,7 +11,7 @@
 
 namespace gnograd {
 
-// What a lane has of a factor: number p of it is the value, or the tangent.
+// Part of a factor that a lane has: number p of it is the value, or the tangent.
 template <class R, int N>
 struct TensorFactor {
   static constexpr int planes = ScalarTraits<R>::dual ? 2 : 1;

@@ -261,7 +261,7 @@ struct TripletTile {
   // Number of an incoming edge where it has degree l.
   __device__ int row(int a, int l) const { return a * p.sizes.n_spherical + l; }
   __device__ static int warp() { return int(threadIdx.x) / warp_lanes; }
-  // Of this warp's features in products of which it has some features and all rows or edges.
+  // First feature of this warp in products of which it has some features and all rows or edges.
   __device__ static int first_feature() { return warp() * feature_tiles<S> * 8; }
 
   // Edges of node j from number `first` on.

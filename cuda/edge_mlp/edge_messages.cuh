@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What edge_mlp makes of the output m of its layers, for the edges of a chunk, and the way back:
+// Results of edge_mlp from the output m of its layers, for the edges of a chunk, and the way back:
 //
 //     edges_p = m_p,  or normalised  gamma * x_p + beta,  x_p = (m_p - mean)/sigma;  + e_p or not
 //     nodes_i = s_i sum over the edges p of i of w_p edges_p,   s_i = 1 or 1/(sum of w_p)

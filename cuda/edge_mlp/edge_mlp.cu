@@ -4,7 +4,7 @@
 //     m_p = layers of [e_p, x_src_j, x_dst_i]  (edge_network/edge_layers.cuh)
 //     edges_p = (e_p +) (normalised) m_p,   nodes_i = sum or mean of w_p edges_p
 //
-// How m becomes the results, and their cotangents its gradient, is in edge_messages.cuh. Hidden
+// The way from m to the results, and back from their cotangents, is in edge_messages.cuh. Hidden
 // features and, where they are not asked for, edges are there for one chunk of edges at a time.
 #include "device/call.cuh"
 #include "edge_messages.cuh"
@@ -58,7 +58,7 @@ struct EdgeMlp {
   int64_t width() const { return widths[n_layers - 1]; }
   bool mean() const { return reduction == reduce_mean && results != edges_only; }
 
-  // What all chunks share of the messages.
+  // Memory for messages that all chunks share.
   template <class S>
   struct Room {
     Planes<S> moments, scale;

@@ -41,7 +41,7 @@ static __global__ void __launch_bounds__(block_threads)
 // Columns of an edge that a thread has: what is the same for all of them it finds once.
 constexpr int columns_at_once = 4;
 
-// Those of this thread, where neighbours have neighbouring ones.
+// Columns of this thread; neighbours have neighbouring ones.
 struct EdgeColumns {
   int64_t q;
   int first, step, width;
@@ -136,11 +136,11 @@ struct EdgeRuns {
     const int64_t q = at(k);
     return q >= 0 && q < chunk.n;
   }
-  // Whether the edge at place k of a node's is its first in the chunk
+  // True if the edge at place k of a node's is its first in the chunk
   __device__ bool first(int64_t node, int64_t k) const {
     return k == begin(node) || !inside(k - 1);
   }
-  // Whether a piece begins at edge q, and which
+  // True if a piece begins at edge q, which `piece` then is
   __device__ bool find(int64_t q, EdgePiece& piece) const {
     if (q >= chunk.n || !chunk.has(q)) return false;
     const int64_t node = this->node(q), k = place(q), row_end = begin(node + 1);

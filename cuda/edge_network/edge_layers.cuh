@@ -14,7 +14,7 @@
 
 namespace gnograd {
 
-// What the network sees of the nodes at one end, or of the edges.
+// Input of the network from the nodes at one end, or from the edges.
 template <class R, class S>
 struct Seen {
   Input<R, S> x;    // [n, columns]
@@ -46,7 +46,7 @@ struct EdgeLayers {
   int64_t inputs(int64_t l) const {
     return l == 1 ? src.columns + dst.columns + edge.columns : width(l - 1);
   }
-  // Where layer l begins, and its bias; the end for n_layers + 1
+  // Start of layer l, and of its bias; the end for n_layers + 1
   int64_t start(int64_t l) const {
     int64_t n = 0;
     for (int64_t m = 1; m < l; ++m) n += (inputs(m) + 1) * width(m);
@@ -54,7 +54,7 @@ struct EdgeLayers {
   }
   int64_t bias(int64_t l) const { return start(l) + inputs(l) * width(l); }
   Operand<R> layer(int64_t l) const { return rows(packed + start(l), width(l)); }
-  // Of U_1
+  // Start of the rows of U_1 for a part of the input, and these rows
   int64_t start(const Seen<R, S>& part) const { return part.row * first_width(); }
   Operand<R> layer(const Seen<R, S>& part) const {
     return rows(packed + start(part), first_width());
@@ -92,7 +92,7 @@ class NodePart {
     if (!seen.columns) products = {};
   }
 
-  // What every edge adds of its node; null where nothing is seen
+  // Product of every node that its edges add; null where nothing is seen
   const Planes<S>& of_nodes() const { return products; }
   void start() const {
     if (room)
@@ -206,7 +206,7 @@ class EdgeChunks {
   int64_t top() const { return layers.n_layers; }
   // Features before layer l, of those that edges bring
   int64_t below(int64_t l) const { return l == 1 ? layers.edge.columns : layers.width(l - 1); }
-  // As many edges as their arrays may take room, but enough for a product
+  // Edges of a chunk at most: as many as have room for their arrays, but enough for a product
   int64_t longest() const {
     int64_t numbers = layers.edge.columns + 2 * widest;
     for (int64_t l = 1; reverses && l <= top(); ++l) numbers += 2 * layers.width(l);

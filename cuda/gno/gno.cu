@@ -32,7 +32,7 @@ int gno_forward(GnoProblem<T, S> problem, T* out, Call& call) {
   return cudaGetLastError();
 }
 
-// Of no function the gradients that a batch shares are zero.
+// Clear the gradients that a batch shares: without functions they are zero.
 template <class T, class S>
 int clear_gradients(const GnoProblem<T, S>& problem, const GnoGradients<T>& grad,
                     cudaStream_t stream) {

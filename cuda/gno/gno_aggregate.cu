@@ -10,8 +10,9 @@
 namespace gnograd {
 namespace {
 
-// How a warp shares the matrices [f_in, f_out] of its edges: `across` lanes go along a row,
-// width<T> numbers each, and lanes of the same place in theirs have rows that follow one another.
+// Division of the matrices [f_in, f_out] of a warp's edges among its lanes: `across` lanes go along
+// a row, width<T> numbers each, and lanes of the same place in theirs have rows that follow one
+// another.
 struct MatrixLanes {
   Heads heads;  // one head of f_out features, of a whole warp
   int shift;    // across = 2^shift

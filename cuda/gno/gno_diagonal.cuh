@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(block_threads)
   if (i < n) to[i] = T(sums[i]);
 }
 
-// What tiles add to a result: the result itself, or, where that is of half precision, float32.
+// Sums to which tiles add: the result itself, or, where that is of half precision, float32.
 template <class T>
 struct TileSums {
   static constexpr bool apart = !std::is_same_v<T, real<T>>;
@@ -187,7 +187,7 @@ struct GnoDiagonalSum {
     const auto a = tile.hidden.rows(features()), b = layer.rows(width());
     gemm_planes(to_kappa, shape, a, b, kappa, stream);
   }
-  // Of a tile with kappa.
+  // Add the messages of a tile with kappa.
   void add_messages(const GnoWalk<T, S>& walk, int64_t first, int64_t n, const int32_t* rows,
                     const Planes<S, T>& kappa, R* pieces, R* sums) const {
     const TileUnits units{rows, int(n), int(walk.graph.n_rows)};

@@ -22,7 +22,7 @@
 
 namespace gnograd {
 
-// What the panels of a tile take: some half of the L2 cache of a GPU of 40 MB or more. It is the
+// Bytes of the panels of a tile: some half of the L2 cache of a GPU of 40 MB or more. They are the
 // same on all GPUs, so that sums of gradients are, too. On the host, see slice_bytes.
 constexpr int64_t panel_bytes = std::min(int64_t(slice_bytes), int64_t(24) << 20);
 
@@ -49,7 +49,7 @@ struct RowTile {
     if (start == begin || end - start <= cut) return {0, 0, 0, 0};
     return {row, begin, min(end, begin + cut), end};
   }
-  // Which of the pieces begins at a multiple of `cut`
+  // Number of the piece that begins at a multiple of `cut`
   __device__ int64_t number(int64_t begin) const { return begin / cut - 1; }
 };
 
@@ -323,7 +323,7 @@ struct GnoFullSum {
              dim3(block_threads), outer_sum_bytes<S>, stream, walk, problem.network, tile, start,
              int(walk.width / problem.n_batch), further, panels);
   }
-  // Those of all rows' further pieces
+  // Sum the further pieces of all rows
   void sum_further(const GnoWalk<T, S>& walk, RowTile tile, const Planes<S, T>& further) const {
     tile.first = 0, tile.n = walk.graph.n_rows;
     sum(walk, tile, tile.n, tile.n_pieces, {}, further);

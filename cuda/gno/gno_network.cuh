@@ -15,7 +15,7 @@
 
 namespace gnograd {
 
-// Where the hidden features of an edge come from: its coordinates, or a table.
+// Source of the hidden features of an edge: its coordinates, or a table.
 template <class T, class S>
 struct EdgeNetwork {
   using R = real<T>;
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(block_threads)
   if (warp.lane == 0) grad_coords[tile.row(at) * network.d + a] = result(sum);
 }
 
-// What an edge adds to the gradients of [U; b_u].
+// Terms that an edge adds to the gradients of [U; b_u].
 template <class T, class S>
 struct FirstLayerTerms {
   EdgeNetwork<T, S> network;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the sums over neighbours have in common: out_i = s_i sum over e = (j -> i) of w_e h_j
-// kappa_e, s_i = 1 or 1/degree.
+// Common parts of the sums over neighbours: out_i = s_i sum over e = (j -> i) of w_e h_j kappa_e,
+// s_i = 1 or 1/degree.
 #pragma once
 #include "device/rows.cuh"
 #include "gno_network.cuh"

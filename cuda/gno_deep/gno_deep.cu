@@ -15,7 +15,7 @@
 namespace gnograd {
 namespace {
 
-// What edges of a chunk multiply. Columns count those of all functions, side by side.
+// Factors of the edges of a chunk. Columns count those of all functions, side by side.
 template <class R, class S>
 struct DeepEdges {
   EdgeChunk chunk;
@@ -30,7 +30,7 @@ struct DeepEdges {
   __device__ S coefficient(int64_t q) const {
     return weight ? scale(q) * weight[chunk.edge(q)] : S(scale(q));
   }
-  // Of an edge, by columns
+  // Factors of an edge, by columns
   __device__ auto factors(int64_t q) const {
     return [row = kernel + q * width, width = int(width)](int column) {
       return row[column % width];

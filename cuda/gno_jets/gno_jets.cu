@@ -83,7 +83,7 @@ struct GnoJetsGradients {
   R *h, *x, *y, *layers, *v, *b_v, *edge_weight, *weight_derivatives;  // each or null: not wanted
 };
 
-// What both directions have of every slice.
+// State of every slice, in both directions.
 template <class R, class S>
 struct JetSlices {
   const JetsProblem<R, S>& problem;
@@ -112,7 +112,7 @@ struct JetSlices {
     if (!full()) return problem.channels() * problem.f_out;
     return features() * (reverse ? problem.all_out() : problem.channels() * problem.all_in());
   }
-  // As many edges as their arrays may take room, but enough for a product
+  // Edges of a slice at most: as many as have room for their arrays, but enough for a product
   int64_t longest() const {
     const int64_t numbers = JetNetwork<R, S>::numbers(problem, reverse) + panel() +
                             problem.all_in() + (problem.channels() + 1) * problem.all_out();
@@ -413,7 +413,7 @@ int jets_batch_forward(JetsProblem<R, S> problem, const JetArrays<R*>& outputs, 
   return cudaGetLastError();
 }
 
-// Of no function the gradients that a batch shares are zero.
+// Clear the gradients that a batch shares: without functions they are zero.
 template <class R, class S>
 int clear_gradients(const JetsProblem<R, S>& problem, const GnoJetsGradients<R>& grad,
                     cudaStream_t stream) {

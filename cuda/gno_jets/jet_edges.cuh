@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What nodes and edges bring to jets and take from them, for slices of edges: positions, features,
-// weights, cotangents and outputs of all channels.
+// Transfer between nodes and edges and the jets, for slices of edges: positions, features, weights,
+// cotangents and outputs of all channels.
 #pragma once
 #include "device/rows.cuh"
 #include "device/scan.cuh"
@@ -52,7 +52,7 @@ static __global__ void __launch_bounds__(block_threads)
   if (k == n) begin[before[n]] = n;
 }
 
-// What is known of the segments of a slice.
+// Counts of the segments of a slice.
 struct SegmentCounts {
   int64_t segments, times_functions, times_channels;  // these also for all functions
   int64_t first;                                      // segment
@@ -119,7 +119,7 @@ struct JetArrays {
   }
 };
 
-// Those that an operator has, in its order.
+// Outputs that an operator has, in its order.
 template <class P, int order>
 struct JetOutputs {
   P out, gradient, second;
@@ -198,7 +198,7 @@ struct JetPositions {
   int d;
 
   __host__ __device__ int seen() const { return pair ? 2 * d : d; }
-  // What the network sees of an edge: x_i - y_j, or [x_i, y_j].
+  // Coordinates of an edge that the network sees: x_i - y_j, or [x_i, y_j].
   __device__ S operator()(const EdgeSlice& slice, int64_t q, int64_t a) const {
     if (a >= d) return y[slice.src(q) * d + a - d];
     const S at = x[slice.dst(q) * d + a];

@@ -56,7 +56,7 @@ struct JetsProblem {
     for (int64_t l = 0; l <= n_layers; ++l) n = std::max(n, columns(l));
     return n;
   }
-  // Where [U_l; b_l] begins, for l from 1; the end for n_layers + 1
+  // Start of [U_l; b_l], for l from 1; the end for n_layers + 1
   int64_t start(int64_t l) const {
     int64_t n = 0;
     for (int64_t m = 1; m < l; ++m) n += columns(m - 1) * width(m);
@@ -65,9 +65,9 @@ struct JetsProblem {
   Operand<R> layer(int64_t l) const { return rows(layers + start(l), width(l)); }
 };
 
-// Of `width` features of hid, the last is the 1. Thread: a feature of an edge, all its channels;
-// reads and writes as many numbers, those of neighbours side by side; bound by memory, in float64
-// by the four derivatives of the activation.
+// hid = act(pre), jets of `width` features, the last of which is the 1. Thread: a feature of an
+// edge, all its channels; reads and writes as many numbers, those of neighbours side by side; bound
+// by memory, in float64 by the four derivatives of the activation.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     jets_activate(Jet jet, int activation, int64_t n, int64_t width, Planes<S> pre, Planes<S> hid) {
@@ -159,7 +159,7 @@ class JetNetwork {
   Planes<S> spare;
 
   int64_t top() const { return problem.n_layers; }
-  // Whether layers are one kernel each. Then, on the way forward, there is no pre.
+  // True if layers are one kernel each. Then, on the way forward, there is no pre.
   bool fused() const { return !dual && edges_of_tile(problem.jet) > 0; }
 
  public:

@@ -10,7 +10,7 @@
 namespace gnograd {
 namespace {
 
-// What is wrong with the arrays, or how they are, bit by bit; a number for every warp.
+// Faults of the arrays, and their order, bit by bit; a number for every warp.
 enum Finding { faulty = 1, disordered = 2 };
 
 // Has a warp's findings; every thread of the block calls it.
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(scan_threads)
   found[1] = all & disordered ? 0 : 1;
 }
 
-// How many of sorted numbers are less than x.
+// Number of sorted numbers that are less than x.
 template <class I>
 __device__ int64_t count_below(const I* sorted, int64_t n, int64_t x) {
   int64_t low = 0, high = n;
@@ -435,8 +435,8 @@ struct GraphRows {
   }
 };
 
-// Of rows of edges, those that are the first with their ends: two stable sorts bring the same edges
-// side by side, the first one of them in front.
+// Choice of the rows of edges that are the first with their ends: two stable sorts bring the same
+// edges side by side, the first one of them in front.
 template <class T>
 struct GraphUnion {
   int64_t n_src, n_dst, n_given;

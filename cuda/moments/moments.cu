@@ -194,7 +194,7 @@ struct MomentsCotangent {
         if (b < d) g_pairs[k] = (a == b ? 2 : 1) * g[column_of(d, a, b)];
     }
   }
-  // Of the edge from x.
+  // Gradient to x of the edge from x.
   __device__ Point<S> gradient(const Point<S>& x) const {
     const Point<S> r = difference(x, centre.y), from = difference(r, centre.centroid);
     const S length = length_of(r);
@@ -339,7 +339,7 @@ __global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some f
   grad[thread_number()] = T(result(sum));
 }
 
-// The same for a destination.
+// Gradient to a destination.
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads)
     moments_destination_gradient(Csc rows, Positions<T, S> at, const S* __restrict__ centres,

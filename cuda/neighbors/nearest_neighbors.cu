@@ -22,7 +22,7 @@ constexpr int most_levels = 6;  // of 2^31 points
 constexpr int level_bits = 5;   // 32 boxes of a level are one of the next
 static_assert(1 << level_bits == warp_lanes);
 
-// Where the first coordinate of point k is, or of box k; its others are 32 numbers apart.
+// Address of the first coordinate of point k, or of box k; its others are 32 numbers apart.
 template <class X>
 __host__ __device__ X* coordinates(X* x, int64_t k, int n) {
   return x + k / warp_lanes * warp_lanes * n + k % warp_lanes;
@@ -63,7 +63,7 @@ struct Extent {
 #pragma unroll
     for (int a = 0; a < D; ++a) low[a] = INFINITY, high[a] = -INFINITY;
   }
-  // Those of a point, or of a box, so far apart.
+  // Extend the box to a point, or to a box; their coordinates are so far apart.
   __device__ void add(const double* lower, const double* upper, int apart) {
 #pragma unroll
     for (int a = 0; a < D; ++a) {
@@ -75,7 +75,7 @@ struct Extent {
     const double* box = coordinates(boxes, k, 2 * D);
     add(box, box + D * warp_lanes, warp_lanes);
   }
-  // Of all lanes; the first one writes it as box k.
+  // Join the boxes of all lanes; the first lane writes the result as box k.
   __device__ void write(double* boxes, int64_t k) {
     double* box = coordinates(boxes, k, 2 * D);
 #pragma unroll

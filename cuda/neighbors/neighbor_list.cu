@@ -26,7 +26,7 @@ struct Lattice {
   }
   __device__ double reach(int a) const { return numbers[2 * D * D + a]; }
   __device__ double slack() const { return numbers[2 * D * D + D]; }
-  // How many cells along this vector a point is away.
+  // Coordinate of a point along this vector, in cells.
   template <class R>
   __device__ double cells(const R* x, int a) const {
     double sum = 0;

@@ -15,8 +15,8 @@
 namespace gnograd {
 namespace {
 
-// Which of the ranges of cells along x a lane has: of row and layer so many after the first ones,
-// the cells before the box begins anew, or after.
+// Range of cells along x that a lane has: row and layer count from the first ones; part: the cells
+// before the box begins anew, or after.
 struct RangeNumber {
   int row, layer, part;
 
@@ -96,7 +96,7 @@ __device__ int64_t find_row(const NeighborSearch& s, const R* destinations, int6
   return n;
 }
 
-// Of the neighbours of destination i, those that a seed chooses.
+// Choose among the neighbours of destination i by a seed.
 template <int D, class R>
 __device__ void choose_row(const NeighborSearch& s, const R* destinations, int64_t i, int64_t seed,
                            FirstOnes& row) {
@@ -174,7 +174,7 @@ static __global__ void __launch_bounds__(block_threads)
   sort_row(n <= room ? found + i * room : row, row, n);
 }
 
-// Where the bits of a row begin that starts at this edge, so that no two rows share 32 of them.
+// Start of the bits of a row that begins at this edge; no two rows share 32 of them.
 __device__ inline int64_t first_mark(int64_t i, int64_t edge) { return edge / warp_lanes + i; }
 
 // Warp: a row, lanes over its sources, d numbers from anywhere each, and a bit for whether it is
@@ -355,7 +355,7 @@ struct Neighbors {
   }
 };
 
-// Of the neighbours there are, those within a smaller radius.
+// Neighbours within a smaller radius, among those that there are.
 template <class T>
 struct NearerNeighbors {
   int64_t n_src, n_dst, d;

@@ -103,7 +103,7 @@ __device__ inline PointRange sources_of(const NeighborSearch& s, int64_t item) {
 
 // ---- cells ----
 
-// Of one axis.
+// Cells along one axis.
 struct Axis {
   double scale;   // cells in a unit of length
   int64_t count;  // cells around the box, 0 along an open axis
@@ -134,7 +134,7 @@ struct CellRange {
     const int64_t cell = first + k;
     return count == 0 ? cell : cell < 0 ? cell + count : cell >= count ? cell - count : cell;
   }
-  // How many follow the first one before the box begins anew.
+  // Number of cells, from the first one on, before the box begins anew.
   __device__ int before_wrap() const {
     return count == 0 ? n : first < 0 ? 1 : int(min(int64_t(n), count - first));
   }

@@ -46,7 +46,7 @@ struct Ranked {
       for (int stride = size / 2; stride > 0; stride /= 2)
         exchange(stride, ((lane & stride) == 0) != ((lane & size) == 0));
   }
-  // Those of a warp that rise and then fall, or the other way round, in order: 5 exchanges.
+  // Sort a warp's keys that rise and then fall, or the other way round: 5 exchanges.
   __device__ void merge(bool backwards = false) {
 #pragma unroll
     for (int stride = warp_lanes / 2; stride > 0; stride /= 2)

@@ -602,7 +602,7 @@ struct NsaSelectBlocks {
   }
 
   // Add attention by the products that are not exact, made in float32; lane: every 32nd feature.
-  // Which way a product is made depends on its row and token alone, so that equal tokens have equal
+  // A product's row and token alone decide which way it is made, so that equal tokens have equal
   // scores. shift, seen: of the row of this lane; c: first token of the tile.
   __device__ void add_others(const Unit& unit, int head, int64_t first_row, R shift, int seen,
                              int64_t c, const Operands& x, R* scratch, R (&total)[2]) const {

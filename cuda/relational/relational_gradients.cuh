@@ -15,7 +15,7 @@ struct RelationCotangent {
   Basis<T, S> basis;
   Heads heads;  // one of `size` features
 
-  // Of an edge to i: the parts of q_ir, a block of g and its factor each.
+  // Parts of q_ir for an edge to i: a block of g and its factor each.
   __device__ int parts() const { return basis.coeff ? basis.n_bases : 1; }
   __device__ int block(int part, int r) const { return basis.coeff ? part : r; }
   __device__ S factor(int part, int r) const { return basis.coeff ? basis.at(r, part) : S(1); }

@@ -7,7 +7,7 @@
 
 namespace gnograd {
 
-// What an edge counts in the sum of its relation.
+// Weight of an edge in the sum of its relation.
 template <class T, class S>
 struct RelationWeights {
   const int32_t* edge_type;  // [n_edges]
@@ -28,7 +28,7 @@ struct RelationWeights {
   __device__ S at(int64_t row, int64_t i, int r) const { return of_mean(plain(row), i, r); }
 };
 
-// What a lane loads of its own edge.
+// Data that a lane loads of its own edge.
 template <class S>
 struct RelationEdge {
   int other, r;  // node at the other end; relation, or -1

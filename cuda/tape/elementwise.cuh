@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(block_threads)
   if (i < n) c[i] = unary(function, a[i], parameter);
 }
 
-// How two operands are walked: axes of the result from the first on, neighbours that are alike
-// walked as one, and what a step along each is in both operands.
+// Walk through two operands: axes of the result from the first on, neighbours that are alike walked
+// as one, and the step along each in both operands.
 struct Walk {
   int n_axes;
   int64_t size, extent[4], a_stride[4], b_stride[4];

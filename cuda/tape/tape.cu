@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What arrays of a tape need on a device besides operators: elementwise functions, sums, products,
+// Kernels for arrays of a tape, besides those of operators: elementwise functions, sums, products,
 // choices of columns, steps of optimizers. Copies with strides are gnograd_cuda_assign.
 #include <limits>
 
