@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the tests of mha_gat, mha_gat_v2 and mha_simple share: attention in plain loops, and all
-// faces of an operator held to it, for every type and activation on irregular graphs.
+// Common parts of the tests of mha_gat, mha_gat_v2 and mha_simple: attention in plain loops, and
+// all faces of an operator held to it, for every type and activation on irregular graphs.
 #pragma once
 #include "support.h"
 
@@ -75,7 +75,7 @@ struct Attention {
     return &grad[3][(g.row(p) * s.heads + h) * s.edge_size];
   }
 
-  // What the weight of edge p is multiplied by: 0, or 1 / (1 - dropout).
+  // Factor of the weight of edge p: 0, or 1 / (1 - dropout).
   R factor(int64_t p, int64_t h) const {
     if (s.dropout == 0) return 1;
     uint64_t z = the_seed + (uint64_t(g.row(p)) * s.heads + h + 1) * 0x9e3779b97f4a7c15u;

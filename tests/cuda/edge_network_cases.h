@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the tests of operators with a network on edges share: the network of one edge and its way
-// back in plain loops, and all faces of an operator held to its formula.
+// Common parts of the tests of operators with a network on edges: the network of one edge and its
+// way back in plain loops, and all faces of an operator held to its formula.
 #pragma once
 #include "activations.h"
 
@@ -22,7 +22,7 @@ struct Layers {
     return n;
   }
 
-  // What every layer reads, and behind it the result.
+  // Input of every layer, and behind them the result.
   template <class N>
   Arrays<N> forward(const std::vector<N>& packed, const std::vector<N>& z, Arrays<N>& pre) const {
     Arrays<N> read{z};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the tests of the GNO operators share: the formulas with a kernel matrix an edge in plain
-// loops, and all faces of an operator held to them.
+// Common parts of the tests of the GNO operators: the formulas with a kernel matrix an edge in
+// plain loops, and all faces of an operator held to them.
 //
 // In bfloat16 some intermediate results are rounded, each of which is a sum of products. So an
 // entry may be off by the roundings on its way, 2^-8 each, of the formula's value for the absolute
@@ -348,7 +348,7 @@ struct Case {
   }
   static inline double largest_share = 0;
 
-  // What the formula has for these cannot be exceeded by its values.
+  // Absolute values of the inputs: results for the inputs never exceed those for these.
   template <class N>
   Arrays<N> absolute(const Arrays<T>* t = nullptr) const {
     Arrays<N> out = values<N>(t);

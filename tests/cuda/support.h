@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the CUDA tests share: device arrays, irregular graphs, and how results are judged.
+// Common parts of the CUDA tests: device arrays, irregular graphs, and the judgement of results.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -28,7 +28,8 @@ inline void must(int status, const char* what) {
 }
 #define MUST(call) must(int(call), #call)
 
-// Whether some of the cases will do: under the thread sanitizer, which takes a hundred times as long.
+// True if some of the cases will do: under the thread sanitizer, which takes a hundred times as
+// long.
 inline bool short_run() { return std::getenv("GNOGRAD_SHORT_TESTS") != nullptr; }
 
 // An array in device memory, of exactly its size. Where nothing was written it reads as NaN.
@@ -76,7 +77,7 @@ struct HostGraph {
   std::vector<int32_t> indices;
   std::vector<int64_t> edge;  // empty: the position itself
 
-  // As many as there is room for; those behind the last offset are none.
+  // Number of edges that there is room for; those behind the last offset are none.
   int64_t n_edges() const { return int64_t(indices.size()); }
   int64_t row(int64_t p) const { return edge.empty() ? p : edge[p]; }
 };

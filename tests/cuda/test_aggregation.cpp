@@ -26,7 +26,7 @@ struct Oracle {
   int op;
 
   N weight(const Arrays<N>& in, int64_t p) const { return in[1].empty() ? N(1) : in[1][g.row(p)]; }
-  // What edge p brings to column c of the aggregated part.
+  // Message of edge p in column c of the aggregated part.
   N message(const Arrays<N>& in, int64_t p, int64_t c) const {
     if (c >= n.node) return in[2][g.row(p) * n.edge + c - n.node];
     return weight(in, p) * in[0][g.indices[p] * n.node + c];

@@ -81,7 +81,7 @@ struct Oracle {
   using R = typename RealPart<N>::type;
   const Molecule& m;
   Sizes s;
-  // How far cosines are off: all alike, or with alternating signs. To see what that comes to.
+  // Error given to cosines, to see what it comes to: all alike, or with alternating signs.
   double off = 0;
   bool alternating = false;
 
@@ -104,7 +104,7 @@ struct Oracle {
     return false;
   }
 
-  // What a triplet is made of.
+  // Parts of a triplet.
   struct Triplet {
     int64_t in, out;
     Edge e_in, e_out;
@@ -258,13 +258,13 @@ struct Case {
   }
   std::vector<Device<T>> room() const { return room_for<T>(in, shift); }
 
-  // How much each of the results of `face` changes, at most, by the roundings of cosines. P_l' is
-  // l (l + 1) / 2 where vectors are parallel, 45 at l = 9, so a cosine that is off by its roundings
-  // is what matters there: the ring of two nodes has no others. One evaluation of the formula may
-  // happen to give exactly -1, as the plain one in float32 does and the kernel does not where
-  // multiply-adds are fused. To first order, in roundings of 2^-24: a component of a direction has
-  // 1 by the division by the largest one, 1.5 of the squares' sum (half of 3), 1 of the square
-  // root, 1 of the division; two directions, and 3 of products and sums between them: 12 at most.
+  // Most that each of the results of `face` changes by the roundings of cosines. P_l' is l (l + 1)
+  // / 2 where vectors are parallel, 45 at l = 9, so a cosine that is off by its roundings is what
+  // matters there: the ring of two nodes has no others. One evaluation of the formula may happen to
+  // give exactly -1, as the plain one in float32 does and the kernel does not where multiply-adds
+  // are fused. To first order, in roundings of 2^-24: a component of a direction has 1 by the
+  // division by the largest one, 1.5 of the squares' sum (half of 3), 1 of the square root, 1 of
+  // the division; two directions, and 3 of products and sums between them: 12 at most.
   template <class Face>
   std::array<double, 4> amplified(const Face& face) const {
     std::array<double, 4> change{};

@@ -50,7 +50,7 @@ struct Mlp {
     return s + ",";
   }
 
-  // Of one edge: what its layers read, the normalised result, 1/sigma, and edges
+  // Results of one edge: what its layers read, the normalised result, 1/sigma, and edges
   template <class N>
   struct Made {
     Arrays<N> pre, read;

@@ -109,7 +109,8 @@ void test_shapes(double bound) {
     Products<T>(m, n, k).check_errors(bound);
 }
 
-// What float32 would give where factors are infinite, NaN, or too large to be rounded to 11 bits.
+// Results are those of float32 where factors are infinite, NaN, or too large to be rounded to 11
+// bits.
 void test_special() {
   constexpr float inf = std::numeric_limits<float>::infinity();
   const float most = std::numeric_limits<float>::max();

@@ -97,7 +97,7 @@ struct Options {
   }
 };
 
-// What one edge adds to the outputs of its destination: value, gradient, second derivatives.
+// Terms of one edge in the outputs of its destination: value, gradient, second derivatives.
 template <class N>
 std::vector<N> edge_outputs(const Options& o, const Arrays<N>& in) {
   const int64_t d = o.d;

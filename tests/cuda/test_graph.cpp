@@ -31,7 +31,7 @@ struct Abi;
 ABI(int32_t, i32)
 ABI(int64_t, i64)
 
-// Where the edges of every node begin, of nodes in order.
+// First edge of every node, for nodes in order, and the end.
 std::vector<int64_t> offsets_of(const std::vector<int64_t>& sorted, int64_t n) {
   std::vector<int64_t> offsets;
   for (int64_t i = 0; i <= n; ++i)
@@ -125,7 +125,7 @@ Built from_csc(const std::vector<int64_t>& first, const std::vector<int64_t>& so
 
 using Ends = std::pair<std::vector<int32_t>, std::vector<int32_t>>;
 
-// Of the rows of a graph, some of which may belong to no edge.
+// Ends of the rows of a graph, some of which may belong to no edge.
 Ends ends_of_rows(const Built& g, bool with_ids) {
   const size_t n = g.indices.size();
   const int64_t n_dst = int64_t(g.offsets.size()) - 1;

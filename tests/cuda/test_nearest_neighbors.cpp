@@ -21,7 +21,7 @@ struct Abi<double> {
   static constexpr auto fill_bytes = gnograd_cuda_nearest_neighbors_fill_workspace_bytes_f64;
 };
 
-// What the kernels find: offsets, and indices unless these say that a point is not finite.
+// Results of the kernels: offsets, and indices unless these say that a point is not finite.
 template <class T>
 std::pair<std::vector<int64_t>, std::vector<int32_t>> search(const Case& c, int64_t k,
                                                              bool ascending) {

@@ -44,8 +44,8 @@ struct Abi<double> {
 
 constexpr int64_t seed = -5;
 
-// What the kernels find: offsets, and indices unless these say that a point is not finite. There is
-// room for so many of a row until they are written.
+// Results of the kernels: offsets, and indices unless these say that a point is not finite. There
+// is room for so many of a row until they are written.
 template <class T>
 std::pair<std::vector<int64_t>, std::vector<int32_t>> search(const Case& c,
                                                              int64_t room,
@@ -99,7 +99,7 @@ std::vector<std::vector<int32_t>> within(const std::vector<std::vector<double>>&
   return rows;
 }
 
-// Of what was found, within half the radius.
+// Neighbours within half the radius, among those found.
 template <class T>
 void test_nearer(const std::string& name, const Case& c,
                  const std::vector<std::vector<double>>& squares,

@@ -8,7 +8,7 @@ enum Branch { selected, compressed, window };
 const char* const branch_names[] = {"selected", "compressed", "window"};
 enum Face { forward, vjp, jvp, hvp };
 
-// What is attended to; sequences by their lengths.
+// Shape of the attention; sequences by their lengths.
 struct Shape {
   Branch branch;
   std::vector<int64_t> q_lengths, k_lengths;
@@ -284,7 +284,7 @@ struct Case {
     for (int a = 0; a < 4; ++a)
       to[a] = (a < 3 || s.gated) && (only < 0 || a == only) ? arrays[a].get() : nullptr;
   }
-  // Of forward and vjp.
+  // Pointers for forward and vjp.
   Pointers pointers(std::vector<Device<T>>& x, std::vector<Device<T>>& grad, Device<T>& out,
                     Device<Real<T>>& lse, Device<T>& cotangent) const {
     Pointers p;
@@ -544,10 +544,10 @@ Shape tensor_shape() {
   return s;
 }
 
-// What aligned rows of numbers of 16 bits and float32 have kernels of their own for: features of
-// every size that they are padded to, blocks smaller and larger than a tile, rows of a selection
-// that are less than a warp's, several warps' and several blocks', ragged ends and sequences side
-// by side.
+// Shapes for which aligned rows of numbers of 16 bits and float32 have kernels of their own:
+// features of every size that they are padded to, blocks smaller and larger than a tile, rows of a
+// selection that are less than a warp's, several warps' and several blocks', ragged ends and
+// sequences side by side.
 std::vector<Shape> fragment_shapes() {
   std::vector<Shape> shapes;
   const auto add = [&](Shape s, auto change) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What arrays of a tape need besides operators, against loops on the host in double.
+// Kernels for arrays of a tape besides operators, against loops on the host in double.
 #include <functional>
 #include <limits>
 
@@ -33,7 +33,7 @@ bool near(T got, double wanted, double scale) {
 
 using Extents = std::array<int64_t, 4>;
 int64_t size_of(const Extents& e) { return e[0] * e[1] * e[2] * e[3]; }
-// Where element i of an array of extents `all` is in one of extents `of`, which may be 1.
+// Place of element i of an array of extents `all` in one of extents `of`, which may be 1.
 int64_t place(int64_t i, const Extents& all, const Extents& of) {
   int64_t at = 0, step = 1;
   for (int d = 0; d < 4; ++d) {

@@ -19,7 +19,7 @@ module faces
   !> An operator with its static arguments. All inputs are one vector, one behind the other, and so
   !> are tangents, gradients and outputs.
   type, abstract :: operator_type
-    !> Of the inputs; rank 0: absent
+    !> Ranks and shapes of the inputs; rank 0: absent
     integer, allocatable :: ranks(:), shapes(:, :)
     !> Numbers in the outputs
     integer :: n_out = 0
@@ -30,7 +30,7 @@ module faces
     procedure(reverse_interface), deferred :: reverse
     procedure(record_interface), deferred :: record
     procedure :: add_input
-    !> Where an input lies in the vector
+    !> First and last place of an input in the vector
     procedure :: first_of, last_of
     !> An input as an array; null if it is absent, or not in a mask
     procedure, private :: view_1, view_2, view_3

@@ -110,7 +110,7 @@ contains
     end subroutine expect
   end subroutine wrong_graphs
 
-  !> The same graph from both kinds of integers.
+  !> Both kinds of integers give the same graph.
   subroutine graphs_from_int64(error)
     type(error_type), allocatable, intent(out) :: error
     type(graph_type) :: short, long
@@ -161,7 +161,7 @@ contains
     if (.not. allocated(error)) call check(error, graph%n_edges == 0, "no nodes")
   end subroutine graphs_from_edges
 
-  !> What is held stays when its variable changes; copies are variables like others.
+  !> A held graph stays when its variable changes; copies are variables like others.
   subroutine graphs_on_the_heap(error)
     type(error_type), allocatable, intent(out) :: error
     type(graph_type) :: graph, copy

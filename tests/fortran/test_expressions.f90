@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 
-!> What a Fortran programmer writes with arrays: intrinsic names, plain arrays in expressions, casts
-!> between kinds, default integers, printing, parts without derivatives.
+!> Expressions with arrays as a Fortran programmer writes them: intrinsic names, plain arrays in
+!> expressions, casts between kinds, default integers, printing, parts without derivatives.
 module test_expressions
   use gnograd
   use testing, only: test_type, check, check_refused

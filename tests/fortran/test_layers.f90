@@ -27,7 +27,7 @@ module test_layers
     procedure :: report => keep_report
   end type quiet_type
 
-  !> Of the report made last
+  !> Step and loss of the report made last
   integer, save :: last_step = 0
   real(dp), save :: last_loss = 0
 
@@ -554,7 +554,7 @@ contains
     call check(error, all(again == order(:, 2)), "always the same")
   end subroutine test_order
 
-  !> Those of the program stay, also where the loaders share them.
+  !> Samples of the program stay, also where the loaders share them.
   subroutine test_own_samples(error)
     type(error_type), allocatable, intent(out) :: error
     type(sample_type), allocatable :: samples(:)
@@ -698,7 +698,7 @@ contains
     call check(error, tape%mark() == mark, "nothing is left on the tape")
   end subroutine test_learns
 
-  !> As of the functions of the same names, and in a run.
+  !> Rates equal those of the functions of the same names, and are used in a run.
   subroutine test_schedules(error)
     type(error_type), allocatable, intent(out) :: error
     type(tape_type) :: tape
@@ -803,7 +803,7 @@ contains
 
   contains
 
-    !> What there is of the same training when its process is killed behind a checkpoint.
+    !> Train n steps and save, as if the process were killed behind a checkpoint.
     subroutine stop_after(n)
       integer, intent(in) :: n
       type(sample_type), pointer :: sample

@@ -19,7 +19,7 @@ module test_linear_map
     procedure :: abandon
   end type matrix_type
 
-  !> How often abandon was called, and with what
+  !> Number of calls of abandon, and the message of the last one
   integer, save :: n_abandoned = 0
   character(len=200), save :: told = ""
 
@@ -68,7 +68,7 @@ contains
     call tape%check(error)
   end subroutine test_values
 
-  !> Of sum(A**T (A x)**3 * x): gradient and the next two against the formula for one direction.
+  !> Gradient of sum(A**T (A x)**3 * x), and the next two, against the formula for one direction.
   subroutine test_derivatives(error)
     type(error_type), allocatable, intent(out) :: error
     type(tape_type) :: tape

@@ -94,7 +94,7 @@ contains
   !> out and lse against a loop over all keys.
   subroutine check_value(form, k, error)
     integer, intent(in) :: form
-    !> Which case
+    !> Number of the case
     integer, intent(in) :: k
     type(error_type), allocatable, intent(out) :: error
     type(attention_operator) :: operator
@@ -134,7 +134,7 @@ contains
       & reshape(wanted, [size(out)]), 1e-5_dp), "real32")
   end subroutine check_value
 
-  !> How often, and with which gate, query i sees key j of a head.
+  !> Sum of the gates with which query i sees key j of a head, once for every time that it does.
   function weight(operator, in, i, j, head)
     type(attention_operator), intent(in) :: operator
     type(arrays_type), intent(in) :: in
@@ -644,7 +644,7 @@ contains
 
   ! ---- chosen blocks ----
 
-  !> Those always chosen, then the best, of the scores of all blocks.
+  !> Blocks are those always chosen, then the best by the scores of all blocks.
   subroutine test_select(error)
     type(error_type), allocatable, intent(out) :: error
     real(dp) :: q(d_k, n_q_heads, n_queries), k(d_k, n_heads, n_compressed), &

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 
-!> What a training loop needs beside the derivatives: AdamW, clipping, rates, checkpoints.
+!> Tools of a training loop besides the derivatives: AdamW, clipping, rates, checkpoints.
 module test_training
   use gnograd
   use testing, only: test_type, check, check_refused

@@ -59,7 +59,7 @@ contains
     call graph%init([1, 3, 3, 5], [1, 2, 2, 4], 4, error)
   end subroutine make_graph
 
-  !> Of a radius without end, and of points in one place.
+  !> Searches with a radius without end, and among points in one place, trap nothing.
   subroutine test_searches(error)
     type(error_type), allocatable, intent(out) :: error
     type(graph_type) :: graph

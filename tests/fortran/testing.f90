@@ -37,7 +37,7 @@ contains
   !> Raise an error unless there is one with this message.
   subroutine check_refused(error, refused, message)
     type(error_type), allocatable, intent(inout) :: error
-    !> What a call has returned
+    !> Error that a call has returned
     type(error_type), allocatable, intent(in) :: refused
     character(len=*), intent(in) :: message
 

@@ -25,7 +25,7 @@ contains
     call share(shared)
   end subroutine begin
 
-  !> How often something was not as if the thread were alone.
+  !> Number of results that were not as if the thread were alone.
   function work(thread, n_rounds, serials) result(n_wrong) bind(c)
     integer(c_int64_t), value :: thread, n_rounds
     !> Serials of the tapes of this thread

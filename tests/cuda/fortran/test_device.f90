@@ -51,7 +51,7 @@ contains
       & test_type("many steps", many_steps)]
   end function device_suite
 
-  !> The same loss on both devices: values, gradients, and gradients of gradients.
+  !> Both devices give the same loss: values, gradients, and gradients of gradients.
   subroutine compare(loss_of, error, tolerance)
     procedure(loss_interface) :: loss_of
     type(error_type), allocatable, intent(out) :: error
@@ -319,7 +319,7 @@ contains
     call tape%free()
   end subroutine training
 
-  !> What is saved on one device goes on on the other.
+  !> Training saved on one device goes on on the other.
   subroutine files(error)
     type(error_type), allocatable, intent(out) :: error
     character(len=*), parameter :: file = "test_device.safetensors"

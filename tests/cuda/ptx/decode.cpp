@@ -37,7 +37,7 @@ Step lanewise(F) {
   };
 }
 
-// The same of both halves of 32-bit registers.
+// Apply a function to both halves of 32-bit registers.
 template <class T, class... S, class F>
 Step pairwise(F) {
   return [](Warp& w, const Instr& i) {
@@ -55,7 +55,7 @@ Step pairwise(F) {
 template <class T>
 constexpr bool half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 
-// What numbers are computed in, and the canonical NaN of results.
+// Type that numbers are computed in, and the canonical NaN of results.
 template <class T>
 auto num(T x) {
   if constexpr (half<T>) return float(x);
@@ -76,7 +76,7 @@ auto unsigned_of(T x) {
   return std::make_unsigned_t<T>(x);
 }
 
-// Of two numbers the other where one is a NaN; -0 is less than +0.
+// Extremum of two numbers: the other one where one is a NaN; -0 is less than +0.
 template <class T, bool nan, bool greatest>
 T extremum(T a, T b) {
   const auto x = num(a), y = num(b);
@@ -1202,7 +1202,7 @@ struct Decoder {
     }
   }
 
-  // Of the steps of a PTX instruction, the one that counts.
+  // Count a PTX instruction at one of its steps.
   void count_as(const std::string& opcode, const std::vector<Operand>& o, size_t first) {
     if (first == out.code.size()) return;
     size_t at = out.code.size() - 1;

@@ -184,7 +184,7 @@ struct Machine {
     }
   }
 
-  // As far as it can without the others.
+  // Run a warp as far as it can without the others.
   bool go_on(Warp& w) {
     bool moved = false;
     for (;;) {

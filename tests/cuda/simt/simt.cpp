@@ -119,14 +119,15 @@ thread_local cudaError_t last_error = cudaSuccess;
 std::recursive_mutex runtime;
 using Turn = std::lock_guard<std::recursive_mutex>;
 
-// What a launch may take of the smallest device that kernels are for, once they ask for it.
+// Shared memory of a launch on the smallest device for kernels: without a request, and with one.
 constexpr int plain_shared = 48 << 10, most_shared = 99 << 10;
 std::map<std::pair<const void*, int>, int> allowed_shared;  // by kernel and device
 
 // A call that fails says so twice.
 cudaError_t fail(cudaError_t error) { return last_error = error; }
 
-// As 10 * major + minor, or 1000 * major + 10 * minor; the environment may name older ones.
+// Versions as 10 * major + minor, or 1000 * major + 10 * minor; the environment may name older
+// ones.
 int setting(const char* name, int otherwise) {
   const char* text = std::getenv(name);
   return text ? std::atoi(text) : otherwise;
@@ -134,7 +135,7 @@ int setting(const char* name, int otherwise) {
 int capability() { return setting("SIMT_CAPABILITY", 80); }
 int driver() { return setting("SIMT_DRIVER", CUDART_VERSION); }
 
-// What the race detector orders accesses by; the latter two are new for every block.
+// Objects by which the race detector orders accesses; those in Order are new for every block.
 char order_start, order_end, order_fence;
 struct Order {
   char block, warp[32];
@@ -218,7 +219,7 @@ bool release_lanes(unsigned warp, const Thread& any) {
   return true;
 }
 
-// Those who have left hold up nobody.
+// Release threads that wait; those that have left hold up nobody.
 bool release_any() {
   bool any = release_barrier();
   for (unsigned i = 0; i < size; ++i)

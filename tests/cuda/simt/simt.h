@@ -47,7 +47,7 @@ bool barrier(bool vote, Site at);
 void fence();
 void meet(unsigned mask, bool orders_memory, const void* in, Eval eval, void* closure, Site at);
 
-// What a thread has started to copy, in groups, which arrive when they are waited for: all but the
+// Copies that a thread has started, in groups, which arrive when they are waited for: all but the
 // last n.
 void copy_later(void* to, const void* from, size_t bytes, size_t of_these);
 void end_group();
@@ -58,8 +58,8 @@ inline int thread_rank() {
 }
 inline int lane() { return thread_rank() % warpSize; }
 
-// What each lane of a warp brought to a collective; all ones (a NaN, a -1) where a GPU would read
-// an undefined value.
+// Values that each lane of a warp brought to a collective; all ones (a NaN, a -1) where a GPU would
+// read an undefined value.
 alignas(16) extern const unsigned char undefined[256];
 template <class T>
 struct Lanes {
@@ -114,7 +114,7 @@ void start(void (*kernel)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_
       [](void* b) { (*static_cast<decltype(body)*>(b))(); }, &body);
 }
 
-// What an array of n takes of a launch's shared memory.
+// Bytes of a launch's shared memory that an array of n takes.
 template <class T>
 constexpr size_t shared_bytes(size_t n) {
   return (n * sizeof(T) + 15) / 16 * 16;
@@ -244,7 +244,7 @@ inline unsigned to_tf32(float x) {
 
 inline auto made_here(auto x) { return x; }
 
-// The same of 16x8, 8x8 and 16x8 matrices of floats whose last 13 bits are ignored (mma.m16n8k8).
+// d += a b for 16x8, 8x8 and 16x8 matrices of floats whose last 13 bits are ignored (mma.m16n8k8).
 inline void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], SIMT_AT) {
   struct Fragments {
     unsigned a[4], b[2];

@@ -25,7 +25,7 @@ T* reserve(int64_t n) {
   std::exit(77);
 }
 
-// What all faces say of the last tokens.
+// Results of all faces for the last tokens.
 std::vector<float> ends(const Shape& s) {
   const int64_t n_queries = s.queries_before + s.queries, n_keys = s.keys_before + s.keys;
   const int64_t rows = n_queries * s.query_heads, tokens = n_keys * s.heads;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the library asks of the CUDA runtime, and how it bears refusals; what a GPU would do is
-// modelled by the SIMT runtime.
+// Calls of the library to the CUDA runtime, and how it bears refusals; the SIMT runtime models what
+// a GPU would do.
 #include "../support.h"
 #include "device/platform.cuh"
 

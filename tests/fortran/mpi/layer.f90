@@ -13,14 +13,14 @@ module layer
 
   integer, parameter :: f_in = 3, f_out = 2, n_hidden = 4
 
-  !> What a GNO layer has of its nodes and edges, on one process or of all.
+  !> A GNO layer's graph, and the numbers of its nodes and edges, on one process or on all.
   type :: layer_type
     type(graph_type) :: graph
     !> Nodes of destinations, of sources before the halo, and edges, of the whole problem
     integer(int64), allocatable :: dst(:), src(:), edges(:)
     !> Are its sources its destinations?
     logical :: is_square = .true.
-    !> Of many processes
+    !> True on many processes
     logical :: is_distributed = .false.
     type(distributed_graph_type) :: distributed
   end type layer_type

@@ -25,7 +25,7 @@ module problem
     logical :: bipartite = .false.
   end type problem_type
 
-  !> What one process gives to from_local, and where it has that from.
+  !> Arguments of from_local on one process, and the nodes and edges that they come from.
   type :: part_type
     integer(int64), allocatable :: offsets(:), sources(:), owned(:), owned_src(:)
     integer(int64), allocatable :: nodes(:), edges(:)
@@ -135,7 +135,7 @@ contains
     end if
   end subroutine distribute
 
-  !> What a node has, the same wherever it is computed.
+  !> Feature of a node, the same wherever it is computed.
   elemental function feature(k, node) result(x)
     integer, intent(in) :: k
     integer(int64), intent(in) :: node

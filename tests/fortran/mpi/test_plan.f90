@@ -231,7 +231,7 @@ contains
 
   end subroutine test_errors
 
-  !> What a message of one process says behind it.
+  !> Text behind a message that comes from a process.
   function whose(group, rank) result(text)
     type(communicator_type), intent(in) :: group
     integer, intent(in) :: rank

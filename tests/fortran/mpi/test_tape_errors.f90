@@ -1,6 +1,7 @@
 ! SPDX-License-Identifier: MIT
 
-!> What fails on one process, forward or on the way back, ends on all with its error, and nobody waits.
+!> An operation that fails on one process, forward or on the way back, ends on all with its error,
+!> and nobody waits.
 module test_tape_errors
   use gnograd, only: dp, error_type, int64, tape_type, array_type, sum, operator(*)
   use gnograd_core_error, only: fail, code_value
@@ -88,7 +89,7 @@ contains
 
   end subroutine test_errors
 
-  !> What fails on one process in the sweep ends that of the others, which wait for rows.
+  !> A failure on one process in the sweep ends the sweep of the others, which wait for rows.
   subroutine test_errors_back(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: raised
