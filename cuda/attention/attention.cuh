@@ -67,7 +67,7 @@ struct HeadFeatures {
   Heads heads;
 
   explicit __host__ __device__ operator bool() const { return bool(x); }
-  // This lane's features of a row.
+  // Features of a row on this lane.
   __device__ Vector<S, width<T>> load(int64_t row, const Place& at) const {
     const int c = at.column();
     if (c >= heads.size) return {};
@@ -105,7 +105,7 @@ struct HeadCotangent {
 
   // The part of a head in a cotangent that all heads share.
   __device__ real<T> share() const { return concat ? real<T>(1) : real<T>(1) / heads.heads; }
-  // This lane's features of row i.
+  // Features of row i on this lane.
   __device__ Vector<real<T>, width<T>> load(int64_t i, const Place& at) const {
     const int c = at.column();
     if (c >= heads.size) return {};
@@ -441,7 +441,7 @@ struct AttentionByDestination {
   }
 };
 
-// After AttentionByDestination. An edge moves two numbers a head and what belongs to its
+// Pass after AttentionByDestination. An edge moves two numbers a head and what belongs to its
 // destination: g_i, and x_dst_i or q_i; and its own features where scores read them. Bound by
 // memory.
 template <class M>

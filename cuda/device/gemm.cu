@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(block_threads, 3)
   }
 }
 
-// From the parts of the inner dimension, in order, of the rows in use. Thread: an entry; reads
+// Sum the parts of the inner dimension, in order, for the rows in use. Thread: an entry; reads
 // `parts` numbers; bound by memory.
 template <class R, class Target>
 __global__ void __launch_bounds__(block_threads)

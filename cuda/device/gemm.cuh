@@ -69,12 +69,12 @@ struct GemmSlope {
   R* c;
 };
 
-// From values of A and B alone; in `parts` of the inner dimension, whose results are `shape.m` rows
-// apart, and of which there is one where the target is no GemmResult.
+// Multiply A and B, values alone; in `parts` of the inner dimension, whose results are `shape.m`
+// rows apart, and of which there is one where the target is no GemmResult.
 template <class T, class Target>
 void launch_gemm(const GemmShape& shape, int parts, const Operand<T>& a, const Operand<T>& b,
                  const Target& target, cudaStream_t stream);
-// From the parts, in order, of the rows in use.
+// Sum the parts, in order, for the rows in use.
 template <class R, class Target>
 void launch_add_parts(const GemmShape& shape, int parts, const R* part, const Target& target,
                       cudaStream_t stream);

@@ -185,7 +185,7 @@ __device__ Vector<S, width<T>> load_vector(const Input<T, S>& x, int64_t at, int
   }
 }
 
-// So many bytes behind p: an offset that a lane has computed for others costs these one addition.
+// p moved by bytes: an offset that a lane has computed for others costs these one addition.
 template <class X>
 __device__ X* bytes_behind(X* p, int64_t bytes) {
   using Byte = std::conditional_t<std::is_const_v<X>, const char, char>;

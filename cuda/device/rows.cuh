@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(block_threads)
   for (int64_t i = thread_number(); i < n; i += step) x[i] = T(0);
 }
 
-// For results by edge, before the kernels that write those of edges. x may be null.
+// Clear results by edge, before the kernels that write those of edges. x may be null.
 template <class T>
 void clear_room(const gnograd_cuda_graph& graph, T* x, int64_t width, cudaStream_t stream) {
   const int64_t n = x ? graph.n_edges * width : 0;

@@ -12,7 +12,7 @@ class Workspace {
   bool counts = true;
 
  public:
-  // It only counts, and never suffices.
+  // A workspace that only counts, and never suffices.
   Workspace() = default;
   Workspace(void* base, size_t bytes)
       : base(static_cast<char*>(base)), capacity(bytes), counts(false) {}

@@ -76,8 +76,8 @@ struct BesselTable {
       }
     }
   }
-  // By Newton's method, and by halving where that leaves the bracket; below the zero j_l has this
-  // sign.
+  // Find a zero by Newton's method, and by halving where that leaves the bracket; below the zero
+  // j_l has this sign.
   static double find_zero(int l, double low, double high, int sign) {
     double t = (low + high) / 2, j[2];
     for (;;) {
@@ -98,7 +98,8 @@ const BesselTable& bessel_table() {
 
 // ---- sine, cosine and spherical Bessel functions ----
 
-// To about an ulp of 1 for |t| <= 10^6, NaN for NaN: the polynomials of fdlibm on |r| <= pi/4.
+// Sine and cosine to about an ulp of 1 for |t| <= 10^6, NaN for NaN: the polynomials of fdlibm on
+// |r| <= pi/4.
 __device__ inline void sine_cosine(double t, double& sine, double& cosine) {
   // pi/2 in two parts whose multiples by up to 2^20 are exact, and the rest
   constexpr double first = 1.57079632673412561417, second = 6.07710050630396597660e-11,
@@ -134,8 +135,7 @@ __host__ __device__ constexpr double series_coefficient(int l, int k) {
   for (int i = 1; i <= k; ++i) c *= -0.5 / (i * (2 * l + 2 * i + 1));
   return c;
 }
-// So many terms of the series, which is not below exp(-t^2/2), leave less than 1e-18 at |t| <=
-// most.
+// Terms of the series, which is not below exp(-t^2/2), that leave less than 1e-18 at |t| <= most.
 __host__ __device__ constexpr int series_terms(int l, int most) {
   double term = 1;
   int k = 0;

@@ -126,7 +126,7 @@ struct TripletGradientTile : TripletTile<T, S, 4> {
       }
   }
 
-  // From r.
+  // Gradients to the cosines, from r.
   __device__ void compute_grad_cos() const {
     const int between = Base::angular_pitch(p.sizes, p.slots);
     Base::for_pairs([&](int a, int b) {

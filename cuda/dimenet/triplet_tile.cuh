@@ -185,7 +185,7 @@ __device__ A norm(int l) {
 __host__ __device__ inline int64_t first_unit(int64_t edges_before, int64_t j, int edges) {
   return (edges_before + j * (edges - 1)) / edges;
 }
-// By a warp, which asks for 32 nodes at a time: log32(n_rows) dependent reads.
+// Node of a unit, found by a warp that asks for 32 nodes at a time: log32(n_rows) dependent reads.
 __device__ inline int64_t node_of(const Csc& csc, int edges, int64_t unit) {
   const int lane = int(threadIdx.x) % warp_lanes;
   int64_t low = 0, count = csc.n_rows;

@@ -27,7 +27,7 @@ struct EdgeMessages {
     const S s = scale.v ? scale[chunk.dst(q)] : S(R(1));
     return weight ? s * weight[chunk.edge(q)] : s;
   }
-  // By features of an edge: x_p, which is m_p where nothing is normalised,
+  // Features x_p of an edge, which are m_p where nothing is normalised,
   __device__ auto normal(int64_t q) const {
     const bool normalised = moments.v;
     const S mean = normalised ? moments[2 * q] : S(R(0));

@@ -298,7 +298,7 @@ class EdgeChunks {
     }
   }
 
-  // From `grad` to the gradients of what is wanted; of_edges gets the rows of those to c_e.
+  // Go from `grad` to the gradients that are wanted; of_edges gets the rows of those to c_e.
   template <class OfEdges>
   void reverse(const EdgeChunk& chunk, const EdgeLayersGradients<R>& wanted, OfEdges of_edges) {
     if (!wanted.any()) return;
@@ -335,7 +335,7 @@ class EdgeChunks {
     if (wanted.dst || wanted.packed) dst.add(chunk, grad, spare.v);
   }
 
-  // Before the first chunk of the way back, and after the last
+  // Steps before the first chunk of the way back, and after the last
   void start_reverse() const {
     src.start_reverse();
     dst.start_reverse();

@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(block_threads)
   packed.set(i, k < n_hidden ? v[k * order.kappa() + at] : b_v[at]);
 }
 
-// Its inverse, for gradients, from the parts of a sum.
+// Inverse of gno_pack_layer, for gradients, from the parts of a sum.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     gno_unpack_layer(LayerOrder order, int64_t n_hidden, int parts,
@@ -290,7 +290,7 @@ struct EdgeTile {
     launch_threads(n * network.size(), stream, gno_hidden_features<T, S>, network, tile, n, hidden);
   }
 
-  // With the gradients of hid in `grad`.
+  // Go back through the layer, with the gradients of hid in `grad`.
   void reverse(const TilePositions& tile, int64_t n, real<T>* grad_coords, T* grad_hid,
                bool want_layer) const {
     const int64_t size = n * network.n_hidden;

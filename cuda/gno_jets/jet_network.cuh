@@ -226,7 +226,7 @@ class JetNetwork {
   void finish(R* layers) const {
     for (int64_t l = 1; l <= top(); ++l) to_layers[l].finish(layers + problem.start(l), stream);
   }
-  // From `grad` to the gradients to weights, layers and c_e [n, width(0)], as wanted.
+  // Go from `grad` to the gradients to weights, layers and c_e [n, width(0)], as wanted.
   void reverse(const EdgeSlice& slice, R* weight, R* weight_derivatives, bool layers, R* coords) {
     const int64_t jets = slice.n * problem.channels();
     int64_t pitch = problem.columns(top());

@@ -109,7 +109,7 @@ __device__ void jet_multiply(const Jet& jet, W w, const JetIn<S>& y, const JetIn
   jet.for_pairs([&](int a, int b, int s) { z.add(s, w(a) * y[b] + w(b) * y[a]); });
 }
 
-// From the gradient to z = w y to that to y.
+// Gradient to y from that to z = w y.
 template <class S, class W>
 __device__ void jet_multiply_reverse(const Jet& jet, W w, const JetIn<S>& grad_z,
                                      const JetIn<S>& grad_y) {
@@ -125,7 +125,7 @@ __device__ void jet_multiply_reverse(const Jet& jet, W w, const JetIn<S>& grad_z
   });
 }
 
-// From the gradient to z = w y to that to w_c.
+// Gradient to w_c from that to z = w y.
 template <class S>
 __device__ S jet_multiply_weight(const Jet& jet, int c, const JetIn<S>& y, const JetIn<S>& grad_z) {
   S sum = grad_z[c] * y[0];

@@ -13,7 +13,7 @@ namespace {
 // Faults of the arrays, and their order, bit by bit; a number for every warp.
 enum Finding { faulty = 1, disordered = 2 };
 
-// Has a warp's findings; every thread of the block calls it.
+// Store a warp's findings; every thread of the block calls it.
 __device__ void report(int finding, int32_t* found) {
   const unsigned wrong = __ballot_sync(~0u, finding & faulty);
   const unsigned other = __ballot_sync(~0u, finding & disordered);

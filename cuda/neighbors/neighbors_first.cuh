@@ -32,7 +32,7 @@ struct Ranked {
   __device__ Ranked of_lane_before() const {
     return {__shfl_up_sync(~0u, key, 1), __shfl_up_sync(~0u, number, 1)};
   }
-  // This lane's of two that lanes `stride` apart have: the one that is first, or the other.
+  // Keep one of the two that lanes `stride` apart have: the one that is first, or the other.
   __device__ void exchange(int stride, bool first) {
     const Ranked other{__shfl_xor_sync(~0u, key, stride), __shfl_xor_sync(~0u, number, stride)};
     if (other.before(*this) == first) *this = other;

@@ -147,7 +147,7 @@ struct OperandMatrix {
   __device__ void left(Fragment<T>& a, int m, int k, int lane) const {
     load(a, [&](int step) { return at(m + lane % 16, k + 8 * step + lane / 16 * together); });
   }
-  // Its transposed: columns m..m+15, rows k..k+15.
+  // Left operand from the transposed matrix: columns m..m+15, rows k..k+15.
   __device__ void left_transposed(Fragment<T>& a, int m, int k, int lane) const {
     if constexpr (sizeof(T) == 2)
       load_matrices_transposed(a, at(k + lane / 16 * 8 + lane % 8, m + lane / 8 % 2 * 8));
@@ -164,7 +164,7 @@ struct OperandMatrix {
         return at(k + 8 * step + lane % 4 * 2 + i % 2, n + lane / 4 + i / 2 * 8);
       });
   }
-  // Its transposed: columns k..k+15, rows n..n+7 and n+8..n+15.
+  // Right operands from the transposed matrix: columns k..k+15, rows n..n+7 and n+8..n+15.
   __device__ void right_transposed(Fragment<T>& b, int k, int n, int lane) const {
     load(b, [&](int step) {
       return at(n + lane / 16 * 8 + lane % 8, k + 8 * step + lane / 8 % 2 * together);

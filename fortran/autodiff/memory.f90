@@ -50,7 +50,7 @@ module gnograd_autodiff_memory
   integer(int64), parameter :: page_size = 512, touch_size = 2_int64**17
 
   type :: pool_type
-    !> Whose memory it is; set while the pool is empty
+    !> Device of the memory; set while the pool is empty
     type(device_type) :: device
     !> Not allocated: empty
     type(shelf_type), allocatable, private :: shelves(:)

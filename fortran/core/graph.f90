@@ -46,7 +46,7 @@ module gnograd_core_graph
     type(csc_type) :: by_src
     !> Identifies the edges: unique for each graph built in this process, shared by its copies
     integer(int64) :: serial = 0
-    !> On the heap: the graph itself, so that a copy is known for one, and how many hold it
+    !> The graph itself if it is on the heap, so that a copy is known for one, and how many hold it
     type(graph_type), pointer, private :: home => null()
     integer(int64), private :: holders = 0
     !> The arrays where they are somebody else's
@@ -149,7 +149,7 @@ module gnograd_core_graph
       type(error_type), allocatable, intent(out) :: error
       !> [d, n_dst]; the sources if absent
       real(dp), intent(in), contiguous, optional :: destinations(:, :)
-      !> Is a point its own neighbour? Default: yes; no only without destinations
+      !> Make every point its own neighbour (default); false only without destinations
       logical, intent(in), optional :: include_self
       !> Lengths of a periodic box, 0 along axes that are not periodic [d]. Distances are to the
       !> nearest image, which makes one edge even where more images are in reach
@@ -229,8 +229,8 @@ module gnograd_core_graph
       type(error_type), allocatable, intent(out) :: error
     end subroutine graph_reverse
 
-    !> So that x(:, graph%dst()) - y(:, graph%src()) are the edges' vectors; 1 where a row of the
-    !> edge table belongs to no edge.
+    !> Source of every row of the edge table: x(:, graph%dst()) - y(:, graph%src()) are the edges'
+    !> vectors. It is 1 where a row belongs to no edge.
     module function graph_src(self) result(nodes)
       class(graph_type), intent(in), target :: self
       integer, allocatable :: nodes(:)
@@ -665,7 +665,7 @@ contains
   !> An entry of an array as the caller writes it: (1) is the first one, or [0].
   pure function entry(name, place, base) result(string)
     character(len=*), intent(in) :: name
-    !> From 0
+    !> Place, counted from 0, and the base of numbers
     integer(int64), intent(in) :: place, base
     character(len=:), allocatable :: string
 

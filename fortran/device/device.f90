@@ -95,7 +95,7 @@ contains
     character(len=*), intent(in) :: name
     type(c_ptr), intent(in) :: stream
     type(device_type), intent(out) :: device
-    !> Also where the CUDA library or a GPU is missing: the message says which
+    !> Allocated also where the CUDA library or a GPU is missing: the message says which
     type(error_type), allocatable, intent(out) :: error
     integer(c_int) :: status, n, number
 
@@ -306,7 +306,7 @@ contains
     call leave(device, before)
   end subroutine take_memory
 
-  !> Once what is on the stream has used it.
+  !> Free memory once what is on the stream has used it.
   subroutine give_memory(device, memory)
     type(device_type), intent(in) :: device
     type(c_ptr), intent(in) :: memory
@@ -343,7 +343,8 @@ contains
     call leave(device, before)
   end function copy_to_host
 
-  !> Does not wait; from the host, where memory is pageable, CUDA has read it before it returns.
+  !> Copy without waiting; from the host, where memory is pageable, CUDA has read it before it
+  !> returns.
   function copy_on_device(device, from, bytes, to) result(status)
     type(device_type), intent(in) :: device
     type(c_ptr), intent(in) :: from, to

@@ -11,8 +11,8 @@ module gnograd_mpi_identifiers
   integer(int64), parameter :: spread = 1640531527_int64
   integer(int64), parameter :: low_bits = 2_int64**31 - 1
 
-  !> From numbers to places: a list where numbers lie close together, as those of a process often do,
-  !> else a hash table with open addressing.
+  !> Table from numbers to places: a list where numbers lie close together, as those of a process
+  !> often do, else a hash table with open addressing.
   type :: id_table_type
     private
     !> Numbers in the slots of the hash table

@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: MIT
 
-!> Who sends which rows to whom. Owners are found through a directory: a process knows who owns the
-!> numbers of one block, and no process knows all. What is sent follows from what others ask for.
+!> Plan of the rows that processes send to each other. Owners are found through a directory: a
+!> process knows who owns the numbers of one block, and no process knows all. What is sent follows
+!> from what others ask for.
 module gnograd_mpi_plan
   use gnograd_core_kinds, only: int64
   use gnograd_core_error, only: error_type, fail, text, check_allocation, code_index, code_value

@@ -44,7 +44,7 @@ contains
     integer, intent(in) :: widths(:)
     !> relu, gelu, silu (default), tanh, sin, identity
     character(len=*), intent(in), optional :: activation
-    !> Behind the last layer; default: yes
+    !> Normalise behind the last layer; default: yes
     logical, intent(in), optional :: layer_norm
     !> Add e, which then has as many features as the last layer; default: yes
     logical, intent(in), optional :: residual

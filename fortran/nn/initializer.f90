@@ -109,7 +109,7 @@ contains
   !> True if a size of a layer is positive; if not, the tape is marked.
   function is_positive(tape, layer, argument, n)
     class(tape_type), intent(in) :: tape
-    !> For the message
+    !> Names for the message
     character(len=*), intent(in) :: layer, argument
     integer, intent(in) :: n
     logical :: is_positive

@@ -39,7 +39,7 @@ contains
     integer, intent(in) :: widths(:)
     !> Between the layers, not behind the last: gelu (default), or as for dense
     character(len=*), intent(in), optional :: activation
-    !> Behind the last layer; default: no
+    !> Normalise behind the last layer; default: no
     logical, intent(in), optional :: layer_norm
     character(len=:), allocatable :: act
     integer :: k, n

@@ -39,9 +39,9 @@ module gnograd_nn_point_gno
     !> Numbers at a point, of a whole sample, and at a point of the result. In time stepping a state
     !> is the last inputs, and what comes out
     integer :: n_inputs = 0, n_parameters = 0, n_outputs = 0
-    !> Is it the next state that comes out?
+    !> True if the output is the next state
     logical :: in_time = .false.
-    !> Are outputs on points of their own?
+    !> True if outputs are on points of their own
     logical :: has_queries = .false.
     type(weights_type), private :: file
     type(array_type), private :: input_mean, input_std, parameter_mean, parameter_std

@@ -111,7 +111,7 @@ contains
     if (present(n_warmup)) n = max(0, n_warmup)
   end function warmup
 
-  !> From 0 to 1 over the first steps, and 1 from there on.
+  !> Factor that rises from 0 to 1 over the first steps, and is 1 from there on.
   pure function warmth(step, n_warmup)
     integer, intent(in) :: step
     integer, intent(in), optional :: n_warmup
@@ -138,7 +138,7 @@ contains
     part = max(0.0_dp, min(1.0_dp, real(step, dp)/max(1, n)))
   end function part
 
-  !> From one rate to another, level at both ends.
+  !> Rate between two, level at both ends.
   pure function half_cosine(from, to, progress) result(rate)
     real(dp), intent(in) :: from, to, progress
     real(dp) :: rate

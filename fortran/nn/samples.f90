@@ -30,7 +30,7 @@ module gnograd_nn_samples
     !> Samples of a batch, side by side in one graph; the last batch of an epoch may have less
     integer :: batch_size = 1
     integer(int64) :: seed = 0
-    !> Otherwise they come as they are
+    !> Shuffle the samples; otherwise they come as they are
     logical :: shuffle = .true.
     integer(int64), private :: epoch = -1
     integer, allocatable, private :: order(:)

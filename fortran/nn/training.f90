@@ -46,9 +46,9 @@ module gnograd_nn_training
     !> The rate rises to lr in n_warmup steps; in one_cycle 0 stands for three tenths of n_steps
     real(dp) :: lr = 1e-3_dp
     integer :: n_warmup = 0
-    !> To this it falls: cosine, linear, one_cycle
+    !> Rate at the end: cosine, linear, one_cycle
     real(dp) :: last_lr = 0
-    !> It is multiplied by this after, or in the course of, so many steps: step, exponential
+    !> Factor of the rate after, or in the course of, so many steps: step, exponential
     real(dp) :: decay = 0.1_dp
     integer :: decay_every = 1000
     !> Longer gradients are clipped
@@ -76,10 +76,10 @@ contains
   subroutine run(self, model, tape, loader, optimizer, error)
     class(training_type), intent(in) :: self
     class(model_type), intent(in) :: model
-    !> With the parameters of the model
+    !> Tape with the parameters of the model
     type(tape_type), intent(inout) :: tape
     type(loader_type), intent(inout), target :: loader
-    !> After its init with the parameters, which all have names if there are checkpoints
+    !> Optimizer after its init with the parameters, which all have names if there are checkpoints
     class(optimizer_type), intent(inout) :: optimizer
     type(error_type), allocatable, intent(out) :: error
     real(dp) :: loss, total

@@ -9,7 +9,7 @@ module gnograd_primitives_large_pages
   public :: prefer_large_pages
 
   interface
-    !> To be called before the array is written
+    !> Ask for large pages, before the array is written
     subroutine prefer_large_pages(n_bytes, array) bind(c, name="gnograd_prefer_large_pages")
       import :: c_int64_t
       integer(c_int64_t), value :: n_bytes

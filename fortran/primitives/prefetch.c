@@ -4,8 +4,9 @@
 
 enum { line = 64 };
 
-// To the second cache: the rows of a list and of the one behind are more than the first one holds.
-// A row need not start with a line; asking for its last byte, too, is cheaper than asking whether.
+// Ask for a row in the second cache: the rows of a list and of the one behind are more than the
+// first one holds. A row need not start with a line; asking for its last byte, too, is cheaper than
+// asking whether.
 static inline void prefetch(const char *first, int64_t n_bytes)
 {
     for (int64_t k = 0; k < n_bytes; k += line)

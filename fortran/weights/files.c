@@ -59,7 +59,7 @@ static int write_piece(int file, struct piece piece)
     return 0;
 }
 
-// To the disk, where the file system can tell.
+// Write a file to the disk, where the file system can tell.
 static int synchronise(int file)
 {
     int status;

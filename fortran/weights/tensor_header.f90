@@ -82,7 +82,7 @@ module gnograd_weights_tensor_header
   end type reader_type
 
   abstract interface
-    !> Does a come before b?
+    !> True if a comes before b.
     pure logical function order_interface(a, b)
       import :: place_type
       type(place_type), intent(in) :: a, b
@@ -113,7 +113,7 @@ contains
 
   ! ---- names ----
 
-  !> Why a tensor cannot have this name, to stand behind it in a message; empty if it can.
+  !> Reason why a tensor cannot have this name, to stand behind it in a message; empty if it can.
   pure function flaw_of_name(name) result(flaw)
     character(len=*), intent(in) :: name
     character(len=:), allocatable :: flaw
@@ -128,7 +128,7 @@ contains
     end if
   end function flaw_of_name
 
-  !> Why a text would not come back from a file; empty if it does.
+  !> Reason why a text would not come back from a file; empty if it does.
   pure function flaw_of_text(string) result(flaw)
     character(len=*), intent(in) :: string
     character(len=:), allocatable :: flaw
@@ -141,7 +141,8 @@ contains
     end if
   end function flaw_of_text
 
-  !> Are all bytes characters of UTF-8, none of them longer than it must be, and no halves of pairs?
+  !> True if all bytes are characters of UTF-8, none of them longer than it must be, and no halves
+  !> of pairs.
   pure function is_utf8(string)
     character(len=*), intent(in) :: string
     logical :: is_utf8
@@ -270,7 +271,7 @@ contains
   !> The first n lines without those whose keys come again.
   subroutine keep_last(lines, n)
     type(entry_type), intent(inout) :: lines(:)
-    !> On return, how many there are
+    !> Number of lines, on return
     integer, intent(inout) :: n
     type(place_type), allocatable :: keys(:)
     integer, allocatable :: order(:)
@@ -415,7 +416,7 @@ contains
       & text(n_data)//" follow the header")
   end subroutine check_places
 
-  !> Has a tensor the bytes that its shape needs?
+  !> Check that a tensor has the bytes that its shape needs.
   subroutine check_place(place, error)
     type(place_type), intent(in) :: place
     type(error_type), allocatable, intent(out) :: error

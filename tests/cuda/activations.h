@@ -4,8 +4,8 @@
 #include "support.h"
 
 enum { relu, gelu, silu, hyperbolic, sinus, identity };
-// For bounds: where x is not negative, this and its first two derivatives are at least as large as
-// the absolute values of those of any other at x or -x.
+// Function for bounds: where x is not negative, it and its first two derivatives are at least as
+// large as the absolute values of those of any other at x or -x.
 constexpr int dominating = identity + 1;
 const char* const activation_names[] = {"relu", "gelu", "silu", "tanh", "sin", "identity"};
 

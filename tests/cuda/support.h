@@ -113,7 +113,7 @@ inline HostGraph power_law() {
         return int64_t(37 * u * u * u);
       });
 }
-// With room for more edges, behind which nothing may be read.
+// Graph with room for more edges, behind which nothing may be read.
 constexpr int32_t nowhere = 0x7ffffff0;
 inline HostGraph with_room(HostGraph g, int64_t room) {
   g.name += " with room";
@@ -131,7 +131,7 @@ inline HostGraph small_square() {
       "square", 11, 11, false, [](int64_t i) { return i % 4; },
       [=](int64_t i) { return (*random)() % 3 ? int64_t((*random)() % 11) : i; });
 }
-// So many nodes that sums over all of them take several steps.
+// Graph with so many nodes that sums over all of them take several steps.
 inline HostGraph many_nodes() {
   return make_graph(
       "many nodes", 4500, 4300, false, [](int64_t i) { return i % 3 == 0; },

@@ -59,7 +59,7 @@ Molecule hub() {
       "hub", 14, 14, false, [](int64_t i) { return i ? 3 : 11; },
       [=](int64_t i) { return i ? 0 : int64_t((*random)() % 14); }));
 }
-// So many edges at a node that it is the work of several blocks, on both sides.
+// Molecule with so many edges at a node that it is the work of several blocks, on both sides.
 Molecule crossing() {
   auto random = std::make_shared<std::mt19937>(13);
   return place(make_graph(

@@ -53,7 +53,7 @@ struct Oracle {
     const int64_t i = c - s.radial;
     return u * norms[i] * std::sph_bessel(unsigned(i / s.radial), zeros[i] * x) / x;
   }
-  // From four differences: wrong by h^4 times a fifth derivative.
+  // Slope from four differences: wrong by h^4 times a fifth derivative.
   template <class F>
   static Long slope(F f) {
     const Long h = 1e-4L;

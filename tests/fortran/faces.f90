@@ -256,8 +256,8 @@ contains
 
   end subroutine check_faces
 
-  !> On a tape, s = <c, f(x)>: its value, its gradient (recorded or not), and for s' = <t, ds/dx>
-  !> the gradients to x and c, which are hvp and jvp.
+  !> Check s = <c, f(x)> on a tape: its value, its gradient (recorded or not), and for s' = <t,
+  !> ds/dx> the gradients to x and c, which are hvp and jvp.
   subroutine check_tape(operator, x, error)
     class(operator_type), intent(in) :: operator
     real(dp), intent(in), contiguous, target :: x(:)
@@ -316,7 +316,7 @@ contains
 
   ! ---- numbers ----
 
-  !> Are all numbers as near to those wanted as their size allows?
+  !> True if all numbers are as near to those wanted as their size allows.
   pure function close(got, wanted, relative)
     real(dp), intent(in) :: got(:), wanted(:), relative
     logical :: close

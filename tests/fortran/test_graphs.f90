@@ -255,7 +255,7 @@ contains
     call check(error, all(pack(wide%src(), wide%src() /= wide%dst()) == graph%src()), "int64")
   end subroutine test_cells
 
-  !> By Euler's formula.
+  !> Numbers of edges obey Euler's formula.
   subroutine test_kinds(error)
     type(error_type), allocatable, intent(out) :: error
     character(len=13), parameter :: kinds(7) = [character(len=13) :: "line", "triangle", &

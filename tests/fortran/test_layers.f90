@@ -21,7 +21,7 @@ module test_layers
     procedure :: parameters => net_parameters
   end type net_type
 
-  !> Does not print.
+  !> Training that keeps its reports instead of printing them.
   type, extends(training_type) :: quiet_type
   contains
     procedure :: report => keep_report

@@ -48,7 +48,7 @@ contains
     end if
   end subroutine check_refused
 
-  !> Is there little time (GNOGRAD_SHORT_TESTS)? Then long tests do a part of what they do.
+  !> True if there is little time (GNOGRAD_SHORT_TESTS): long tests then do a part of what they do.
   function short_run() result(short)
     logical :: short
     integer :: status

@@ -55,7 +55,7 @@ contains
     end do
   end function work
 
-  !> Is the first holder the only one again?
+  !> True if the first holder is the only one again.
   function end() result(is_last) bind(c)
     integer(c_int) :: is_last
     type(graph_type), pointer :: held

@@ -161,7 +161,7 @@ contains
     integer(int64), intent(in) :: query_block
     integer, intent(in) :: duplicates
     type(error_type), allocatable, intent(out) :: error
-    !> For every block of a sequence: next free entry, and the last query that named it
+    !> Next free entry of every block of a sequence, and the last query that named it
     integer(int32), allocatable :: next(:, :)
     integer(int64), allocatable :: seen(:, :)
     integer(int64) :: task, out_of_range, named_twice

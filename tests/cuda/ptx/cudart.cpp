@@ -69,7 +69,7 @@ size_t most_shared() {
   return (arch >= 90 ? 227 : 163) * 1024;
 }
 
-// With PTX_LOG=FILE: what was launched, and how much of each kernel was executed.
+// Report, with PTX_LOG=FILE, of the launches, and how much of each kernel was executed.
 void report_counts(const char* label);
 void report() {
   if (counting) report_counts("");
@@ -143,7 +143,7 @@ bool on_device(const void* p, size_t n) {
 
 extern "C" {
 
-// For programs: with PTX_COUNT, what was counted since the last call, under this name.
+// Report for programs, with PTX_COUNT, of the counts since the last call, under this name.
 void ptx_count(const char* label) {
   if (counting) report_counts(label);
 }

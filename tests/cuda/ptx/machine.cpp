@@ -90,7 +90,7 @@ struct Machine {
     return true;
   }
 
-  // These lanes go on from pc until they part, wait, or are as far as others.
+  // Run these lanes on from pc until they part, wait, or are as far as others.
   void advance(Warp& w, u32 pc, u32 mask, u32 limit) {
     const Instr* code = kernel.code.data();
     const auto leave_at = [&](u32 lanes_of, u32 at) {

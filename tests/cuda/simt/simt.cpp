@@ -195,7 +195,7 @@ bool release_barrier() {
   return true;
 }
 
-// Once all lanes that `any` waits for are there, hand each what it came for.
+// Hand each lane what it came for, once all lanes that `any` waits for are there.
 bool release_lanes(unsigned warp, const Thread& any) {
   const void* in[32] = {};
   for (unsigned l = 0; l < 32; ++l) {
@@ -312,8 +312,8 @@ void run_block(size_t smem, std::mt19937* random) {
   }
 }
 
-// With SIMT_GUARD, the memory of a device comes from here, and nobody else can touch it while none of
-// its kernels and no copy is running: a program that looks behind a device address ends.
+// Memory of a device with SIMT_GUARD: nobody else can touch it while none of its kernels and no
+// copy is running, so a program that looks behind a device address ends.
 class Guarded {
   static constexpr size_t room = size_t(1) << 30, grain = 256;
   char* const base;

@@ -31,7 +31,7 @@ inline constexpr int warpSize = 32;
 
 namespace simt {
 
-// For tests of huge arrays: of every grid only so many blocks run, its last ones (0: all), and
+// Tools of tests of huge arrays: of every grid only so many blocks run, its last ones (0: all), and
 // device memory that exists only where it is touched, zero at first; null if there is none.
 extern unsigned last_blocks;
 void* reserve(size_t bytes);

@@ -18,7 +18,7 @@ module layer
     type(graph_type) :: graph
     !> Nodes of destinations, of sources before the halo, and edges, of the whole problem
     integer(int64), allocatable :: dst(:), src(:), edges(:)
-    !> Are its sources its destinations?
+    !> True if the sources are the destinations
     logical :: is_square = .true.
     !> True on many processes
     logical :: is_distributed = .false.

@@ -12,7 +12,7 @@ module problem
   public :: problem_type, part_type, make_problem, part_of, distribute, feature, id_of, node_of
   public :: run_tests, layouts
 
-  !> Who owns what
+  !> Distributions of the nodes among processes
   character(len=*), parameter :: layouts(6) = [character(len=12) :: "strips", "scattered", &
     & "first empty", "one owner", "no halo", "bipartite"]
 

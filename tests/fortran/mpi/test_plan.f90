@@ -213,7 +213,7 @@ contains
 
   contains
 
-    !> These arguments on one process, and right ones on the others.
+    !> Try these arguments on one process, and right ones on the others.
     subroutine attempt(offsets, sources, owned, message)
       integer(int64), intent(in) :: offsets(:), sources(:), owned(:)
       character(len=*), intent(in) :: message

@@ -161,7 +161,7 @@ contains
   !> Gradients of a loss of two layers, and of an inner product with these gradients.
   subroutine differentiate(it, h_grad, u_grad, h_curve, u_curve, error)
     type(layer_type), intent(in) :: it
-    !> By own nodes [f_in, n], and of all processes [n_hidden, 2]
+    !> Derivatives by own nodes [f_in, n], and by the weights, of all processes [n_hidden, 2]
     real(dp), allocatable, intent(out) :: h_grad(:, :), u_grad(:, :), h_curve(:, :), u_curve(:, :)
     type(error_type), allocatable, intent(inout) :: error
     type(tape_type) :: tape

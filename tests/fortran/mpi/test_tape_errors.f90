@@ -68,7 +68,7 @@ contains
       if (.not. last) call tape%clear_error()
     end function choice
 
-    !> At the latest when gradients are summed all have the first error.
+    !> All have the first error, at the latest when gradients are summed.
     subroutine attempt(result, message)
       type(array_type), intent(in) :: result
       character(len=*), intent(in) :: message
