@@ -217,7 +217,7 @@ int gnograd_cuda_use_device(int device) { return outcome(cudaSetDevice(device));
 
 int gnograd_cuda_allocate(size_t bytes, void** memory, void* stream) {
   *memory = nullptr;
-  if (bytes == 0) return 0;  // which CUDA refuses
+  if (bytes == 0) return 0;  // CUDA refuses to
   cudaMemPool_t pool;
   if (const int status = outcome(pool_of_device(&pool))) return status;
   if (!pool) return outcome(cudaMalloc(memory, bytes));
@@ -251,7 +251,7 @@ int gnograd_cuda_hold(size_t bytes, const void* from, void** memory) {
 
 int gnograd_cuda_release(void* memory) {
   const OutsideCapture outside;
-  return outcome(cudaFree(memory));  // which waits for whatever uses it
+  return outcome(cudaFree(memory));  // cudaFree waits for whatever uses it
 }
 
 int gnograd_cuda_copy(void* to, const void* from, size_t bytes, void* stream) {

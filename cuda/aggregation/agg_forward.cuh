@@ -20,7 +20,7 @@ struct EdgeColumns {
   struct OfEdge {
     int64_t from;  // bytes of x before its row
     S w;
-    int64_t row;  // of the edge table
+    int64_t row;  // row of the edge table
   };
   __device__ OfEdge of_edge(const Csc& by_dst, int64_t k) const {
     const int64_t row = by_dst.edge_of(k);
@@ -108,7 +108,7 @@ struct AggExtremum {
   Csc graph;
   EdgeColumns<T, S> columns;
   Heads heads;
-  real<T> sign;                // of Max 1, of Min -1
+  real<T> sign;                // 1 for Max, -1 for Min
   RowTable<T> out;             // or null
   RowTable<int64_t> location;  // CSC positions; or null
 

@@ -75,7 +75,7 @@ struct ColumnCotangent {
   Winners<const uint8_t> won;
   bool mean;
   const S* degree;         // Mean with weights [n_dst]; else null
-  const int64_t* offsets;  // of the destinations [n_dst+1]
+  const int64_t* offsets;  // edges by destination [n_dst+1]
 
   __device__ int64_t from(int64_t i) const { return i * stride + column; }
   __device__ S divide(S x, int64_t i) const {

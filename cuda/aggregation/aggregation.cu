@@ -324,7 +324,7 @@ struct AggSimple {
   };
   struct Outputs {
     T* out;                       // [n_dst, n_features + n_edge_features]
-    int64_t* location = nullptr;  // the same, or null
+    int64_t* location = nullptr;  // shaped as out, or null
     operator typename General::Outputs() const { return {out, location, nullptr}; }
   };
   struct Saved {

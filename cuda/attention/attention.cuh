@@ -141,8 +141,8 @@ constexpr int edges_at_once = rows_at_once<typename M::T, typename M::S, wide, M
 template <class M>
 struct EdgeToDestination {
   int j;
-  int64_t row;            // of the edge table
-  typename M::Part part;  // of the score
+  int64_t row;            // row of the edge table
+  typename M::Part part;  // part of the score
 
   EdgeToDestination() = default;
   __device__ EdgeToDestination(const M& model, const Csc& by_dst, const Place& at, int64_t k)
@@ -270,7 +270,7 @@ struct AttentionForward {
   M model;
   Dropout dropout;
   T* out;                  // [n_dst, heads, size], or null
-  real<T>* head_out;       // the same, if out is to be the mean over heads
+  real<T>* head_out;       // in place of out, if out is to be the mean over heads
   real<T>* lse;            // [n_dst, heads] log of the sum of exp(score), or null
   SoftmaxRow<S>* softmax;  // [n_dst, heads], or null
 

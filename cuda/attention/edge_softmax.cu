@@ -146,7 +146,7 @@ struct EdgeSoftmaxRows {
       other.more.sum = group_swap(partial.more.sum, d, at.group);
       partial.merge(other);
     }
-    // the same bits for all lanes of a head
+    // all lanes of a head get equal bits
     const int lane = at.group.lane & (scores.lanes.each - 1);
     partial.top = group_get(partial.top, lane, at.group);
     partial.sum = group_get(partial.sum, lane, at.group);

@@ -18,7 +18,7 @@ struct GatBySource {
   static constexpr int at_once = rows_at_once<T, S, wide>;
   struct Partial {
     Vector<S, step> x;
-    S gz = 0;  // of the lane's own edges
+    S gz = 0;  // from the lane's own edges
   };
   using Total = Nothing;
   struct Own {

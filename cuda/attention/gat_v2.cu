@@ -257,7 +257,7 @@ struct MhaGatV2 {
     operator typename General::Inputs() const { return {x_src, x_dst, a, e}; }
   };
   struct Gradients {
-    T *x_src, *x_dst, *a, *e;  // as the inputs, or null
+    T *x_src, *x_dst, *a, *e;  // shaped as the inputs, or null
     operator typename General::Gradients() const { return {x_src, x_dst, a, e}; }
   };
 

@@ -13,8 +13,8 @@ struct GraphAttentionSizes {
   int64_t heads, size, edge_size;  // edge_size: features of a head of e, mha_gat only
   bool concat;
   int activation;
-  double parameter;  // of the activation; of mha_simple the factor of the scores
-  double p;          // of dropout
+  double parameter;  // parameter of the activation; for mha_simple factor of the scores
+  double p;          // probability of dropout
   const int64_t* seed;
 
   bool valid() const {
@@ -31,16 +31,16 @@ struct GraphAttentionProblem {
   Input<T, S> in[4];
   Workspace& workspace;
   cudaStream_t stream;
-  // of forward
+  // for forward
   T* out = nullptr;
   real<T>* lse = nullptr;             // [n_dst, heads], or null
   real<T>* softmax_scores = nullptr;  // [2, heads, n_edges], or null
   T* activated = nullptr;             // [n_edges, heads, size], or null; mha_gat_v2
-  // of the gradients
+  // for the gradients
   const T* g = nullptr;
-  const T* saved = nullptr;            // what forward wrote to `activated`, or null
-  const T* saved_out = nullptr;        // what it wrote to `out`, or null
-  const real<T>* saved_lse = nullptr;  // and to `lse`
+  const T* saved = nullptr;            // forward's `activated`, or null
+  const T* saved_out = nullptr;        // forward's `out`, or null
+  const real<T>* saved_lse = nullptr;  // forward's `lse`, or null
   T* grad[4] = {};                     // each or null
 
   bool arrays_aligned(int64_t size) const {
@@ -61,8 +61,8 @@ struct GraphAttentionProblem {
 template <class T, class S>
 struct AttentionSetup {
   using Problem = GraphAttentionProblem<T, S>;
-  void prepare(const Problem&) const {}                       // what its formulas need, once a node
-  void save(const Problem&, const Csc&, const Cut&) const {}  // what forward saves
+  void prepare(const Problem&) const {}                       // precompute node terms
+  void save(const Problem&, const Csc&, const Cut&) const {}  // write what forward saves
   void after(const Problem&, const Csc&, const Cut&) const {}  // passes behind those by both ends
   void sum_weights(const Problem&, int64_t) const {}           // gradients of weights, of all units
 };

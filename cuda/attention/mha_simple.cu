@@ -161,7 +161,7 @@ struct MhaSimple {
     operator typename General::Inputs() const { return {q, k, v, e}; }
   };
   struct Gradients {
-    T *q, *k, *v, *e;  // as the inputs, or null
+    T *q, *k, *v, *e;  // shaped as the inputs, or null
     operator typename General::Gradients() const { return {q, k, v, e}; }
   };
 

@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(block_threads, 3)
     using R = real<T>;
     constexpr int pitch = tile_pitch<R, columns>, down = block_threads / columns;
     static_assert(tile_rows<columns> * pitch <= TileSteps<T, columns, Layout>::numbers);
-    SharedMemory memory;  // that of the factors, when they have been multiplied
+    SharedMemory memory;  // memory of the factors, when they have been multiplied
     R* const tile = memory.template take<R>(TileSteps<T, columns, Layout>::numbers);
     make([&](int64_t y, int64_t x, R sum, R next, int count) {
       R* const to = tile + int(y - first_row) * pitch + int(x - first_column);

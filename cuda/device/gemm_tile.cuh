@@ -39,9 +39,9 @@ class TileStep {
                                                 : size + 8;
   static constexpr int widest = sizeof(T) == 8 && inner ? 1 : 16 / sizeof(T);
 
-  const T* from;          // what this thread copies first, of the next step
+  const T* from;          // first numbers of the next step that this thread copies
   int64_t line, advance;  // between lines in global memory; from one step to the next
-  int rows;               // that there are
+  int rows;               // rows that there are
   bool wide;              // 16 bytes at a time
 
   template <int width, bool whole>

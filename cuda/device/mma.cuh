@@ -81,7 +81,7 @@ struct SplitFloat {
     if constexpr (rounded) {
       large = to_tf32(x);
     } else {
-      // as to_tf32 but for some NaN, whose rest is NaN too
+      // to_tf32 but for some NaN, whose rest is NaN too
       memcpy(&large, &x, sizeof x);
       large = (large + 0x1000) & ~0x1fffu;
       float rest;

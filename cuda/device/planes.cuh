@@ -11,7 +11,7 @@ template <class S, class T = real_part<S>>
 struct Planes {
   using R = real_part<S>;
   T* v = nullptr;
-  T* d = nullptr;  // where S is dual
+  T* d = nullptr;  // tangents, if S is dual
 
   // Bytes of one number
   static constexpr size_t bytes = sizeof(T) * (ScalarTraits<S>::dual ? 2 : 1);

@@ -244,7 +244,7 @@ __global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some f
   const auto [unit, part] = divided<int>(group.number, parts);
   const bool some = unit < cut.n_units;
   if (!batched && !some) return;
-  if (batched && parts % (warp_lanes / group.size) == 0) group = of_warp;  // of one unit
+  if (batched && parts % (warp_lanes / group.size) == 0) group = of_warp;  // lanes of one unit
   const Place at{group, part / tiles, part % tiles, Op::step};
 
   constexpr bool sums_rows = !std::is_same_v<Partial, Nothing>;
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some f
       some ? int(cut.first[unit + 1] - first) : 0;  // edges count from the unit's first
   int64_t row = some ? cut.rows[unit] : 0;
   bool continued = some && offsets[row] < first;
-  int64_t end = row < row_end ? offsets[row + 1] : 0;  // of the row
+  int64_t end = row < row_end ? offsets[row + 1] : 0;  // end of the row
   const auto more = [&](bool mine) { return batched ? __any_sync(~0u, mine) : mine; };
   typename Op::Total total{};
   [[maybe_unused]] Own next{};
@@ -325,7 +325,7 @@ __device__ void join_units(const Op& op, typename Op::Partial& partial,
 // The first of 32 units collects what they pass on of the row that goes through all of it. Group: a
 // part of 32 units; most have nothing to do. Reads and writes partial results once, from L2.
 template <class Op>
-__global__ void __launch_bounds__(block_threads, 1)  // as walk_rows
+__global__ void __launch_bounds__(block_threads, 1)  // bounds of walk_rows
     walk_join_units(Op op, Cut cut, SplitRows<typename Op::Partial> split) {
   const Group group = this_group(op.heads.lanes);
   const int parts = op.heads.heads * op.tiles();

@@ -41,7 +41,7 @@ struct ScoreActivation {
   int code;
   A c;
   bool smooth;
-  A above, below;  // where it is not smooth: slopes above and below zero
+  A above, below;  // slopes above and below zero, if not smooth
 
   template <class S>
   __device__ S operator()(S x) const {

@@ -10,10 +10,10 @@ namespace gnograd {
 // Segments of a slice of places.
 struct Segments {
   const int64_t* begin;  // places where the segments of all slices begin, and their end
-  const int64_t* count;  // of segments
+  const int64_t* count;  // number of segments
   const int64_t* start;  // the first of them
   int64_t first;         // place of the slice
-  int64_t most;          // of segments
+  int64_t most;          // segments at most
   int each;              // rows of the matrix to a place
 
   // Start of segment s among the places of the slice, and among the rows

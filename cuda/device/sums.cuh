@@ -98,7 +98,7 @@ void sum_rows(const Matrix& matrix, int64_t n_rows, int64_t n_columns, FoldSpace
 // Sums over the rows of a matrix that comes in slices, of which none is longer than the first.
 template <class S>
 class SumOfSlices {
-  int64_t n_columns, n_rows = 0;  // of the sums
+  int64_t n_columns, n_rows = 0;  // shape of the sums
   FoldSpace<S> space;
   S* sums;
 

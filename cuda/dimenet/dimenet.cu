@@ -39,7 +39,7 @@ struct AggEdgeToEdge {
     const T* out;
   };
   struct Gradients {
-    T *vector, *rbf, *embedding, *weights;  // as the inputs, or null
+    T *vector, *rbf, *embedding, *weights;  // shaped as the inputs, or null
   };
 
   bool valid() const {

@@ -442,7 +442,7 @@ struct RadialBasis {
   };
   using Cotangents = BasisCotangents<T>;
   struct Gradients {
-    T *x, *w;  // as the inputs, or null
+    T *x, *w;  // shaped as the inputs, or null
   };
 
   bool valid() const {

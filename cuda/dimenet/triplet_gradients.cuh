@@ -290,7 +290,7 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) > 4 ? 2 : 3)
     const int64_t unit_begin = of_node * incoming_of_unit;
     const int64_t unit_end = min(unit_begin + incoming_of_unit, n_in);
     const int64_t n_out = p.outgoing.offsets[j + 1] - p.outgoing.offsets[j];
-    // what there is of the outgoing edges, for all incoming ones
+    // data of the outgoing edges stay, for all incoming ones
     const bool stays = n_out <= outgoing_slots && s.n_emb <= tile_features<S>;
     for (int64_t a_first = unit_begin; a_first < unit_end; a_first += p.slots) {
       __syncthreads();

@@ -66,7 +66,7 @@ struct TripletProblem {
   Csc incoming, outgoing;  // by destination, by source
   TripletSizes sizes;
   int slots;            // incoming edges of a tile, as shared memory allows
-  real<T> tolerance;    // how far the sum of a vector and its reverse may be from zero
+  real<T> tolerance;    // largest sum of a vector and its reverse
   Input<T, S> vector;   // [n_edges, 3]
   Input<T, S> rbf;      // [n_edges, n_spherical n_radial]
   Input<T, S> x;        // [n_edges, n_emb]
@@ -106,7 +106,7 @@ __device__ bool direction(const S (&v)[3], S (&unit)[3], S& length) {
 // An edge on one side of a tile.
 template <class S>
 struct Arm {
-  int64_t edge;  // of the edge table
+  int64_t edge;  // row of the edge table
   int far;       // node at the other end
   bool turns;    // it has a direction
   real_part<S> vector[3];
@@ -218,7 +218,7 @@ struct TripletTile {
   S* xf;            // [row_room, pitch], zeros in rows that are none
   S* angular;       // [outgoing_slots, angular_pitch] Y transposed, zeros outside
   int n_in = 0, n_out = 0;
-  int w_holds = -1;  // which part of W2
+  int w_holds = -1;  // part of W2 in w, -1: none
 
   __host__ __device__ static int row_room(const TripletSizes& s, int slots) {
     return round_up(slots * s.n_spherical, 16);

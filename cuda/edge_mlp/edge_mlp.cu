@@ -32,10 +32,10 @@ struct EdgeMlp {
     T *edges, *nodes;  // [n_edges, widths[-1]], [n_dst, widths[-1]], or null
   };
   struct Cotangents {
-    const T *edges, *nodes;  // as the outputs, or null: 0
+    const T *edges, *nodes;  // shaped as the outputs, or null: 0
   };
   struct Gradients {
-    T *e, *x_src, *x_dst, *weights, *edge_weight;  // as the inputs, or null
+    T *e, *x_src, *x_dst, *weights, *edge_weight;  // shaped as the inputs, or null
   };
 
   template <class S>

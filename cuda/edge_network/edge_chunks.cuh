@@ -113,7 +113,7 @@ constexpr int64_t longest_piece = 256;
 struct EdgePiece {
   int64_t place, end;  // in the order of that end
   int32_t q, node;     // its first edge in the chunk
-  bool whole;          // whether the chunk has no others of the node
+  bool whole;          // true if the chunk has no other edges of the node
 };
 
 // The edges of a chunk by the nodes at one end.
@@ -147,7 +147,7 @@ struct EdgeRuns {
     const bool first = this->first(node, k);
     if (k % longest_piece != 0 && !first) return false;
     const int64_t most = min(row_end, (k / longest_piece + 1) * longest_piece);
-    int64_t low = k + 1, high = most;  // those of the chunk follow each other
+    int64_t low = k + 1, high = most;  // edges of the chunk follow each other
     while (low < high) {
       const int64_t middle = (low + high) / 2;
       if (inside(middle)) low = middle + 1;

@@ -19,7 +19,7 @@ template <class R, class S>
 struct Seen {
   Input<R, S> x;    // [n, columns]
   int64_t columns;  // 0: nothing
-  int64_t row;      // of U_1, its first
+  int64_t row;      // first row in U_1
 };
 
 // Sizes and inputs.
@@ -242,7 +242,7 @@ class EdgeChunks {
   }
 
  public:
-  Planes<S> grad;  // of output(), on the way back
+  Planes<S> grad;  // gradient to output(), on the way back
 
   // `extra` is the largest number of columns that the caller adds to nodes.
   EdgeChunks(const EdgeLayers<R, S>& layers, int64_t extra, bool reverse, Workspace& workspace,

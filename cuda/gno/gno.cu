@@ -88,7 +88,7 @@ struct Gno {
     const T* out;
   };
   struct Gradients {
-    T* h;  // as the inputs, or null
+    T* h;  // shaped as the inputs, or null
     real<T>* coords;
     T *u, *b_u, *v, *b_v;
     real<T>* edge_weight;
@@ -148,7 +148,7 @@ struct GnoContract {
   using Outputs = typename Gno<T>::Outputs;
   using Cotangents = typename Gno<T>::Cotangents;
   struct Gradients {
-    T *h, *hid, *v, *b_v;  // as the inputs, or null
+    T *h, *hid, *v, *b_v;  // shaped as the inputs, or null
     real<T>* edge_weight;
     operator GnoGradients<T>() const {
       return {h, nullptr, nullptr, nullptr, v, b_v, edge_weight, hid};

@@ -172,7 +172,7 @@ struct GnoAggregate {
     const T* out;
   };
   struct Gradients {
-    T *h, *kappa;  // as the inputs, or null
+    T *h, *kappa;  // shaped as the inputs, or null
   };
 
   bool mean() const { return reduction == reduce_mean; }

@@ -30,7 +30,7 @@ constexpr int64_t panel_bytes = std::min(int64_t(slice_bytes), int64_t(24) << 20
 struct RowTile {
   int64_t first, n;  // rows
   int64_t cut;       // edges of a piece at most
-  int64_t n_pieces;  // that rows may be cut into besides their first, in all tiles
+  int64_t n_pieces;  // pieces of rows besides their first, in all tiles
 
   int64_t places() const { return n + n_pieces; }
 
@@ -63,8 +63,8 @@ __device__ Four<S> four_at(const S* p) {
   return *reinterpret_cast<const Four<S>*>(p);
 }
 
-constexpr int edges_together = 16;                    // of sums
-constexpr int panel_hidden = 64, thread_hidden = 16;  // of a block, of a warp
+constexpr int edges_together = 16;                    // edges that sums take at once
+constexpr int panel_hidden = 64, thread_hidden = 16;  // hidden features of a block, of a warp
 constexpr int panel_features = warp_lanes;
 static_assert(panel_hidden == block_threads / warp_lanes * thread_hidden);
 
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(block_threads, sizeof(S) <= 8 ? 4 : 2)
   R* const g = memory.template take<R>((2 * group_edges + 4) * cotangents_together);
   S* const before = memory.template take<S>(2 * group_edges * 72);
   S* const weighted = memory.template take<S>(2 * group_edges * 72);
-  S* const sums = memory.template take<S>(2 * group_edges * n_sums);  // of coords, and the weight
+  S* const sums = memory.template take<S>(2 * group_edges * n_sums);  // for coords, and the weight
   const auto piece = tile(walk.graph, blockIdx.x);
   if (piece.begin == piece.end) return;
   const int64_t row = piece.row, size = network.size(), width = walk.width;

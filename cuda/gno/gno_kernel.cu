@@ -9,7 +9,7 @@ namespace {
 
 template <class T>
 struct GnoKernelGradients {
-  real<T>* coords;  // as the inputs, or null
+  real<T>* coords;  // shaped as the inputs, or null
   T *u, *b_u, *v, *b_v;
 };
 
@@ -19,7 +19,7 @@ struct GnoKernelMatrices {
 
   int64_t n_edges;
   EdgeNetwork<T, S> network;
-  int64_t size;  // of kappa
+  int64_t size;  // numbers of kappa
   Input<T, S> v, b_v;
   Workspace& workspace;
   cudaStream_t stream;

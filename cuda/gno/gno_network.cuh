@@ -138,7 +138,7 @@ void unpack_layer(const LayerOrder& order, int64_t n_hidden, const GemmSum<T>& s
 
 struct TilePositions {
   const int64_t* edge;  // [n_edges] rows of the edge table, or null: the position itself
-  const int64_t* end;   // how many edges there are, or null: as many as there is room for
+  const int64_t* end;   // number of edges, or null: all that there is room for
   int64_t first;
 
   explicit TilePositions(int64_t first) : edge(nullptr), end(nullptr), first(first) {}
@@ -220,7 +220,7 @@ struct FirstLayerTerms {
 template <class T>
 struct FirstLayerGradients {
   T *u, *b_u;
-  int64_t size;  // of u
+  int64_t size;  // numbers of u
   template <class S>
   __device__ void operator()(int64_t i, S sum) const {
     T* const to = i < size ? u : b_u;

@@ -19,7 +19,7 @@ namespace {
 template <class R, class S>
 struct DeepEdges {
   EdgeChunk chunk;
-  int64_t width, all;  // of the kernel; of all functions
+  int64_t width, all;  // features of the kernel; of all functions
   Input<R, S> h;       // [n_src, all], or null: ones
   Input<R, S> weight;  // [n_edges], or null: 1
   const int64_t* degrees;
@@ -125,7 +125,7 @@ struct GnoDeep {
     const T* out;
   };
   struct Gradients {
-    T *h, *y, *x, *c, *layers, *edge_weight;  // as the inputs, or null
+    T *h, *y, *x, *c, *layers, *edge_weight;  // shaped as the inputs, or null
   };
 
   template <class S>

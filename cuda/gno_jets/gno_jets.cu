@@ -92,10 +92,10 @@ struct JetSlices {
   cudaStream_t stream;
   int64_t length;
   int64_t n_slices;
-  int32_t* rows;               // of all edges
+  int32_t* rows;               // rows of all edges
   int64_t *before, *begin;     // segments before a place; where they begin
-  int64_t* sums;               // of chunks, for `before`
-  SegmentCounts* counts;       // of slices
+  int64_t* sums;               // sums of chunks, for `before`
+  SegmentCounts* counts;       // counts of each slice
   Planes<S> layer, panels, x;  // W; sums or kappa; features
   JetNetwork<R, S> network;
 

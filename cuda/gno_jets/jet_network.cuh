@@ -20,7 +20,7 @@ struct JetsProblem {
   const gnograd_cuda_graph& graph;
   Jet jet;
   int64_t n_batch, f_in, f_out, n_layers;
-  const int64_t* widths;  // of the hidden layers
+  const int64_t* widths;  // widths of the hidden layers
   int geometry, activation, reduction, kernel;
   Input<R, S> h, x, y, layers, v, b_v, weight, weight_derivatives;
 
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(block_threads, 3)
   const int64_t first = int64_t(blockIdx.x) * edges, first_row = first * channels;
   const int there = int(min(int64_t(edges), n - first)), first_column = int(blockIdx.y) * columns;
   using Layout = GemmLayout<true, false>;
-  SharedMemory memory;  // that of the factors, when they have been multiplied
+  SharedMemory memory;  // memory of the factors, when they have been multiplied
   R* const tile = memory.template take<R>(TileSteps<R, columns, Layout>::numbers);
   gemm_tile<rounded, columns, Layout>(
       x, x_wide, first_row, first_row + there * channels, layer, layer_wide, first_column, width, 0,
@@ -163,7 +163,7 @@ class JetNetwork {
   bool fused() const { return !dual && edges_of_tile(problem.jet) > 0; }
 
  public:
-  Planes<S> grad;  // of features() on the way back
+  Planes<S> grad;  // gradient to features() on the way back
 
   // Numbers that an edge takes.
   static int64_t numbers(const JetsProblem<R, S>& problem, bool reverse) {

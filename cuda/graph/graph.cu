@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(block_threads)
 struct ByDestination {
   int32_t* indices;
   int64_t* edge_ids;
-  int32_t* destinations;  // of every edge
+  int32_t* destinations;  // destination of every edge
 };
 
 // Thread: an edge in the order of destinations; reads 8 bytes, and its source from anywhere; writes

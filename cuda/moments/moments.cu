@@ -369,7 +369,7 @@ struct OffsetMoments {
     const T* moments;
   };
   struct Gradients {
-    T *x, *y;  // as the inputs, or null
+    T *x, *y;  // shaped as the inputs, or null
   };
 
   template <class S>

@@ -18,7 +18,7 @@
 namespace gnograd {
 namespace {
 
-constexpr int most_levels = 6;  // of 2^31 points
+constexpr int most_levels = 6;  // enough for 2^31 points
 constexpr int level_bits = 5;   // 32 boxes of a level are one of the next
 static_assert(1 << level_bits == warp_lanes);
 
@@ -260,7 +260,7 @@ __global__ void __launch_bounds__(block_threads, 8)
 
   constexpr uint32_t never = UINT32_MAX;
   const int32_t seen = first_boxes[i];
-  // how far this lane's box is, of 32 from `first` on
+  // distance of this lane's box, one of 32 from `first` on
   const auto look_at_boxes = [&](int level, int32_t first) {
     const int32_t box = first + lane;
     const int bits = level_bits * (level + 1);

@@ -15,7 +15,7 @@ struct NeighborSearch {
   int64_t n_src, n_dst, d, n_items, n_buckets;
   double radius, period[most_axes];
   bool exclude_self;
-  int64_t max_neighbors;                            // of a destination
+  int64_t max_neighbors;                            // most neighbours of a destination
   const int64_t *source_items, *destination_items;  // [n_items+1], or null: one item
   double* positions;                                // [n_src, d] inside the box, in bucket order
   int32_t* order;                                   // [n_src] their numbers

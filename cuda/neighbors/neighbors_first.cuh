@@ -61,7 +61,7 @@ struct FirstOnes {
   int32_t* numbers;  // [k]
   int32_t k, n = 0;
   Ranked end;   // behind all that are taken
-  Ranked last;  // what is offered has to be before this: the last of k, or the end
+  Ranked last;  // bound before which offers have to be: the last of k, or the end
 
   __device__ FirstOnes(uint64_t* keys, int32_t* numbers, int64_t k, uint64_t limit)
       : keys(keys),
@@ -85,7 +85,7 @@ struct FirstOnes {
       if (!(taken >> lane_number() & 1)) offered = end;
       offered.sort_backwards();
       change_blocks(count, [&](bool more) {
-        // of both the first 32, and the rest for the next block
+        // the first 32 of both stay, and the rest goes to the next block
         const bool swapped = offered.before(mine);
         const Ranked rest = swapped ? mine : offered;
         if (swapped) mine = offered;
@@ -116,7 +116,7 @@ struct FirstOnes {
 
  private:
   static constexpr int few = 16, few_of_blocks = 4;  // more instructions than to sort and merge
-  Ranked mine;                                       // of the last block that was worked on
+  Ranked mine;                                       // candidate in the block last worked on
 
   // change(do more blocks follow) of every block, after `count` more have been offered.
   template <class F>

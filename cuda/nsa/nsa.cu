@@ -29,7 +29,7 @@ struct UngatedInputs {
 };
 template <class T>
 struct UngatedGradients {
-  T *q, *k, *v;  // as the inputs, or null
+  T *q, *k, *v;  // shaped as the inputs, or null
   operator NsaGradients<T>() const { return {q, k, v, nullptr}; }
 };
 
@@ -57,7 +57,7 @@ struct SelectedAttention {
     const T* out;
   };
   struct Gradients {
-    T *q, *k, *v, *slot_gate;  // as the inputs, or null
+    T *q, *k, *v, *slot_gate;  // shaped as the inputs, or null
     operator NsaGradients<T>() const { return {q, k, v, slot_gate}; }
   };
 
@@ -156,7 +156,7 @@ struct WindowAttention {
     const T* out;
   };
   struct Gradients {
-    T *q, *k, *v;  // as the inputs, or null
+    T *q, *k, *v;  // shaped as the inputs, or null
     real<T>*positions_q, *positions_k, *slope;
     operator NsaGradients<T>() const { return {q, k, v, nullptr, positions_q, positions_k, slope}; }
   };

@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(block_threads)
     compress_sums(Compression<T, S> p, T* __restrict__ out) {
   const auto at = p.piece();
   if (at.row >= p.compressed.n_tokens) return;
-  constexpr int ahead = sizeof(S) > 8 ? 2 : 4;  // as registers allow
+  constexpr int ahead = sizeof(S) > 8 ? 2 : 4;  // all that registers allow
   const int64_t row = p.features(), first = p.first_token(at.row) * row + at.column;
   Vector<S, width<T>> sum;
 #pragma unroll 1
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(block_threads)
   int64_t weight = (place - begin * stride) * p.heads + at.head;
   const int64_t step = stride * p.heads;
   Vector<S, width<T>> sum;
-#pragma unroll 1  // which sets up less
+#pragma unroll 1  // needs less setup
   for (int64_t left = end - begin; left > 0; left -= ahead) {
     Packed<T, wide> terms[ahead];
     S w[ahead];
@@ -208,7 +208,7 @@ struct Compress {
     const T* out;
   };
   struct Gradients {
-    T *x, *w;  // as the inputs, or null
+    T *x, *w;  // shaped as the inputs, or null
   };
 
   Stretches stretches() const { return make_stretches(n_tokens, n_sequences, cu, block, stride); }

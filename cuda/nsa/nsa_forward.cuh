@@ -11,7 +11,7 @@ constexpr int softmax_copies = 8;
 template <class R>
 struct SplitLse {
   R* max = nullptr;  // [rows, softmax_copies]
-  R* sum = nullptr;  // the same
+  R* sum = nullptr;  // [rows, softmax_copies]
 };
 
 // Softmax of a row so far: sum of the weights, relative to the largest logit, and the factor of
@@ -58,7 +58,7 @@ __device__ void weigh_keys(SoftmaxSum<S>& sum, const QueryRow<S>& row, S* x, int
 // within a head query by query, and each has so many lanes.
 struct RowFlags {
   int* found = nullptr;      // [all lanes / 32], or null
-  int64_t rows_of_unit = 0;  // of a head, with places that fill up its last warp
+  int64_t rows_of_unit = 0;  // rows of a head, with places that fill up its last warp
   int lanes = 0;
 
   int64_t n_lanes(const Pattern& p) const { return p.n_units() * p.heads * rows_of_unit * lanes; }
@@ -92,7 +92,7 @@ struct NsaForward {
   using Sum = SoftmaxSum<S>;
 
   NsaProblem<T, S> problem;
-  const real<T>* known_lse;      // of dual numbers [rows]
+  const real<T>* known_lse;      // for dual numbers [rows]
   const T* cotangent;            // for D, or null
   const real<T>* lse_cotangent;  // or null
   T* out;                        // [rows, d_v], or null

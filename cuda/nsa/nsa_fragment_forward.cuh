@@ -28,8 +28,8 @@ struct NsaFragmentForward {
   using V = OperandMatrix<T, d_v>;
 
   NsaForward<T, float> attend;
-  int* redo;   // whether a sum of a warp is not finite, RowFlags of two lanes a row, or null
-  int pieces;  // of a unit and head, of 16 rows
+  int* redo;   // flags of sums that are not finite, RowFlags of two lanes a row, or null
+  int pieces;  // pieces of a unit and head, of 16 rows
 
   NsaFragmentForward(const NsaForward<T, float>& attend, int* redo)
       : attend(attend),
@@ -50,7 +50,7 @@ struct NsaFragmentForward {
   struct State {
     FragmentRow rows[2];
     Fragment<T> q[keeps_q ? d_k / 16 : 1];
-    K q_rows;  // where q is not kept
+    K q_rows;  // rows of q if q is not kept
     float sum[d_v / 8][4];
     float top[2], total[2];  // the total of this lane's keys
   };

@@ -25,7 +25,7 @@ constexpr int gradient_keys = 64, gradient_rows = 32;
 template <class T>
 struct QuerySlice {
   int64_t first, end;
-  int64_t n_slots;  // of a row, also where positions decide
+  int64_t n_slots;  // slots of a row, also where positions decide
   T* records;       // [rows, n_slots, parts, d_k], or null: grad q is not wanted
 };
 
@@ -45,7 +45,7 @@ struct NsaFragmentGradient {
   static constexpr int blocks_at_once = d_k + d_v <= (sizeof(T) == 2 ? 128 : 64) ? 3 : 2;
   static constexpr int described = 3;  // tiles of rows: used, copied, being described
   static constexpr bool keeps_v =
-      d_k + d_v <= (sizeof(T) == 2 ? 256 : 64);  // as operands in registers
+      d_k + d_v <= (sizeof(T) == 2 ? 256 : 64);  // operands in registers
   using K = OperandMatrix<T, d_k>;
   using V = OperandMatrix<T, d_v>;
   using W = OperandMatrix<T, n_rows>;
@@ -53,10 +53,10 @@ struct NsaFragmentGradient {
   // Data of the rows of a tile.
   struct Rows {
     int at[n_rows];                    // among all rows; -1: there is none, or it sees nothing
-    int64_t record[n_rows];            // where its numbers go, -1: nowhere
+    int64_t record[n_rows];            // record for the numbers of a row, -1: none
     float lse[n_rows], delta[n_rows];  // lse as logits are
     KeyRange seen[n_rows];
-    int all, finite;  // whether all see all keys; whether all numbers of all rows are finite
+    int all, finite;  // true if all see all keys; true if all numbers of all rows are finite
   };
 
   // Chunk that a block works on, in shared memory as registers are short.
@@ -65,7 +65,7 @@ struct NsaFragmentGradient {
     unsigned n;               // rows
     int head, k_finite;
     KeyRange keys;
-    int position;  // of the first key, in its sequence
+    int position;  // place of the first key, in its sequence
   };
 
   NsaProblem<T, float> problem;
@@ -183,7 +183,7 @@ struct NsaFragmentGradient {
       __syncthreads();
       write_records(k, w, of, careful, chunk->keys, warp, lane);
     }
-    await_copies();  // of a chunk without rows, its first tile of zeros is still under way
+    await_copies();  // in a chunk without rows the first tile of zeros is still under way
 
     const int64_t width = p.d_k + p.d_v;
     const int64_t number = blockIdx.x / unsigned(parts());
@@ -468,7 +468,7 @@ __global__ void __launch_bounds__(block_threads, 8)
 template <class T>
 struct NsaFragmentSpace {
   T* records = nullptr;
-  int64_t queries = 0;  // of a slice; 0: this form does not take the problem
+  int64_t queries = 0;  // queries of a slice; 0: this form does not take the problem
   int64_t n_slots = 0;
   int parts = 0;
 

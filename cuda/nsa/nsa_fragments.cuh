@@ -265,7 +265,7 @@ struct KeyRange {
 // Data of one of a lane's rows.
 struct FragmentRow {
   int at = -1;          // among all rows; -1: there is none
-  KeyRange keys{0, 0};  // those it sees, among all keys
+  KeyRange keys{0, 0};  // keys that it sees, among all keys
 
   __device__ bool sees(int key) const { return keys.first <= key && key < keys.end; }
   __device__ bool sees_any(int first, int n) const {

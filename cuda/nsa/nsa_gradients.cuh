@@ -18,7 +18,7 @@ struct NsaQueryGradient {
   RowStatistics<const S> known;
   T* grad_q;     // [rows, d_k], or null
   S* grad_gate;  // [head parts, queries, heads, n_slots], zero, or null
-  S* of_bias;    // what rows give to the gradients of a bias [rows, d + 1], or null
+  S* of_bias;    // terms of rows in the gradients of a bias [rows, d + 1], or null
 
   size_t shared_memory() const {
     const auto& p = problem;

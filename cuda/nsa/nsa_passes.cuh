@@ -84,7 +84,7 @@ template <class T, class S>
 struct NsaForwardPass {
   NsaForward<T, S> attend;
   NsaVisitForward<T, S> visits;
-  RowFlags redo;  // of forms with sums in registers: rows whose values are not finite
+  RowFlags redo;  // from forms with sums in registers: rows whose values are not finite
 
   NsaForwardPass(const NsaForward<T, S>& operation, const VisitorLists& lists, S* values,
                  Workspace& workspace)

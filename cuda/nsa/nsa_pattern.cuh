@@ -175,7 +175,7 @@ inline Pattern make_pattern(int64_t n_queries, int64_t n_keys, int64_t n_query_h
   p.keys = {n_keys, n_sequences, cu_k};
   p.heads = int(n_heads);
   if (n_heads > 0 && n_query_heads % n_heads == 0) p.group = int(n_query_heads / n_heads);
-  p.block = 64;  // where no blocks are selected, keys handled together
+  p.block = 64;  // keys handled together if no blocks are selected
   p.unit = 1;
   p.causal = causal;
   p.shift = shift;
@@ -191,7 +191,7 @@ class BlockVisits {
   int64_t next_, end;
 
  public:
-  int64_t block, slot = 0;  // where this visit goes
+  int64_t block, slot = 0;  // block and slot of this visit
 
   __device__ BlockVisits(const Pattern& p, const TokenPiece& queries, int head)
       : p(p), queries(queries) {

@@ -62,7 +62,7 @@ constexpr int select_step = sizeof(T) == 8 ? 2 : 16;
 // that two blocks of eight have.
 template <class T>
 constexpr int select_warps = sizeof(T) == 4 ? 4 : 8;
-constexpr int select_rows = 16;     // of a warp
+constexpr int select_rows = 16;     // rows of a warp
 constexpr int select_window = 256;  // blocks that have their scores in shared memory
 
 // Shared memory of a block of the current device that leaves room for a second one on its
@@ -219,11 +219,11 @@ struct NsaSelectBlocks {
   using Part = typename SelectParts<T>::Part;
   static constexpr int parts = SelectParts<T>::n;
 
-  Pattern pattern;  // of the compressed tokens; a unit is the queries that share a selection
+  Pattern pattern;  // pattern of compressed tokens; a unit is the queries that share a selection
   Stretches stretches;
   SelectRules rules;
   int d_k;
-  R scale;  // of q . k, times log2(e)
+  R scale;  // factor of q . k, times log2(e)
   const T* __restrict__ q;
   const T* __restrict__ k;
   SplitRows split_k;  // [compressed tokens, heads], where there are parts
@@ -232,7 +232,7 @@ struct NsaSelectBlocks {
   int64_t n_units;
   bool wide;            // rows are aligned
   bool narrow = false;  // tokens of a window and a tile, and rows, have 32 bits
-  int warps = 1, unit_warps = 1, stages = 1;  // of a block, of a unit; tiles of k
+  int warps = 1, unit_warps = 1, stages = 1;  // warps of a block, of a unit; tiles of k
   int row_bits = 0;                           // log2 of the lanes that load a row
   Divisor by_stride{}, by_size{};
 
@@ -296,7 +296,7 @@ struct NsaSelectBlocks {
   };
 
   __device__ bool there(const Unit& unit) const {
-    // of two sequences that share a selection the first has it
+    // the first of two sequences that share a selection has it
     return unit.queries.size() > 0 && unit.queries.first == unit.queries.number * pattern.unit;
   }
 
@@ -500,7 +500,7 @@ struct NsaSelectBlocks {
             }
             attend(unit, head, first, row, now, n, operands, sums, total);
           }
-          constexpr R highest = sizeof(R) == 8 ? R(0x1p920) : R(0x1p114);  // of a lse not of this k
+          constexpr R highest = sizeof(R) == 8 ? R(0x1p920) : R(0x1p114);  // if lse is of other k
           if (lane / 4 % sum_copies == 0)
             for (int c = 0; c < 2; ++c)
               sums[token_of_sum(c)] = total[c] > highest ? highest : total[c];

@@ -28,7 +28,7 @@ __device__ inline float split_rest(const SplitEnd& a, const SplitEnd& b) {
   return 0x1p-25f * (a.factor * b.norm + b.factor * a.norm) + 0x1p-112f;
 }
 
-constexpr int split_lanes = 8;  // that split a row
+constexpr int split_lanes = 8;  // lanes that split a row
 
 // Rows of an array.
 struct SplitRows {

@@ -45,7 +45,7 @@ struct NsaProblem {
   Input<T, S> k, v;  // [keys, heads, d_k], [keys, heads, d_v]
   Input<T, S> gate;  // [queries, heads, n_slots], or null
   bool wide;         // rows are aligned
-  int rows, keys;    // of a tile
+  int rows, keys;    // shape of a tile
   DistanceBias<real<T>, S> bias;
 
   // Query heads of one query in a tile, tiles for all its heads; queries in a tile, tiles of a unit
@@ -78,8 +78,8 @@ template <class S>
 struct QueryRow {
   int64_t at;     // among all rows: query times query heads plus head; -1: there is none
   int64_t query;  // among all queries
-  int64_t visit;  // of a block: at times n_slots plus the slot
-  Range keys;     // those it sees, counted in its sequence
+  int64_t visit;  // number among the block's visits: at times n_slots plus the slot
+  Range keys;     // keys that it sees, counted in its sequence
   S lse, delta, gate;
 
   __device__ bool sees(int64_t key) const { return at >= 0 && keys.first <= key && key < keys.end; }
@@ -107,7 +107,7 @@ __device__ S exponential_below(S x, S lse) {
 struct QueryTile {
   TokenPiece queries;
   int head, part;         // key/value head; which part of its query heads
-  int first_head, heads;  // that part
+  int first_head, heads;  // heads of that part
   int n;                  // rows
 };
 

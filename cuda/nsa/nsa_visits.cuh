@@ -38,7 +38,7 @@ struct NsaVisitForward {
 
   NsaProblem<T, S> problem;
   VisitorLists lists;
-  const real<T>* known_lse;  // of dual numbers [rows]
+  const real<T>* known_lse;  // for dual numbers [rows]
   VisitRecords<S> records;
 
   size_t shared_memory() const {

@@ -33,7 +33,7 @@ template <class S>
 struct RelationEdge {
   int other, r;  // node at the other end; relation, or -1
   S w;
-  int64_t row;  // of the edge table
+  int64_t row;  // row of the edge table
 
   RelationEdge() = default;
   template <class T>

@@ -431,7 +431,7 @@ contains
       row = split_mix(wanted%seed, i)
       do k = start + 1, list%length
         hash = split_mix(row, int(list%items(k), int64))
-        ! as if without sign
+        ! hashes without sign, in the order of signed keys
         call offer(heap, ieor(hash, ishft(1_int64, 63)), list%items(k))
       end do
       list%length = start

@@ -91,7 +91,7 @@ contains
     logical :: narrow
 
     narrow = self%kind == sp
-    ! of a layer without a name, a parameter has that of its own
+    ! in a layer without a name, a parameter has a name of its own
     full_name = name(merge(2, 1, index(name, ".") == 1):)
     select case (size(extents))
     case (1)

@@ -448,7 +448,7 @@ contains
     if (self%has_queries) h = self%at_queries%forward(self%query_places) + &
       & self%kernel%forward(h, self%seen_edges, self%seen)
     out = self%projection%forward(h)*self%output_std + self%output_mean
-    ! what a state changes by
+    ! in time, the output is the change of the state
     if (self%in_time) out = out + slice(inputs, [self%n_inputs - self%n_outputs + 1, 1], &
       & [self%n_outputs, int(self%n_points)])
   end function forward

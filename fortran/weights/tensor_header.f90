@@ -271,7 +271,7 @@ contains
   !> The first n lines without those whose keys come again.
   subroutine keep_last(lines, n)
     type(entry_type), intent(inout) :: lines(:)
-    !> Number of lines, on return
+    !> Number of lines; on return, of those that stay
     integer, intent(inout) :: n
     type(place_type), allocatable :: keys(:)
     integer, allocatable :: order(:)
@@ -345,7 +345,7 @@ contains
         again = allocated(offsets)
         call reader%numbers(offsets)
       else
-        ! of a later version of the format, or of somebody else
+        ! an entry of a later version of the format, or of somebody else
         call reader%skip(0)
       end if
       if (again) call reader%refuse("says "//key//" of the tensor '"//name//"' twice")
@@ -555,7 +555,7 @@ contains
 
     call self%take('"')
     if (allocated(self%error)) return
-    ! as many characters as until the quote that ends it: escapes are longer than what they mean
+    ! count characters up to the closing quote: escapes are longer than what they mean
     first = self%at
     do
       length = scan(self%text(self%at:), '"\')

@@ -9,7 +9,7 @@ enum { leaky_relu, elu, linear, relu, scalar, sigmoid, tanh_, n_activations };
 struct Setting {
   int64_t heads, size, edge_size;  // edge_size 0: no edge features
   bool concat;
-  int activation;  // of mha_simple: norm_by_dim
+  int activation;  // norm_by_dim for mha_simple
   double slope = 0.2;
   double dropout = 0;
   const int64_t* seed = nullptr;
@@ -174,7 +174,7 @@ struct Case {
 
   const HostGraph& graph;
   Setting s;
-  size_t shift;  // of all arrays, in elements
+  size_t shift;  // offset of all arrays, in elements
   Device<int64_t> seed{std::vector<int64_t>{int64_t(the_seed)}};
 
   Arrays<T> in, tangents;
@@ -312,7 +312,7 @@ struct Case {
                   doubles(want[a]), doubles(plain_vjp[a]));
     }
 
-    // what is saved in 16 bits is rounded, which is more than the oracle allows for
+    // numbers saved in 16 bits are rounded by more than the oracle allows for
     if constexpr (Operator::saves_activations && sizeof(T) >= sizeof(float)) {
       auto grad = room();
       run_entry(Abi<T>::vjp, Abi<T>::vjp_bytes, sizes, cotangent.get(), x[0].get(), nullptr,

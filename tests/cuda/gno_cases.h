@@ -336,7 +336,7 @@ struct Case {
       compare(what, got, want, plain);
     } else {
       const double base = allowed_error<float>(want, plain);
-      double worst = 0;  // of what is allowed
+      double worst = 0;  // largest error as a part of what is allowed
       for (size_t i = 0; i < want.size(); ++i) {
         const double error = std::fabs(to_double(got[i]) - want[i]);
         const double allowed = base + roundings(tangents) * 0x1p-8 * dominating[i];

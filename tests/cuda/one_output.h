@@ -96,7 +96,7 @@ struct Case {
       const auto tangent = doubles(Oracle<C64>{graph, n}.forward(values<C64>(&t)));
       compare(name("jvp"), dout.host(), tangent,
               doubles(Oracle<C32>{graph, n}.forward(values<C32>(&t))));
-      // which also proves the oracle's vjp: <g, jvp(t)> = <vjp(g), t>
+      // this also proves the oracle's vjp: <g, jvp(t)> = <vjp(g), t>
       if (alone < 0) check_adjoint(name("oracle"), g, tangent, want, tangents);
 
       const auto second = Oracle<C64>{graph, n}.vjp(numbers<C64>(g), values<C64>(&t));

@@ -130,7 +130,7 @@ struct Case {
   Sizes n;
   int op;
   bool weighted;
-  size_t shift = 0;  // of all arrays, in elements
+  size_t shift = 0;  // offset of all arrays, in elements
 
   Arrays<T> in, tangents;
   std::vector<T> g;

@@ -21,7 +21,7 @@ using Arrays = std::array<std::vector<N>, 4>;
 // A graph whose nodes lie in space, in a periodic cell.
 struct Molecule {
   HostGraph graph;
-  std::vector<int64_t> src, dst;  // of each row of the edge table
+  std::vector<int64_t> src, dst;  // ends of each row of the edge table
   std::vector<double> vector;     // multiples of 1/16, which all types hold
 };
 
@@ -227,7 +227,7 @@ template <class T>
 struct Case {
   const Molecule& m;
   Sizes s;
-  size_t shift;  // of all arrays, in elements
+  size_t shift;  // offset of all arrays, in elements
 
   Arrays<T> in, tangents;
   std::vector<T> g;

@@ -74,7 +74,7 @@ struct Case {
   const HostGraph& graph;
   Sizes n;
   int mode;
-  size_t shift;  // of all arrays, in elements
+  size_t shift;  // offset of all arrays, in elements
   Arrays<T> in, tangents;
   std::vector<T> g;
 

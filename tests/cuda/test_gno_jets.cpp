@@ -82,7 +82,7 @@ struct Options {
   int64_t n_derivatives() const {
     return d + (order == gradient ? 0 : order == hessian ? d * (d + 1) / 2 : 1);
   }
-  int64_t n_outputs() const { return (1 + d + n_second()) * f_out; }  // of one destination
+  int64_t n_outputs() const { return (1 + d + n_second()) * f_out; }  // numbers of one destination
   std::array<int64_t, n_inputs> sizes(int64_t n_src, int64_t n_dst, int64_t n_edges) const {
     int64_t packed = 0, before = seen();
     for (const int64_t width : widths) packed += (before + 1) * width, before = width;
@@ -152,7 +152,7 @@ std::vector<N> edge_outputs(const Options& o, const Arrays<N>& in) {
     out[fo] += hj * w * value;
     for (int64_t a = 0; a < d; ++a)
       out[(1 + a) * o.f_out + fo] += hj * (w * first[a] + dw(a) * value);
-    N total = dw(d) * value;  // of the Laplacian
+    N total = dw(d) * value;  // for the Laplacian
     int64_t upper = d;
     for (int64_t a = 0; a < d && o.order != gradient; ++a)
       for (int64_t b = a; b < d; ++b, ++upper) {
@@ -195,7 +195,7 @@ struct Oracle {
       const int64_t degree = graph.offsets[i + 1] - graph.offsets[i];
       const R scale = o.reduction == mean && degree ? R(1) / R(degree) : R(1);
       for (int64_t p = graph.offsets[i]; p < graph.offsets[i + 1]; ++p) {
-        // where in each array the numbers of this edge begin
+        // start of the numbers of this edge in each array
         const auto sizes = o.sizes(1, 1, 1);
         const int64_t j = graph.indices[p], e = graph.row(p);
         const int64_t at[n_inputs] = {j, i, j, 0, 0, 0, e, e};
@@ -252,7 +252,7 @@ struct Case {
   const HostGraph& graph;
   Options o;
   Arrays<T> in, tangents;
-  std::vector<T> cotangents;  // of all outputs, by destination
+  std::vector<T> cotangents;  // cotangents of all outputs, by destination
 
   Case(const HostGraph& graph, Options options) : graph(graph), o(std::move(options)) {
     std::mt19937 random(7);

@@ -121,7 +121,7 @@ __global__ void tensor_core(const float* a, const float* b, float* c) {
 }
 
 void test_tensor_core() {
-  // what 11 bits hold, so that the product is exact; a last bit more is rounded away
+  // numbers of 11 bits, so that the product is exact; a last bit more is rounded away
   std::vector<float> a(16 * 8), b(8 * 8), c(16 * 8), want;
   for (int i = 0; i < 128; ++i) a[i] = float((i * 37) % 101 - 50) / 4, c[i] = float(i % 7) / 8;
   for (int i = 0; i < 64; ++i) b[i] = float((i * 53) % 89 - 44) / 8;
@@ -154,7 +154,7 @@ __global__ void matrices(const uint16_t* a, unsigned* out) {
   commit_copies();
   await_copies<1>();
   __syncwarp();
-  out[lane] = s[lane % 6 * 3 * pitch + lane / 6];  // of the first group
+  out[lane] = s[lane % 6 * 3 * pitch + lane / 6];  // numbers of the first group
   await_copies();
   __syncwarp();
   unsigned d[4];

@@ -21,8 +21,8 @@ struct Shape {
   // compressed: `block`, `stride`; window: `window`
   int64_t block = 1, stride = 1, window = 0;
   double scale = 0.4;
-  size_t shift = 0;           // of all arrays, in elements
-  double key_scale = 1;       // of the keys
+  size_t shift = 0;           // offset of all arrays, in elements
+  double key_scale = 1;       // factor of the keys
   bool popular = false;       // everybody selects the first block
   bool one_sequence = false;  // cu is null
 
@@ -57,7 +57,7 @@ template <class N>
 struct Oracle {
   const Shape& s;
   const std::vector<int32_t>& blocks;
-  // of P and dS to 16 bits, as the products on tensor cores have them; or null
+  // rounding of P and dS to 16 bits, as the products on tensor cores have them; or null
   double (*round)(double) = nullptr;
 
   N rounded(N x) const {
@@ -232,7 +232,7 @@ struct Case {
     const auto cu = borders(s.q_lengths);
     std::vector<int32_t> blocks;
     for (int64_t i = 0; i < units * s.n_heads * s.n_slots; ++i) {
-      // of the sequences that share the unit, all must have the block
+      // all of the sequences that share the unit must have the block
       const int64_t u = i / (s.n_heads * s.n_slots);
       int64_t n = INT64_MAX;
       for (size_t b = 0; b < s.q_lengths.size(); ++b)
@@ -396,7 +396,7 @@ struct Case {
     const auto want = truth.vjp(numbers<double>(g), numbers<double>(lse_g), in64);
     const auto g32 = numbers<float>(g), lse_g32 = numbers<float>(lse_g);
     const auto plain_vjp = all_doubles(plain.vjp(g32, lse_g32, in32));
-    // what is saved in 16 bits has that accuracy
+    // results saved in 16 bits have that accuracy
     const auto plain_saved = all_doubles(plain.vjp(g32, lse_g32, in32, numbers<float>(out.host())));
     for (const bool saved : {true, false}) {
       auto grad = room();
@@ -494,7 +494,7 @@ std::vector<Shape> small_shapes() {
   add(gqa, [](Shape& s) { s.causal = true, s.q_offset = 2; });
   add(gqa, [](Shape& s) { s.gated = true, s.causal = true, s.q_offset = -3, s.repeat = true; });
   add(gqa, [](Shape& s) { s.query_block = 4, s.gated = true, s.shift = 1; });
-  // as many rows share a selection as stay while keys pass by
+  // just so many rows share a selection that they stay while keys pass by
   add(gqa, [](Shape& s) { s.query_block = 8, s.causal = true; });
   add(gqa, [](Shape& s) { s.branch = compressed, s.block = 4, s.stride = 2; });
   add(gqa, [](Shape& s) {

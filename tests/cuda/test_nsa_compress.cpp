@@ -162,7 +162,7 @@ struct Selection {
   bool exclude_own = false;
   enum Numbers { random, equal, infinite, features, rows } numbers = random;
   size_t shift = 0;  // numbers that q and k begin after an aligned address
-  int q_power = 0, k_power = 0;  // of two, times which q and k are; the scale makes up for them
+  int q_power = 0, k_power = 0;  // powers of two, factors of q and k; the scale makes up for them
   int64_t period = 0;            // after which compressed tokens are the same
 };
 

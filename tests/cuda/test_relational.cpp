@@ -120,7 +120,7 @@ struct Case {
   Sizes n;
   int op;
   bool weighted;
-  size_t shift;  // of all arrays, in elements
+  size_t shift;  // offset of all arrays, in elements
 
   std::vector<int32_t> types;
   Arrays<T> in, tangents;

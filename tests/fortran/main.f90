@@ -28,7 +28,7 @@ program main
   character(len=100) :: only_suite, only_test
   integer :: n_run, n_failed
 
-  ! the same numbers in every run: differences must not straddle the kink of relu
+  ! equal numbers in every run: differences must not straddle the kink of relu
   call random_init(repeatable=.true., image_distinct=.false.)
   n_run = 0
   n_failed = 0

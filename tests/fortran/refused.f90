@@ -11,5 +11,5 @@ program refused
   call graph%init([1, 2], [1], 1, error)
   if (.not. allocated(error)) error stop "compiled with -Ofast, and a graph all the same"
   if (error%code /= code_unsupported) error stop "another error"
-  deallocate (error)  ! what a main program has is never freed, which is a leak to a sanitizer
+  deallocate (error)  ! a main program never frees what it has, which is a leak to a sanitizer
 end program refused

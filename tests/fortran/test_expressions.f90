@@ -228,7 +228,7 @@ contains
     x = tape%constant(0.5_sp)
     call check(error, x%value() == 0.5_dp, "value")
     line = x%text()
-    ! how many zeros follow is the compiler's choice
+    ! the number of zeros that follow is the compiler's choice
     call check(error, line(:3) == "0.5" .and. verify(trim(line(4:)), "0") == 0, &
       & "one number: "//line)
     x = tape%constant(-0.25_dp)

@@ -126,7 +126,7 @@ contains
       call operator%evaluate(x, y, error)
       if (allocated(error)) return
       call formula(operator, arrays(operator, x), results(operator, wanted))
-      ! as near as differences are to second derivatives
+      ! differences are no nearer to second derivatives
       call check(error, close(y, wanted, 1e-9_dp), "not the formula")
       if (allocated(error)) return
       deallocate (y, wanted)

@@ -59,7 +59,7 @@ contains
 
     square = -t*t
     total = 1
-    ! as many terms as leave less than 1e-18
+    ! enough terms to leave less than 1e-18
     do k = 14 + l, 1, -1
       total = 1 + total*(square*(1.0_dp/(2*k*(2*l + 2*k + 1))))
     end do

@@ -64,7 +64,7 @@ program interface
     & int(n_hidden, c_int64_t), int(f_in, c_int64_t), int(f_out, c_int64_t), tanh_code, sum_code, &
     & full)
   call must(gnograd_cuda_allocate(bytes, workspace, stream))
-  ! of the gradients, that to h alone
+  ! gradient to h alone
   call must(gnograd_cuda_gno_vjp_f64(graph, one, int(d, c_int64_t), int(n_hidden, c_int64_t), &
     & int(f_in, c_int64_t), int(f_out, c_int64_t), tanh_code, sum_code, full, cotangent, x(1), &
     & x(2), &

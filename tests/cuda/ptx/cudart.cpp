@@ -258,7 +258,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, cudaMemcpyKind
     return keep(cudaErrorInvalidValue);
   if (n) std::memcpy(to, from, n);
   static FILE* copies = std::getenv("PTX_COPIES") ? std::fopen(std::getenv("PTX_COPIES"), "wb") : nullptr;
-  if (copies && n && on_device(from, n)) {  // what programs fetch, to compare two builds bit for bit
+  if (copies && n && on_device(from, n)) {  // copies to programs, to compare two builds bit for bit
     std::fwrite(&n, sizeof n, 1, copies);
     std::fwrite(from, 1, n, copies);
   }

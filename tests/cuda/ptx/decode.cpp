@@ -567,7 +567,7 @@ struct Operand {
   std::string text;
   u64 value = 0;
   bool negated = false;
-  std::vector<Operand> parts;  // of a vector; the address; the second of p|q
+  std::vector<Operand> parts;  // parts of a vector; the address; the second of p|q
   s64 offset = 0;
 };
 
@@ -579,7 +579,7 @@ struct Function {
   std::string name;
   bool entry = false;
   std::vector<Param> params, results;
-  size_t begin = 0, end = 0;  // of the body among the tokens
+  size_t begin = 0, end = 0;  // range of the body among the tokens
   u32 max_threads = 1024;
 };
 
@@ -624,7 +624,7 @@ struct Module::Parser {
       } else if (s == ".align") {
         p.align = std::max(p.align, p.bytes ? 0 : u32(std::stoul(t[k + 1].text)));
         ++k;
-      } else if (s == ".ptr") {  // of what is pointed to
+      } else if (s == ".ptr") {  // attributes of what is pointed to
         while (t[k + 1].text == ".align" || t[k + 1].text == ".global" || is_number(t[k + 1].text)) ++k;
       } else if (s[0] == '.' && parse_type(s.substr(1), type)) {
         p.bytes = type.bytes;

@@ -165,7 +165,7 @@ int main(int, char** argv) {
     case 10:  // += without an atomic
       start(sum_plain, 1, n, 0, x, y);
       break;
-    case 11:  // the same across blocks
+    case 11:  // sum_blocks across blocks
       start(sum_blocks, 8, 32, 0, x, y);
       break;
     case 12: start(divergent_barrier, 1, n, 0, y); break;

@@ -88,13 +88,13 @@ enum class State { ready, at_barrier, at_warp, exited };
 struct Thread : Fiber {
   uint3 idx;
   State state;
-  bool vote;       // what it brings to a barrier, then what all have brought
-  Site site;       // where it waits
+  bool vote;       // vote brought to a barrier, then that of all
+  Site site;       // place of the wait
   unsigned mask;   // for which lanes,
   const void* in;  // with what,
   Eval eval;       // to do what with what they bring
   void* closure;
-  std::vector<Copy> copies;  // that have not arrived
+  std::vector<Copy> copies;  // copies that have not arrived
   size_t groups;
 };
 
@@ -109,8 +109,8 @@ std::vector<std::pair<std::unique_ptr<void, void (*)(void*)>, size_t>>
     shared;  // this block's arrays, as its threads take them
 size_t shared_left;
 std::map<const char*, size_t> device;  // live cudaMalloc allocations,
-std::map<const char*, size_t> reserved;  // what `reserve` gave,
-std::map<const void*, int> device_of;  // which of two devices they are on,
+std::map<const char*, size_t> reserved;  // memory from `reserve`,
+std::map<const void*, int> device_of;  // the one of two devices that they are on,
 std::set<const void*> ordered;         // and those in the order of a stream
 thread_local int current_device;
 thread_local cudaError_t last_error = cudaSuccess;
@@ -492,7 +492,7 @@ void meet(unsigned mask, bool orders_memory, const void* in, Eval eval, void* cl
 namespace simt {
 namespace {
 
-std::map<cudaStream_t, int> streams;  // those made here, with their devices,
+std::map<cudaStream_t, int> streams;  // streams made here, with their devices,
 std::map<cudaEvent_t, int> events;    // and events
 
 // A stream that is being captured into a graph, in the mode that binds all threads; what must not be

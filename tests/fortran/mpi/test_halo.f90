@@ -294,7 +294,7 @@ contains
       deallocate (raised)
     end if
 
-    ! what is under way on one process stays so, and comes
+    ! messages under way on one process stay so, and come
     call graph%halo_start(x, x_ext, pending, error)
     if (allocated(error)) return
     call graph%halo_start(x, x_ext, pending, raised)

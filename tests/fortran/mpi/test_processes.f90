@@ -137,7 +137,7 @@ contains
       call check(error, all_of(b == [n*(n + 1), 2*(n*(n + 1)*(2*n + 1)/6)]), "a vector")
       call check(error, all_of(real(c, dp) == 0) .and. all_of(unused == 0), "no gradients")
     end associate
-    ! of the other kind
+    ! with a parameter of the other kind
     loss = sum(w(3)*tape%constant([1.0_sp, 1.0_sp, real(p, sp)]))
     call tape%backward(loss, error)
     call all%sum_gradients(w(3:3), error)
@@ -173,7 +173,7 @@ contains
     last = all%size - 1
     call all%agree(raised)
     call check(error, .not. allocated(raised), "no error")
-    ! that of the first one
+    ! all have the error of the first one
     call fail(raised, code_memory, "no memory")
     if (all%rank < last) deallocate (raised)
     call all%agree(raised)
@@ -204,11 +204,11 @@ contains
     call check(error, index(raised%message, "multiply: shapes") == 1, raised%message)
     call tape%clear_error()
     deallocate (raised)
-    ! those of the other processes are gone, too: a step along a part of a sum is none
+    ! gradients of the other processes are gone, too: a step along a part of a sum is none
     call w%grad(slope, raised)
     call check(error, .not. any(abs(slope) > 0), "a part of the sum of gradients")
 
-    ! what is no parameter
+    ! an array that is no parameter
     call all%sum_gradients([w*w], raised)
     call check(error, index(raised%message, "sum_gradients: an array is no parameter") == 1, &
       & raised%message)

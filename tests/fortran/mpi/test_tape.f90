@@ -118,7 +118,7 @@ contains
     if (all%size > 1) call check(error, near(found, 4*here**3/value**4 - 4*sum(everywhere**4)* &
       & here/value**6, 1e-13_dp), "second derivative of the norm")
 
-    ! what all have: each has a part of the gradient
+    ! a parameter that all have: each has a part of the gradient
     x = tape%parameter([1.0_dp, 2.0_dp])
     loss = global_sum(sum(x*x*tape%constant([1.0_dp, real(all%rank, dp)])), all)
     call tape%backward(loss, error)

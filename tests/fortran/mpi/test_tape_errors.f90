@@ -76,7 +76,7 @@ contains
       call check(error, .not. result%alive(), "a result of '"//message//"'")
       call tape%check(raised)
       call check(error, last .or. allocated(raised), "no error of '"//message//"'")
-      ! what backward would say of an array that never was on a tape
+      ! backward's message for an array that never was on a tape
       if (.not. allocated(raised)) call fail(raised, code_value, message)
       call it%distributed%sum_gradients([x], raised)
       if (allocated(raised)) then
