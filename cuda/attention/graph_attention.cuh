@@ -55,9 +55,9 @@ struct GraphAttentionProblem {
   }
 };
 
-// An operator's Setup has its model, made of a problem; takes the workspace that this needs; and
-// says by_destination() and by_source() which passes its gradients want. What there is to do
-// besides is nothing, unless it says otherwise.
+// Setup of an operator: it has its model, made of a problem; takes the workspace that this needs;
+// and says by_destination() and by_source() which passes its gradients want. The other steps do
+// nothing unless it redefines them.
 template <class T, class S>
 struct AttentionSetup {
   using Problem = GraphAttentionProblem<T, S>;

@@ -7,10 +7,10 @@
 // of two numbers of 11 bits: without the product of the small parts, at most 2^-22 of that of the
 // factors, the error is that of float32. They round sums towards zero, so short sums are added up
 // outside (Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores while
-// surpassing the FP32 theoretical peak performance, IJHPCA 36, 2022). Where the process asks for
-// TF32, each factor is rounded to 11 bits instead: a third of the products, and an error of 2^-10
-// of the sum of their absolute values. Sums that come out infinite or NaN, as they do where a
-// factor is infinite or becomes so when it is rounded, are made again in float32.
+// surpassing the FP32 theoretical peak performance, IJHPCA 36, 2022). If the process asks for TF32,
+// each factor is rounded to 11 bits instead: a third of the products, and an error of 2^-10 of the
+// sum of their absolute values. Sums that come out infinite or NaN, as they do where a factor is
+// infinite or becomes so when it is rounded, are made again in float32.
 //
 // bfloat16 is what tensor cores take; sums are float32, rounded towards zero every 16 products.
 #pragma once

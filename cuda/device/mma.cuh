@@ -72,8 +72,9 @@ __device__ inline void load_matrices_transposed(unsigned (&d)[4], const void* ro
 namespace gnograd {
 
 // A number as the sum of two that tensor cores take, or the first alone: rounded to 11 bits, and
-// the rest. That has 12 bits at most, of which tensor cores ignore the last one. It is no use to
-// clear it: PTX does not say so, but if they read it, the sum would only be nearer, by 2^-23 of it.
+// the rest. The rest has 12 bits at most, of which tensor cores ignore the last one. It is no use
+// to clear it: PTX does not say so, but if they read it, the sum would only be nearer, by 2^-23 of
+// it.
 template <bool rounded>
 struct SplitFloat {
   unsigned large, small = 0;

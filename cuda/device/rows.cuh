@@ -228,10 +228,10 @@ struct SplitRows {
   }
 };
 
-// Group: a unit of about 128 edges and row ends, and one tile of one head; lanes over features.
-// No shared memory: a row's sum stays in registers. What an edge moves, and what bounds that, is
-// said at the operations; here 4 bytes of its index come on top, and those of its row in the edge
-// table and its position where they have tables.
+// Group: a unit of about 128 edges and row ends, and one tile of one head; lanes over features. No
+// shared memory: a row's sum stays in registers. Operations say what an edge moves, and what bounds
+// that; here 4 bytes of its index come on top, and the numbers of its row in the edge table and of
+// its position where there are such tables.
 template <class Op, bool wide>
 __global__ void __launch_bounds__(block_threads, 1)  // else ptxas spills some for occupancy
     walk_rows(Op op, Cut cut, SplitRows<typename Op::Partial> split) {

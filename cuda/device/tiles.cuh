@@ -53,7 +53,7 @@ __device__ void product_by_fma(int m, int n, int depth, A a, B b, Write write) {
     }
 }
 
-// tile(i, :) = row at(i) of x, for i < n; zeros where at(i) is negative. Whether all that this
+// tile(i, :) = row at(i) of x, for i < n; zeros where at(i) is negative. True if all that this
 // thread has loaded is finite.
 template <class T, class S, class At>
 __device__ bool load_rows(const SharedMatrix<S>& tile, int n, int size, bool wide,

@@ -11,7 +11,7 @@
 //
 // The lanes of a warp have edges, and go through the functions together: a degree l is a constant
 // of the code, so that recurrences and power series are straight lines of multiply-adds with
-// constants. What arrays hold of 32 edges lies in one piece, and passes through shared memory.
+// constants. The numbers of 32 edges in an array lie in one piece, and pass through shared memory.
 #include <cfloat>
 
 #include "device/call.cuh"

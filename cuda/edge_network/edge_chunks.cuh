@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Chunks of edges, in the order of destinations, and sums over those of a chunk that share a node.
 //
-// The edges of a destination follow each other. Those of a source are found by the order of
+// The edges of a destination follow each other. The edges of a source are found by the order of
 // sources, where its edges in a chunk follow each other too: a row there is in the order of
 // destinations. Sums go along these runs of edges, in pieces that depend on their places alone; a
 // node whose edges lie in several chunks gets them in the order of chunks.

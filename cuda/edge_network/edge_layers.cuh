@@ -155,9 +155,9 @@ __global__ void __launch_bounds__(block_threads)
   });
 }
 
-// pre += bias, and hid = act(pre) unless it is null; it may be pre itself. Of dual numbers; others
-// are done where the product is stored (GemmActivated). Thread: a feature of an edge; reads and
-// writes it; bound by memory, in float64 by the activation.
+// pre += bias, and hid = act(pre) unless it is null; it may be pre itself. For dual numbers; others
+// are activated where the product is stored (GemmActivated). Thread: a feature of an edge; reads
+// and writes it; bound by memory, in float64 by the activation.
 template <class R, class S>
 __global__ void __launch_bounds__(block_threads)
     edges_activate(int activation, int64_t n, int64_t width, Input<R, S> bias, Planes<S> pre,

@@ -8,7 +8,7 @@
 //     Q_j = h_j . [V; b_v],                     d_[hid_e; 1] = s_i w_e g_i . Q_j
 //
 // Rows go in tiles whose panels, [K, F] of sums or [F, K] of products with K = H + 1, stay in a
-// GPU's L2 cache. Of a batch a row has the panels of all functions, one behind the other.
+// GPU's L2 cache. In a batch a row has the panels of all functions, one behind the other.
 //
 // A row of more than `cut` edges is cut at the multiples of `cut` in the order of edges. Its first
 // piece is its own block's; the others have blocks by these multiples, most of which are within no

@@ -83,7 +83,7 @@ __device__ void for_neighbors(const NeighborSearch& s, const R* destinations, in
 }
 
 // The neighbours of destination i by its warp, in the order in which they are found; the first ones
-// of them if there is room for no more. How many there are.
+// of them if there is room for no more. Returns their number.
 template <int D, class R>
 __device__ int64_t find_row(const NeighborSearch& s, const R* destinations, int64_t i,
                             int32_t* row, int64_t room) {

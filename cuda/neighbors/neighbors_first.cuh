@@ -18,7 +18,7 @@ __device__ inline uint64_t random_key(int64_t seed, int64_t i, int32_t j) {
   return split_mix(split_mix(uint64_t(seed), uint64_t(i)), uint64_t(j));
 }
 
-// A key and its number. Those of no point are behind all others of the same limit.
+// A key and its number. Keys of no point are behind all others of the same limit.
 struct Ranked {
   uint64_t key;
   int32_t number;

@@ -83,8 +83,8 @@ struct RowFlags {
 // bits) or 4 x 4 a thread; then a warp has a row's softmax. Shared memory: shared_memory(), shrunk
 // to 56 KB if tiles stay 16 or more, 99 KB at most. Reads Dk + Dv numbers a key for every tile of
 // rows, from L2 where tiles share keys; 2 (Dk + Dv) operations a row and key. Bound by shared
-// memory, which every operand of a product passes. Where only flagged rows are wanted, a block has
-// 128 tiles, far from each other, as neighbours are often wanted together; each thread looks at the
+// memory, which every operand of a product passes. If only flagged rows are wanted, a block has 128
+// tiles, far from each other, as neighbours are often wanted together; each thread looks at the
 // flags of one, and it is bound by their latency if there are none.
 template <class T, class S>
 struct NsaForward {

@@ -2,11 +2,11 @@
 // Gradients of sparse attention without gates, with sums in registers, of 16 bits and float32.
 //
 // One pass gives all three, with the keys first: a block of threads keeps the keys and values of a
-// block, and the rows that see it pass by. What a visit gives to grad q is a record of Dk numbers,
-// rounded to the type of the results; a second kernel adds the records of a row in the order of its
-// slots. Where positions decide, the blocks that a row sees are its slots, from the first of them
-// on. Records of all visits would be n_slots times the memory of q (17 GB at 65536 tokens, 64
-// heads of 128 and 16 slots). So queries are handled in slices whose records take no more than
+// block, and the rows that see it pass by. Every visit leaves its part of grad q as a record of Dk
+// numbers, rounded to the type of the results; a second kernel adds the records of a row in the
+// order of its slots. If positions decide, the blocks that a row sees are its slots, from the first
+// of them on. Records of all visits would be n_slots times the memory of q (17 GB at 65536 tokens,
+// 64 heads of 128 and 16 slots). So queries are handled in slices whose records take no more than
 // record_bytes, 2 GiB; gradients of keys are added up in float32 from slice to slice.
 #pragma once
 #include "nsa_fragment_visits.cuh"

@@ -121,7 +121,7 @@ struct NsaFragmentVisits {
 };
 
 // 16 bytes of the features of a row, from `column` on, from the records of its visits, and what
-// NsaForward gives beside them. Whether they are finite.
+// NsaForward gives beside them. True if they are finite.
 template <class T>
 __device__ bool join_fragments(const NsaForward<T, float>& attend, int parts, const unsigned* marks,
                                const VisitSum* __restrict__ sums, const T* __restrict__ values,

@@ -190,7 +190,7 @@ struct OperandMatrix {
 };
 
 // sum += weight(r, l) right(l, column) for the `depth` rows l for which seen(r, l) is true; r tells
-// which of a lane's two rows. What is not seen stays out, be it a NaN.
+// which of a lane's two rows. Rows that are not seen stay out, be they NaN.
 template <class T, int n, int d, class Weight, class Seen>
 __device__ void add_seen(float (&sum)[n][4], Weight weight, const OperandMatrix<T, d>& right,
                          int from, int depth, Seen seen, int lane) {
@@ -285,8 +285,8 @@ struct SlotMarks {
   }
 };
 
-// Pieces of 16 rows of a unit and head, one for each warp. Where positions decide, a unit is made
-// what the warps of a block take side by side.
+// Pieces of 16 rows of a unit and head, one for each warp. If positions decide, a unit is made what
+// the warps of a block take side by side.
 inline int cut_units(Pattern& p) {
   constexpr int warps = block_threads / warp_lanes, rows = warps * fragment_rows;
   if (p.selected) return int(ceil_div(p.unit * p.group, fragment_rows));

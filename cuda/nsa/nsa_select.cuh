@@ -180,8 +180,8 @@ struct Divisor {
 __device__ inline float exponential_of_2(float x) { return exp2f(x); }
 __device__ inline double exponential_of_2(double x) { return exp2(x); }
 
-// Sums over the lanes of equal lane % 4. Of n numbers a lane gives half away at every step, until
-// it has two: of n / 2 tiles, those of number lane / 4 / (16 / n). The order is the same for all of
+// Sums over the lanes of equal lane % 4. A lane gives half of n numbers away at every step, until
+// it has two: from n / 2 tiles, the numbers lane / 4 / (16 / n). The order is the same for all of
 // them, so that equal columns have equal sums.
 template <int n, int step = 16, class R>
 __device__ void sum_over_rows(R* x) {
@@ -500,7 +500,7 @@ struct NsaSelectBlocks {
             }
             attend(unit, head, first, row, now, n, operands, sums, total);
           }
-          constexpr R highest = sizeof(R) == 8 ? R(0x1p920) : R(0x1p114);  // if lse is of other k
+          constexpr R highest = sizeof(R) == 8 ? R(0x1p920) : R(0x1p114);  // for a lse of another k
           if (lane / 4 % sum_copies == 0)
             for (int c = 0; c < 2; ++c)
               sums[token_of_sum(c)] = total[c] > highest ? highest : total[c];

@@ -43,7 +43,7 @@ module gnograd_autodiff_four_faces
 
   abstract interface
     !> The output of the inputs (forward), or with tangents its tangent (jvp). Null pointers are
-    !> absent inputs and tangents that are zero. Where output%saved has memory it is filled, too.
+    !> absent inputs and tangents that are zero. Fills output%saved, too, if it has memory.
     subroutine evaluate_interface(self, inputs, output, error, tangents)
       import :: four_face_operation, node_ref, node_type, error_type
       class(four_face_operation), intent(in), target :: self
@@ -54,7 +54,7 @@ module gnograd_autodiff_four_faces
     end subroutine evaluate_interface
 
     !> Gradients to the inputs (vjp), or with tangents their tangents (hvp). Null pointers are also
-    !> gradients that nobody wants. Where output is there, evaluate has filled it.
+    !> gradients that nobody wants. Evaluate has filled output if it is present.
     subroutine reverse_interface(self, cotangent, inputs, gradients, error, tangents, output)
       import :: four_face_operation, node_ref, node_type, error_type
       class(four_face_operation), intent(in), target :: self

@@ -406,8 +406,7 @@ contains
 
   ! ---- values ----
 
-  !> [n_outputs, m] at the queries, or at the points where there are none. What is wrong marks the
-  !> tape.
+  !> [n_outputs, m] at the queries, or at the points where there are none. Any error marks the tape.
   function forward(self, inputs, of_sample) result(out)
     class(point_gno_type), intent(in) :: self
     !> [n_inputs, n] at the points of place, real(sp)

@@ -75,8 +75,8 @@ contains
       & *decay**(real(max(0, step - 1 - warmup(n_warmup)), dp)/max(1, every))
   end function exponential_rate
 
-  !> One cycle (Smith and Topin 2019): up to `peak`, down to `last`, each along half a cosine. The
-  !> same as OneCycleLR of PyTorch, which leaves the momentum as it is with cycle_momentum=False.
+  !> One cycle (Smith and Topin 2019): up to `peak`, down to `last`, each along half a cosine. It
+  !> equals OneCycleLR of PyTorch, which leaves the momentum as it is with cycle_momentum=False.
   pure function one_cycle_rate(step, n_steps, peak, n_warmup, first, last) result(rate)
     !> 1 to n_steps
     integer, intent(in) :: step, n_steps

@@ -325,8 +325,8 @@ struct Case {
   }
 
   // Roundings on the way to an entry: of a panel, which hubs have in pieces that are joined, and of
-  // the entry; a tangent is rounded between its two products. Of the diagonal form at most:
-  // gradients of kernels, those to hidden features before and behind the slope, and the entry.
+  // the entry; a tangent is rounded between its two products. The diagonal form has at most those
+  // of gradients of kernels, of hidden features before and behind the slope, and of the entry.
   double roundings(bool tangents) const { return (o.kernel == full ? 3 : 4) + tangents; }
 
   void judge(const std::string& what, const auto& got, const std::vector<double>& want,

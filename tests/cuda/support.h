@@ -32,7 +32,7 @@ inline void must(int status, const char* what) {
 // long.
 inline bool short_run() { return std::getenv("GNOGRAD_SHORT_TESTS") != nullptr; }
 
-// An array in device memory, of exactly its size. Where nothing was written it reads as NaN.
+// An array in device memory, of exactly its size. Numbers that were not written read as NaN.
 template <class T>
 class Device {
   void* memory = nullptr;

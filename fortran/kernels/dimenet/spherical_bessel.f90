@@ -68,7 +68,7 @@ contains
     end do
   end subroutine bessel_series
 
-  !> First zeros of j_0 to j_(S-1). Those of j_0 are n pi, those of j_l lie between two of j_(l-1).
+  !> First zeros of j_0 to j_(S-1). Zeros of j_0 are n pi, each of j_l lies between two of j_(l-1).
   pure subroutine bessel_zeros(z)
     !> [R, S]
     real(dp), intent(out) :: z(:, :)

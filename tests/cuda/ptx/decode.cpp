@@ -663,7 +663,7 @@ struct Module::Parser {
     functions[f.name] = f;
   }
 
-  // A variable, to after its ";". Where its type begins, k is told.
+  // A variable, to after its ";". k is told where its type begins.
   void variable(size_t& k, bool shared, bool external) {
     u32 align = 1, bytes = 0, n = 1;
     std::string name;
