@@ -22,7 +22,7 @@ module gnograd_autodiff_four_faces
 
   !> An operator with its static arguments; families extend it by their kernels.
   type, abstract, extends(operation_type) :: four_face_operation
-    !> For messages
+    !> Name of the operator, for messages
     character(len=24) :: name = ""
     !> False if memory ran out for its static arrays
     logical :: complete = .true.
@@ -183,7 +183,7 @@ contains
     class(four_face_operation), intent(in) :: operator
     !> Kind of the values
     integer, intent(in) :: of_values
-    !> Kind and number of what it takes
+    !> Kind and count of the numbers that the memory takes
     integer, intent(out) :: kind
     integer(int64), intent(out) :: n
     integer(int64) :: n_integers
@@ -268,7 +268,7 @@ contains
   subroutine keep_integers(given, kept, ok)
     integer, intent(in) :: given(:)
     integer(int64), allocatable, intent(out) :: kept(:)
-    !> False where there is no memory
+    !> False if there is no memory
     logical, intent(inout) :: ok
     integer :: status
 

@@ -79,7 +79,7 @@ contains
   !> The name of a file. Fortran takes no notice of blanks at its end, which C writes and reads.
   subroutine file_at(address, where, filename, error)
     type(c_ptr), intent(in) :: address
-    !> For messages
+    !> Name of the function, for messages
     character(len=*), intent(in) :: where
     character(len=:), allocatable, intent(out) :: filename
     type(error_type), allocatable, intent(out) :: error

@@ -46,10 +46,10 @@ module gnograd_core_graph
     type(csc_type) :: by_src
     !> Identifies the edges: unique for each graph built in this process, shared by its copies
     integer(int64) :: serial = 0
-    !> The graph itself if it is on the heap, so that a copy is known for one, and how many hold it
+    !> The graph itself if it is on the heap, so that a copy is recognised; number of its holders
     type(graph_type), pointer, private :: home => null()
     integer(int64), private :: holders = 0
-    !> The arrays where they are somebody else's
+    !> Arrays that belong to somebody else
     type(graph_view), private :: lent
     logical, private :: is_lent = .false.
   contains
@@ -57,9 +57,9 @@ module gnograd_core_graph
     procedure :: view
     !> True when destinations and sources may be the same nodes
     procedure :: is_square
-    !> Build from 1-based arrays, default integers or int64: the Fortran user's door
+    !> Build from 1-based arrays, default integers or int64, as Fortran programs have them
     generic :: init => init_one_based, init_one_based_int64
-    !> Build from 0-based arrays: the door of C and Python
+    !> Build from 0-based arrays, as C and Python have them
     procedure :: init_zero_based
     !> Build from pairs of 0-based nodes in any order
     procedure :: init_from_edges
@@ -70,7 +70,7 @@ module gnograd_core_graph
     generic :: from_cells => from_cells_default, from_cells_int64
     !> Build from points of either kind: all pairs within a radius
     generic :: radius => radius_r32, radius_r64
-    !> Build from points of either kind: of every one the k nearest
+    !> Build from points of either kind: the k nearest to every one
     generic :: knn => knn_r32, knn_r64
     !> Build from other graphs, side by side
     procedure :: batch => graph_batch
@@ -642,12 +642,12 @@ contains
       & call fail(error, code_value, "graph: n_src and n_dst must lie between 0 and 2^31-1")
   end subroutine check_nodes
 
-  !> Ends of edges that are nodes, counted from 0. Messages count as the caller does.
+  !> Check that ends of edges are nodes, counted from 0. Messages count as the caller does.
   pure subroutine check_ends(name, ends, n, kind, error, base)
     character(len=*), intent(in) :: name, kind
     integer(int64), intent(in) :: ends(0:), n
     type(error_type), allocatable, intent(out) :: error
-    !> 0 if absent
+    !> Number of the first node; 0 if absent
     integer(int64), intent(in), optional :: base
     integer(int64) :: first, p
 

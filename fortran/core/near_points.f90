@@ -88,7 +88,7 @@ contains
   !> Neighbours of every destination, by one search or more of the same points.
   subroutine find_near(where, sources, destinations, period, wanted, found, error, src_items, &
       & dst_items, base)
-    !> For messages
+    !> Name of the function, for messages
     character(len=*), intent(in) :: where
     !> [d, n_src], [d, n_dst]
     real(dp), intent(in), contiguous :: sources(:, :), destinations(:, :)

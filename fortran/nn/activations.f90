@@ -12,9 +12,9 @@ module gnograd_nn_activations
 
 contains
 
-  !> One of relu, gelu, silu, tanh, sin, sigmoid, identity; another name marks the tape.
+  !> Apply relu, gelu, silu, tanh, sin, sigmoid or identity; another name marks the tape.
   function activate(layer, name, x) result(y)
-    !> For messages
+    !> Name of the layer, for messages; name of the activation
     character(len=*), intent(in) :: layer, name
     type(array_type), intent(in) :: x
     type(array_type) :: y

@@ -24,7 +24,7 @@ module gnograd_nn_dense
     procedure :: init
     !> Output of the layer for an input
     procedure :: forward
-    !> All there are, for an optimizer
+    !> All parameters, for an optimizer
     procedure :: parameters
   end type dense_type
 
@@ -35,11 +35,11 @@ contains
     class(tape_type), intent(in) :: tape
     class(initializer_type), intent(inout) :: initial
     character(len=*), intent(in) :: name
-    !> Numbers before and behind
+    !> Features of the input and of the output
     integer, intent(in) :: n_in, n_out
-    !> relu, gelu, silu, tanh, sin, sigmoid or identity (default)
+    !> Activation: relu, gelu, silu, tanh, sin, sigmoid or identity (default)
     character(len=*), intent(in), optional :: activation
-    !> Default: yes
+    !> Have a bias; default: yes
     logical, intent(in), optional :: bias
 
     self%activation = "identity"

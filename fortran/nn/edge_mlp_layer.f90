@@ -26,7 +26,7 @@ module gnograd_nn_edge_mlp_layer
     procedure :: init
     !> Output of the layer for an input
     procedure :: forward
-    !> All there are, for an optimizer
+    !> All parameters, for an optimizer
     procedure :: parameters
   end type edge_mlp_type
 
@@ -40,15 +40,15 @@ contains
     character(len=*), intent(in) :: name
     !> Features of an edge, and of a node at either end
     integer, intent(in) :: n_edge, n_node
-    !> Numbers behind every layer
+    !> Features behind every layer
     integer, intent(in) :: widths(:)
-    !> relu, gelu, silu (default), tanh, sin, identity
+    !> Activation: relu, gelu, silu (default), tanh, sin, identity
     character(len=*), intent(in), optional :: activation
     !> Normalise behind the last layer; default: yes
     logical, intent(in), optional :: layer_norm
     !> Add e, which then has as many features as the last layer; default: yes
     logical, intent(in), optional :: residual
-    !> sum (default), mean
+    !> Reduction at the nodes: sum (default), mean
     character(len=*), intent(in), optional :: reduction
     logical :: normed
 
@@ -63,7 +63,7 @@ contains
     call self%mlp%init(tape, initial, name, [n_edge + 2*n_node, widths], self%activation, normed)
   end subroutine init
 
-  !> New features of the edges, and what of them arrives at the nodes.
+  !> New features of the edges, and their sums or means at the nodes.
   subroutine forward(self, e, x, graph, edges, nodes)
     class(edge_mlp_type), intent(in) :: self
     !> [n_edge, n_edges]

@@ -28,7 +28,7 @@ module gnograd_nn_gat_layer
     procedure :: init
     !> Output of the layer for an input
     procedure :: forward
-    !> All there are, for an optimizer
+    !> All parameters, for an optimizer
     procedure :: parameters
   end type gat_type
 
@@ -41,7 +41,7 @@ contains
     character(len=*), intent(in) :: name
     !> Features of a node; features of a head
     integer, intent(in) :: n_in, n_out
-    !> 1 if absent
+    !> Number of heads; 1 if absent
     integer, intent(in), optional :: n_heads
     !> Heads side by side (default), or their mean
     logical, intent(in), optional :: concat_heads

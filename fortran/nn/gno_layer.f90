@@ -23,7 +23,7 @@ module gnograd_nn_gno_layer
     procedure :: init
     !> Output of the layer for an input
     procedure :: forward
-    !> All there are, for an optimizer
+    !> All parameters, for an optimizer
     procedure :: parameters
   end type gno_type
 
@@ -41,11 +41,11 @@ contains
     integer, intent(in) :: coord_dim
     !> Width of the kernel network; 64 if absent
     integer, intent(in), optional :: n_hidden
-    !> relu, gelu (default), silu, tanh, sin, identity
+    !> Activation: relu, gelu (default), silu, tanh, sin, identity
     character(len=*), intent(in), optional :: activation
-    !> mean (default), sum
+    !> Reduction: mean (default), sum
     character(len=*), intent(in), optional :: reduction
-    !> full (default), diagonal
+    !> Kernel: full (default), diagonal
     character(len=*), intent(in), optional :: kernel
     real(dp) :: bound
     integer :: width

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 
-!> New parameters: of which kind, and what numbers they begin with.
+!> New parameters: their kinds and the numbers that they begin with.
 module gnograd_nn_initializer
   use gnograd_core_kinds, only: sp, dp, int64
   use gnograd_core_error, only: text
@@ -14,7 +14,7 @@ module gnograd_nn_initializer
   !> Maker of the parameters of layers, one after the other: initial = initializer_type(seed=1). A
   !> seed gives the same bits on every machine.
   type, extends(random_type) :: initializer_type
-    !> sp or dp
+    !> Kind of the parameters: sp or dp
     integer :: kind = dp
     !> "glorot" (Glorot and Bengio 2010) or "he" (He et al. 2015, for relu and the like): weights
     !> are equally likely between -b and b, with b**2 = 6/(n_in + n_out) or 6/n_in
@@ -33,7 +33,7 @@ contains
   function weight(self, tape, name, extents, n_in, n_out) result(x)
     class(initializer_type), intent(inout) :: self
     class(tape_type), intent(in) :: tape
-    !> For files
+    !> Name of the parameter in files
     character(len=*), intent(in) :: name
     integer, intent(in) :: extents(:)
     integer, intent(in) :: n_in, n_out

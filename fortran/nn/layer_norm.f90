@@ -22,7 +22,7 @@ module gnograd_nn_layer_norm
     procedure :: init
     !> Output of the layer for an input
     procedure :: forward
-    !> All there are, for an optimizer
+    !> All parameters, for an optimizer
     procedure :: parameters
   end type layer_norm_type
 
@@ -33,9 +33,9 @@ contains
     class(tape_type), intent(in) :: tape
     class(initializer_type), intent(inout) :: initial
     character(len=*), intent(in) :: name
-    !> Features
+    !> Number of features
     integer, intent(in) :: n
-    !> Added to the variance; 1e-5 if absent
+    !> Number added to the variance; 1e-5 if absent
     real(dp), intent(in), optional :: eps
 
     if (present(eps)) self%eps = eps

@@ -24,7 +24,7 @@ module gnograd_nn_mlp
     procedure :: init => mlp_init
     !> Output of the layers for an input
     procedure :: forward => mlp_forward
-    !> All there are, for an optimizer
+    !> All parameters, for an optimizer
     procedure :: parameters
   end type mlp_type
 
@@ -35,9 +35,9 @@ contains
     class(tape_type), intent(in) :: tape
     class(initializer_type), intent(inout) :: initial
     character(len=*), intent(in) :: name
-    !> Numbers before the first layer and behind each: [3, 64, 64, 1] are three layers
+    !> Features before the first layer and behind each: [3, 64, 64, 1] are three layers
     integer, intent(in) :: widths(:)
-    !> Between the layers, not behind the last: gelu (default), or as for dense
+    !> Activation between the layers, not behind the last: gelu (default), or as for dense
     character(len=*), intent(in), optional :: activation
     !> Normalise behind the last layer; default: no
     logical, intent(in), optional :: layer_norm

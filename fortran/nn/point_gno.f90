@@ -37,7 +37,7 @@ module gnograd_nn_point_gno
     !> Dimension of space
     integer :: dimension = 0
     !> Numbers at a point, of a whole sample, and at a point of the result. In time stepping a state
-    !> is the last inputs, and what comes out
+    !> is the last inputs, and the output
     integer :: n_inputs = 0, n_parameters = 0, n_outputs = 0
     !> True if the output is the next state
     logical :: in_time = .false.
@@ -68,13 +68,13 @@ module gnograd_nn_point_gno
   contains
     !> Read a model onto a tape
     procedure :: load
-    !> Write it, as Python and `load` read it
+    !> Write the model, as Python and `load` read it
     procedure :: save
-    !> Say where the points are
+    !> Set the points
     procedure :: place
-    !> Results there
+    !> Outputs at the points
     procedure :: forward
-    !> All there are, for an optimizer
+    !> All parameters, for an optimizer
     procedure :: parameters
   end type point_gno_type
 

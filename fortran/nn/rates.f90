@@ -11,11 +11,11 @@ module gnograd_nn_rates
 
 contains
 
-  !> A rate that stays.
+  !> A constant rate.
   pure function constant_rate(step, peak, n_warmup) result(rate)
     integer, intent(in) :: step
     real(dp), intent(in) :: peak
-    !> 0 if absent
+    !> Steps of the rise; 0 if absent
     integer, intent(in), optional :: n_warmup
     real(dp) :: rate
 
@@ -24,10 +24,10 @@ contains
 
   !> A rate that falls to `last` along a line.
   pure function linear_rate(step, n_steps, peak, n_warmup, last) result(rate)
-    !> 1 to n_steps
+    !> Number of the step, 1 to n_steps; all steps
     integer, intent(in) :: step, n_steps
     real(dp), intent(in) :: peak
-    !> 0 if absent
+    !> Steps of the rise; 0 if absent
     integer, intent(in), optional :: n_warmup
     real(dp), intent(in), optional :: last
     real(dp) :: rate, lowest
@@ -39,10 +39,10 @@ contains
 
   !> A rate that falls to `last` along half a cosine.
   pure function cosine_rate(step, n_steps, peak, n_warmup, last) result(rate)
-    !> 1 to n_steps
+    !> Number of the step, 1 to n_steps; all steps
     integer, intent(in) :: step, n_steps
     real(dp), intent(in) :: peak
-    !> 0 if absent
+    !> Steps of the rise; 0 if absent
     integer, intent(in), optional :: n_warmup
     real(dp), intent(in), optional :: last
     real(dp) :: rate, lowest
@@ -56,7 +56,7 @@ contains
   pure function step_rate(step, every, peak, decay, n_warmup) result(rate)
     integer, intent(in) :: step, every
     real(dp), intent(in) :: peak, decay
-    !> 0 if absent
+    !> Steps of the rise; 0 if absent
     integer, intent(in), optional :: n_warmup
     real(dp) :: rate
 
@@ -67,7 +67,7 @@ contains
   pure function exponential_rate(step, every, peak, decay, n_warmup) result(rate)
     integer, intent(in) :: step, every
     real(dp), intent(in) :: peak, decay
-    !> 0 if absent
+    !> Steps of the rise; 0 if absent
     integer, intent(in), optional :: n_warmup
     real(dp) :: rate
 
@@ -78,12 +78,12 @@ contains
   !> One cycle (Smith and Topin 2019): up to `peak`, down to `last`, each along half a cosine. It
   !> equals OneCycleLR of PyTorch, which leaves the momentum as it is with cycle_momentum=False.
   pure function one_cycle_rate(step, n_steps, peak, n_warmup, first, last) result(rate)
-    !> 1 to n_steps
+    !> Number of the step, 1 to n_steps; all steps
     integer, intent(in) :: step, n_steps
     real(dp), intent(in) :: peak
-    !> The step with the highest rate; three tenths of n_steps if absent
+    !> Step with the highest rate; three tenths of n_steps if absent
     integer, intent(in), optional :: n_warmup
-    !> peak/25, and 1e-4 of that, if absent
+    !> First and last rate; peak/25, and 1e-4 of that, if absent
     real(dp), intent(in), optional :: first, last
     real(dp) :: rate, lowest, start
     integer :: n

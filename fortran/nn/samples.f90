@@ -23,14 +23,14 @@ module gnograd_nn_samples
     procedure :: array
   end type sample_type
 
-  !> Batches in an order that is another one in every epoch. Batch 1, 2, 3, ... is always the same
-  !> for a seed, so that a training goes on where it stopped.
+  !> Batches in an order that changes from epoch to epoch. Batch 1, 2, 3, ... is always the same for
+  !> a seed, so that a training goes on where it stopped.
   type :: loader_type
     type(sample_type), allocatable :: samples(:)
-    !> Samples of a batch, side by side in one graph; the last batch of an epoch may have less
+    !> Samples of a batch, side by side in one graph; the last batch of an epoch may have fewer
     integer :: batch_size = 1
     integer(int64) :: seed = 0
-    !> Shuffle the samples; otherwise they come as they are
+    !> Shuffle the samples; else they come in the order given
     logical :: shuffle = .true.
     integer(int64), private :: epoch = -1
     integer, allocatable, private :: order(:)
@@ -47,7 +47,7 @@ module gnograd_nn_samples
 
 contains
 
-  !> An array without a value if there is none of the name; then the tape is marked.
+  !> The array of this name as a constant; without such an array no value, and an error on the tape.
   function array(self, tape, name) result(x)
     class(sample_type), intent(in) :: self
     class(tape_type), intent(in) :: tape
@@ -85,11 +85,11 @@ contains
     ! so that an array that is not allocated is an error, and no crash
     type(sample_type), intent(in), optional :: samples(:)
     type(error_type), allocatable, intent(out) :: error
-    !> 1 if absent
+    !> Samples of a batch; 1 if absent
     integer, intent(in), optional :: batch_size
-    !> 0 if absent
+    !> Seed of the order; 0 if absent
     integer, intent(in), optional :: seed
-    !> Default: yes
+    !> Shuffle the samples; default: yes
     logical, intent(in), optional :: shuffle
 
     if (.not. present(samples)) then
@@ -130,7 +130,7 @@ contains
   subroutine batch_int64(self, number, sample, error)
     class(loader_type), intent(inout), target :: self
     integer(int64), intent(in) :: number
-    !> Until the next call, and the end of the loader
+    !> Batch, valid until the next call, and the end of the loader
     type(sample_type), pointer, intent(out) :: sample
     type(error_type), allocatable, intent(out) :: error
     type(weights_ref), allocatable :: arrays(:)

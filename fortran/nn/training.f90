@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 
-!> The loop of a training, with rates, clipping, a line now and then, and checkpoints.
+!> Training loop, with rates, clipping, reports and checkpoints.
 module gnograd_nn_training
   use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
   use, intrinsic :: iso_fortran_env, only: output_unit
@@ -27,7 +27,7 @@ module gnograd_nn_training
   end type model_type
 
   abstract interface
-    !> One number that shall become small, of one sample, or of several in one graph
+    !> Loss of one sample, or of several in one graph: a number that shall become small
     function loss_interface(self, tape, sample) result(loss)
       import :: model_type, tape_type, sample_type, array_type
       class(model_type), intent(in) :: self
@@ -46,33 +46,34 @@ module gnograd_nn_training
     !> The rate rises to lr in n_warmup steps; in one_cycle 0 stands for three tenths of n_steps
     real(dp) :: lr = 1e-3_dp
     integer :: n_warmup = 0
-    !> Rate at the end: cosine, linear, one_cycle
+    !> Last rate: cosine, linear, one_cycle
     real(dp) :: last_lr = 0
-    !> Factor of the rate after, or in the course of, so many steps: step, exponential
+    !> Factor of the rate after every decay_every steps (step), or in the course of so many
+    !> (exponential)
     real(dp) :: decay = 0.1_dp
     integer :: decay_every = 1000
-    !> Longer gradients are clipped
+    !> Largest norm of gradients; longer ones are clipped
     real(dp) :: max_norm = huge(1.0_dp)
-    !> Batches, one after another, whose gradients make a step
+    !> Batches whose gradients make a step, one after another
     integer :: n_accumulate = 1
-    !> Steps between two lines; 0: none
+    !> Steps between two reports; 0: no reports
     integer :: report_every = 100
-    !> A file; if there is one, the training goes on from it
+    !> File of checkpoints; if it is there, the training goes on from it
     character(len=400) :: checkpoint = ""
-    !> Steps between two of them; there is one at the end in any case
+    !> Steps between two checkpoints; there is one at the end in any case
     integer :: checkpoint_every = 1000
   contains
-    !> Train
+    !> Run the training
     procedure :: run
-    !> Learning rate of a step: that of the schedule
+    !> Learning rate of a step, by the schedule
     procedure :: rate
-    !> A line about the steps since the last one
+    !> Print a line about the steps since the last report
     procedure :: report
   end type training_type
 
 contains
 
-  !> Steps of the optimizer, until there have been n_steps.
+  !> Take steps of the optimizer until there have been n_steps.
   subroutine run(self, model, tape, loader, optimizer, error)
     class(training_type), intent(in) :: self
     class(model_type), intent(in) :: model
@@ -154,7 +155,7 @@ contains
     type(loader_type), intent(inout), target :: loader
     !> Step of the optimizer; mark of the tape behind the parameters
     integer, intent(in) :: step, start
-    !> Mean of the batches
+    !> Mean loss of the batches
     real(dp), intent(out) :: loss
     type(error_type), allocatable, intent(out) :: error
     type(sample_type), pointer :: sample
@@ -202,11 +203,11 @@ contains
   subroutine report(self, step, loss, lr, seconds)
     class(training_type), intent(in) :: self
     integer, intent(in) :: step
-    !> Mean since the last report
+    !> Mean loss since the last report
     real(dp), intent(in) :: loss
     !> Rate of the step
     real(dp), intent(in) :: lr
-    !> A step
+    !> Seconds of a step
     real(dp), intent(in) :: seconds
 
     write (output_unit, "(2(a, i0), a, es10.3, a, es9.2, a, f7.4, a)") "step ", step, " of ", &
