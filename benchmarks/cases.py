@@ -41,7 +41,7 @@ class Case:
     usual: bool = True  # counted and timed where no case is named
 
     def described(self) -> Iterable[tuple[str, dict[str, Any]]]:
-        """For the model: what a label of the small case stands for."""
+        """Labels of the small case, and what they stand for in the model."""
         for face in self.faces:
             entry = {"what": self.what, "scale": self.work(self.full) / self.work(self.small)}
             if self.arrays:
@@ -164,7 +164,10 @@ _GRAPH = GRAPHS[""][-1]
 def on_random_graph(
     name: str, make: Callable, what: str, forward: float, vjp: float, **more: Any
 ) -> None:
-    """On 100,000 nodes with 20 edges each; counted with 20,000. Floats by face are per graph."""
+    """Add a case on 100,000 nodes with 20 edges each, counted with 20,000.
+
+    `forward` and `vjp` are the numbers that the faces move at least.
+    """
 
     def build(n: int, rng: np.random.Generator) -> Call:
         return make(random_graph(n, 20, rng), n, rng)
@@ -698,7 +701,7 @@ def _group(n: int) -> tuple[int, int]:
 
 
 def _offset(n: int) -> int:
-    """Of queries in the middle of the sequence, which see as many keys as all do on average."""
+    """First position of n queries in the middle, which see as many keys as the average one."""
     return (TOKENS - n) // 2
 
 

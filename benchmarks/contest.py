@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What benchmarks beside PyTorch share: agreement, times in turns, sgemm's rate, peak memory."""
+"""Common code of benchmarks beside PyTorch: agreement, times in turns, sgemm rate, memory peak."""
 
 from __future__ import annotations
 

@@ -591,7 +591,7 @@ def compare(options: argparse.Namespace, clock: Clock, rate: float) -> Iterator[
 
 
 def line(entry: dict[str, Any]) -> str:
-    """Of the table."""
+    """Row of the table."""
     if "failed" in entry:
         return f"| {entry['label']} | | | | | failed: {entry['failed']} |"
     ms = entry["ms"]

@@ -62,11 +62,11 @@ class Setting:
     tests: int = 20
     fields: tuple[str, ...] = ("u",)
     regular: bool = False
-    """Whether the points of a sample are a regular grid."""
+    """True if the points of a sample are a regular grid."""
 
     @property
     def peers(self) -> tuple[str, ...]:
-        """Those that can be trained on it."""
+        """Networks of others that can be trained on it."""
         return (FNO if self.regular else GINO, MGN)
 
     def files(self, folder: Path) -> tuple[Path, Path, Path]:
@@ -93,7 +93,7 @@ class Setting:
             subprocess.run([*command, "--seed", seed, "--out", str(path)], check=True)
 
     def read(self, folder: Path) -> tuple[PointData, PointData, PointData]:
-        """As `files`."""
+        """Read the samples of `files`."""
         in_time = PROBLEMS[self.problem].in_time
         roles = Roles(states=self.fields) if in_time else Roles(outputs=self.fields)
         training, test, fine = (read([path], roles) for path in self.files(folder))

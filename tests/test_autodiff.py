@@ -355,7 +355,7 @@ SPECIAL = [-np.inf, -1.0, -0.0, 0.0, 1.0, np.inf, np.nan]
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "cos"])
 def test_elementary_functions_of_anything(rng, name, dtype):
-    """As accurate as NumPy's, and NaN and infinity where they belong."""
+    """Functions are as accurate as NumPy's, with NaN and infinity where they belong."""
     tiny, large = np.finfo(dtype).tiny, np.log(np.finfo(dtype).max)
     wide = {
         "exp": rng.uniform(-1.04 * large, 1.01 * large, 3000),

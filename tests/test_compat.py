@@ -322,7 +322,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("wrong", "error", "message"), WRONG.values(), ids=WRONG.keys())
 def test_errors(wrong, error, message, rng):
-    """They name the argument, and nothing has been written."""
+    """Errors name the argument, and nothing has been written."""
     graph = power_law(12, 40)
     t = arrays(rng, graph)
     arguments = {
@@ -590,7 +590,7 @@ def test_activations(sequence, kind, rng):
 
 @pytest.mark.parametrize("kind", ActivationKind, ids=lambda kind: kind.name)
 def test_saturated_scores(kind, rng):
-    """Where many arguments have the same activation, its derivative is 0."""
+    """Saturated activations have derivative 0."""
     graph = power_law(8, 30)
     t = attention_arrays(rng, graph, "float32", v2=True)
     t.x_src *= 100

@@ -401,7 +401,7 @@ def test_kinds_of_graphs_are_the_same_graph(draw):
 
 
 def test_destinations_padded_to_all_nodes(draw):
-    """What codes do with samples of high degree."""
+    """Offsets that are padded to all nodes, as some codes do, change no result."""
     x = draw(N_SRC, 2)
     padded = torch.cat([OFFSETS, OFFSETS[-1:].expand(N_SRC - N_DST)])
     whole = operators.agg_concat_n2n(x, StaticCSC(padded, INDICES), "mean")

@@ -151,7 +151,7 @@ def test_an_error_in_one_thread_is_that_of_all():
 
 
 def test_operators_in_threads():
-    """The same faces as on processes, where there is but one."""
+    """Operators over threads of one process equal those on the whole graph."""
     from gnograd.distributed.threads import in_threads
 
     rng = np.random.default_rng(0)

@@ -316,7 +316,7 @@ def test_forward_mode(hidden, parts):
 
 
 def test_second_order_behind_a_nonlinear_readout():
-    """Where the gradient of the sum over neighbours must itself keep a graph."""
+    """Second derivatives are right where the gradient of the sum must itself keep a graph."""
     function, inputs = functions([8], "linear")
 
     def gradient(position, *others):

@@ -55,7 +55,7 @@ def run(code, *arguments, **environment):
 @linux
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_one_runtime_beside_pytorch():
-    """In both orders of import, with the same bits five times."""
+    """Both orders of import load one runtime, and give the same bits five times."""
     found = set()
     for order in ("gnograd", "torch"), ("torch", "gnograd"):
         done = run(BESIDE, *order)
@@ -69,7 +69,7 @@ def test_one_runtime_beside_pytorch():
 @linux
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_runtime_of_pytorch():
-    """Where the system has none."""
+    """PyTorch's runtime is loaded if the system has none."""
     code = """
 import importlib
 real, calls = importlib.import_module, []

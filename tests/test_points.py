@@ -470,7 +470,7 @@ def test_names_of_commands_can_be_pasted(tmp_path: Path) -> None:
 
 
 def test_samples_in_columns_are_guessed(tmp_path: Path) -> None:
-    """As MATLAB has them: one column a sample."""
+    """Samples in columns, as in MATLAB, are refused with a hint to transpose."""
     savemat = pytest.importorskip("scipy.io").savemat
     rng = np.random.default_rng(0)
     savemat(

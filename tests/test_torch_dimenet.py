@@ -215,7 +215,7 @@ def test_no_energy_before_training():
 
 
 def test_call_of_pyg():
-    """Its positional arguments, its activation by name, edges looked for."""
+    """PyG's call works: positional arguments, activation by name, edges looked for."""
     pyg = pytest.importorskip("torch_geometric.nn.models.dimenet")
     arguments = (8, 1, 1, 8, 4, 8, 3, 4, 2.0, 5, 6, 1, 2, 3, "swish", "glorot_orthogonal")
     model = gt.DimeNetPlusPlus(*arguments).double()

@@ -34,7 +34,7 @@ from torch.func import (  # noqa: E402
 N, M = 6, 14
 """Nodes and edges of the graphs of layers."""
 ITEMS = 3
-"""Of a batch."""
+"""Items of a batch."""
 OPERATORS = list(calls.calls())
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
@@ -383,7 +383,7 @@ def test_nested_batches_along_other_axes():
 
 @pytest.mark.parametrize("name", ["GATConv", "GCNConv, weights", "GNO", "GNOBlock"])
 def test_jacobians_of_a_batch(name):
-    """Both compositions, on graphs that differ."""
+    """Jacobians and Hessians of a batch of different graphs equal those of its items."""
     layer = made(name)
     for transform in (jacrev, jacfwd):
         got = vmap(transform(layer))(*stacked([inputs_of(name, k) for k in range(ITEMS)]))
@@ -545,7 +545,7 @@ CONSTRUCTORS = {
 
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_graphs_made_inside(name):
-    """Of points that are differentiated, and of those of a batch."""
+    """Graphs of points inside a function can be differentiated and batched."""
 
     def loss(p):
         graph = CONSTRUCTORS[name](p)
@@ -577,7 +577,7 @@ def test_unions_inside_and_what_cannot_be_mapped():
 @pytest.mark.parametrize("kind", ["edges", "near", "room"])
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_stacked_graphs(kind, dim):
-    """As pytrees; those whose edges come in the order of destinations lack two arrays."""
+    """Graphs stack as pytrees; those with edges in the order of destinations lack two arrays."""
     make = {
         "edges": lambda k: gt.Graph.from_edge_index(edges(k), N),
         "near": lambda k: gt.Graph.knn(points(k), 3),
@@ -598,7 +598,7 @@ def test_stacked_graphs(kind, dim):
 
 
 def test_a_graph_that_leaves_a_transform():
-    """It is one like any other."""
+    """A graph that leaves a transform works as any other."""
     made = []
 
     def loss(p):

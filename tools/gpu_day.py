@@ -76,7 +76,7 @@ def programs() -> list[str]:
 
 
 def commands(step: str, out: Path) -> Iterator[tuple[str, list[str], int]]:
-    """Of a step; a command whose tool is missing begins with nothing."""
+    """Names, words and time limits of the commands; the first word is "" if a tool is missing."""
     python, sanitizer = sys.executable, shutil.which("compute-sanitizer") or ""
     names = programs()
     if step == "tests":
@@ -152,7 +152,7 @@ def model_times(path: Path = MODEL) -> dict[str, tuple[float, str]]:
 def of_model(
     model: dict[str, tuple[float, str]], entry: dict[str, Any]
 ) -> tuple[float, str] | None:
-    """Of a face, or of forward and backward together."""
+    """Seconds and bound that the model gives for a measured face, or for forward and vjp."""
     if entry["part"] != "published":
         return model.get(entry["label"])
     parts = [model.get(f"{entry['label']}/{face}") for face in ("forward", "vjp")]
@@ -189,7 +189,7 @@ def times_table(entries: list[dict[str, Any]], model: dict[str, tuple[float, str
 
 
 def metrics_table(path: Path) -> list[str]:
-    """By kernel: sums over its launches; the largest of registers, the mean of occupancy."""
+    """Table of kernels: sums over launches; the largest of registers, the mean of occupancy."""
     if not path.is_file():
         return ["ncu was not run."]
     text = path.read_text().splitlines()
@@ -226,7 +226,7 @@ def metrics_table(path: Path) -> list[str]:
 
 
 def page(out: Path) -> str:
-    """What is in the folder, as Markdown."""
+    """Results in the folder, as Markdown."""
     times = load(out / "times.json", {"entries": []})
     steps = load(out / "steps.json", [])
     about = load(out / "about.json", {})

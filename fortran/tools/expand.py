@@ -61,7 +61,7 @@ def expand_all(target: Path) -> None:
 
 
 def write_package(target: Path) -> None:
-    """What fpm needs of the repository, and nothing else. A .git there stays."""
+    """Write what fpm needs of the repository, and nothing else. A .git there stays."""
     target.mkdir(parents=True, exist_ok=True)
     expand_all(target / "src")
     manifest = (root / "fpm.toml").read_text()

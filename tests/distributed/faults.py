@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What goes wrong on one of three processes ends the call on all of them, with one message."""
+"""A fault on one of three processes ends the call on all of them, with one message."""
 
 import os
 import resource
@@ -27,7 +27,7 @@ def ring(comm=COMM):
 
 
 def local(sources=None, owned=None, offsets=None):
-    """The same as a solver would have it; one process may give something else."""
+    """Call `from_local` on the ring as a solver would; one process may give other arrays."""
     own = np.arange(N)[np.arange(N) * COMM.size // N == RANK]
     first = np.arange(own.size + 1) if offsets is None else offsets
     gg.DistributedGraph.from_local(

@@ -132,7 +132,7 @@ def neighbors(trial):
 
 
 def helpers(trial):
-    """What packs, counts and sets, with sense and without."""
+    """Try functions that pack, count and set, with valid and invalid arguments."""
     d, n_hidden = trial.pick(0, 1, 3), trial.pick(0, 1, 4)
     shape = trial.pick((2, 3), (2,), (0, 1))
     parts = [numbers(trial, s) for s in ((d, n_hidden), n_hidden, (n_hidden, *shape), shape)]

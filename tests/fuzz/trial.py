@@ -13,15 +13,15 @@ import gnograd as gg
 import gnograd.autodiff as ad
 
 DOCUMENTED = (TypeError, ValueError, IndexError, MemoryError, NotImplementedError)
-"""What a call may raise."""
+"""Exceptions that a call may raise."""
 
 
 class Enough(Exception):
-    """After this finding nothing can be expected any more."""
+    """End of a trial whose last finding leaves nothing to expect."""
 
 
 class Trial:
-    """Everything in it follows from its seed.
+    """One trial, which its seed determines.
 
     Parameters
     ----------
@@ -97,16 +97,16 @@ class Trial:
         return choices[self.rng.integers(len(choices))]
 
     def chance(self, probability):
-        """Whether something with this probability happens."""
+        """True with this probability."""
         return self.rng.random() < probability
 
     @cached_property
     def dtype(self):
-        """Of the floating-point arrays of this trial."""
+        """Dtype of the floating-point arrays of this trial."""
         return np.dtype(self.pick("float64", "float64", "float32"))
 
     def threads(self):
-        """Results do not depend on their number."""
+        """Set a number of threads: results do not depend on it."""
         gg.set_num_threads(int(self.pick(1, 1, 2, 3)))
 
 
