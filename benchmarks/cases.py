@@ -33,8 +33,8 @@ class Case:
     what: str
     full: int
     small: int
-    work: Callable[[int], float] = float  # in proportion to the time, of the size
-    arrays: Callable[[int], float] | None = None  # the same of memory, where it is another
+    work: Callable[[int], float] = float  # in proportion to the time, by size
+    arrays: Callable[[int], float] | None = None  # in proportion to memory, if that differs
     useful: dict[str, float] = field(default_factory=dict)  # bytes, or with a type operations
     type: str = ""
     faces: tuple[str, ...] = ("forward", "vjp")
@@ -344,7 +344,7 @@ def _icosahedron(way: str) -> Callable:
             src = cKDTree(nodes).query(grid, 3)[1].ravel()
             dst, sizes = np.repeat(np.arange(len(grid)), 3), (len(nodes), len(grid))
         else:
-            # of the finest level, the last that is refined
+            # sizes of the finest level, the last that is refined
             a, b = edges[: len(edges) // 2][-30 * 4**level :].T
             reach = 0.6 * np.linalg.norm(nodes[a] - nodes[b], axis=1).max()
             near = cKDTree(grid).query_ball_point(nodes, reach)

@@ -288,7 +288,7 @@ def launch(n: int, program: str, threads: int = 1, **arguments: object) -> dict:
     """Result of a program under n processes."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "false"}
     launcher = shutil.which("mpiexec")
-    try:  # that of the MPI that mpi4py is to find, which need not be the system's
+    try:  # the launcher of mpi4py's MPI, which need not be the system's
         prefix = Path(importlib.metadata.distribution("mpich").locate_file("")).parents[2]
     except importlib.metadata.PackageNotFoundError:
         pass

@@ -37,8 +37,8 @@ from torch import Tensor, nn
 
 import gnograd.torch as gt
 
-TIME = 4e-3  # of the plate's side^2 by the mean conductivity
-STEPS = 20  # of the solver
+TIME = 4e-3  # in units of side^2 over mean conductivity
+STEPS = 20  # time steps of the solver
 INTERIOR, RIM, HOLE = 0, 1, 2
 
 

@@ -178,8 +178,8 @@ class Network(nn.Module):
     elsewhere.
     """
 
-    ANGLES = (0.0, math.pi / 4, math.pi / 8, 3 * math.pi / 8)  # of the layers
-    OCTAVES = 2.0 ** torch.arange(4)  # of the encoding of positions
+    ANGLES = (0.0, math.pi / 4, math.pi / 8, 3 * math.pi / 8)  # turns of the cloud in the layers
+    OCTAVES = 2.0 ** torch.arange(4)  # frequencies of the encoding of positions
 
     def __init__(self, attention: str, dim: int = 64, num_heads: int = 4) -> None:
         super().__init__()

@@ -98,7 +98,7 @@ def test_compress_infer(move, rng):
     for slot, sequence in zip((4, 1), tokens(x), strict=False):
         expected[slot] = compressed(sequence[-BLOCK:], w, [BLOCK])[0]
     assert_allclose(same_kind(out, move), expected, atol=1e-13)
-    # the same tokens one sequence behind the other
+    # tokens as above, one sequence behind the other
     cache = move(before.copy())
     ascend.npu_nsa_compress_infer(
         move(np.concatenate(tokens(x))), move(w), slots, BLOCK, STRIDE, 0, actual_seq_len=LENGTHS,

@@ -365,7 +365,7 @@ def test_half_precision(name, dtype, draw):
         torch.autograd.grad(expected.sum(), wide),
         strict=True,
     ):
-        # where a tensor is used twice, its gradients are added in 16 bits
+        # gradients of a tensor that is used twice are added in 16 bits
         eps = torch.finfo(dtype).eps
         torch.testing.assert_close(a.float(), b, rtol=2 * eps, atol=eps)
 

@@ -352,7 +352,7 @@ def test_sparse_attention(case, dtype, rng):
     lse = rng.normal(size=out.shape[:2]).astype("float64" if dtype == "float64" else "float32")
     inputs, tangents = (as_taken(case, group, dtype) for group in (inputs, like(inputs, rng)))
     cotangent = test_nsa.cotangents(case, rng.normal(size=out.shape).astype(numbers(dtype)), lse)
-    # where a query sees one key, its gradient is a difference of two products with the saved output
+    # a query that sees one key has as gradient a difference of two products with the saved output
     check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
 
 
@@ -884,7 +884,7 @@ def test_nan_in_aggregation(case, rng):
 
 @pytest.mark.parametrize("exclude", test_dimenet.EXCLUSIONS)
 def test_nan_in_triplets(exclude, rng):
-    edges = square(power_law(12, 40))  # where no triplet with the NaN is excluded and alone
+    edges = square(power_law(12, 40))  # no triplet with the NaN is excluded and alone
     inputs = triplets(edges, rng)
     inputs[2][len(inputs[2]) // 3, 1] = np.nan
     expected = test_dimenet.reference.agg_edge_to_edge(*inputs, edges.src, edges.dst, 4, 2, exclude)
@@ -1188,7 +1188,7 @@ def test_assign_integers():
 @pytest.fixture
 def calls(monkeypatch):
     """Log of calls of the library, by function."""
-    gc.collect()  # what other tests have left
+    gc.collect()  # arrays that other tests have left
     monkeypatch.setattr(cuda, "_cupy", lambda: None)  # its pool would be asked, where it is there
     library, log = cuda_library.library(), {}
 
@@ -1619,7 +1619,7 @@ def test_first_use_of_a_graph_while_a_stream_is_captured(weighted):
     x, w = cuda.to_device(weighted.x), cuda.to_device(weighted.w)
     assert runtime.cudaStreamCreate(ctypes.byref(stream)) == 0
     x, w = (Lender(a, stream=stream.value) for a in (x, w))
-    gc.collect()  # what other tests have left
+    gc.collect()  # arrays that other tests have left
     assert runtime.cudaStreamBeginCapture(stream, 0) == 0
     try:
         out = gg.agg_weighted(x, w, graph=graph)
@@ -1773,7 +1773,7 @@ def test_header():
         re.sub(r"(\w+\()", r"gnograd_cuda_\1", line, count=1)
         for line in cuda_library.RUNTIME.strip().splitlines()
     }
-    # those of the tape are Fortran's
+    # functions of the tape are bound by Fortran
     names = {n: d for n, d in names.items() if not n.startswith("gnograd_cuda_tape_")}
     assert bound == {d for name, d in names.items() if name not in pairs}
 

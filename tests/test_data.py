@@ -280,7 +280,7 @@ def test_a_mesh_in_a_plane_may_lie_in_space(tmp_path: Path) -> None:
 
 
 def test_times_of_xdmf_and_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # where meshio writes the numbers of an XDMF series
+    monkeypatch.chdir(tmp_path)  # meshio writes the numbers of an XDMF series there
     meshio = pytest.importorskip("meshio")
     pytest.importorskip("h5py")
     points, cells = np.random.default_rng(0).random((4, 2)), [("triangle", np.array([[0, 1, 2]]))]

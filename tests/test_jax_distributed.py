@@ -135,7 +135,7 @@ def test_an_error_in_one_thread_is_that_of_all():
     def work(comm):
         if comm.rank == 1:
             raise ZeroDivisionError("of one")
-        comm.maximum([1])  # which the others wait in
+        comm.maximum([1])  # the others wait in it
 
     with pytest.raises(ZeroDivisionError, match="of one"):
         in_threads(3, work)

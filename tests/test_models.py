@@ -195,7 +195,7 @@ def test_outputs_that_do_not_vary_are_given_back(in_time: bool, noise: float) ->
     assert np.abs(found[..., 2]).max() <= 5 * noise
     truth = samples[0].states if in_time else samples[0].outputs
     assert model.counted(truth).tolist() == [True, True, False]
-    # where it is not what it was in training, it counts
+    # it counts if it differs from training
     assert model.counted(truth + rng.random(truth.shape)).all()
     (note,) = still(three)
     assert note.startswith("u (3): component 2 ")

@@ -18,7 +18,7 @@ TOOL = Path(__file__).parents[1] / "tools" / "symbols.py"
 
 linux = pytest.mark.skipif(platform.system() != "Linux", reason="/proc/self/maps and ELF")
 
-# what a process prints: the runtimes that it has, and a hash of five equal calculations
+# a process prints the runtimes that it has, and a hash of five equal calculations
 BESIDE = """
 import hashlib, re, sys
 for name in sys.argv[1:]:

@@ -73,7 +73,7 @@ def test_lazy_layer(name):
     assert repr(ours) == repr(theirs) == repr(copy.deepcopy(ours))
     lazy = [isinstance(p, UninitializedParameter) for _, p in sorted(ours.named_parameters())]
     assert any(lazy)
-    # what is not there yet goes through a state dict, a copy and a file
+    # parameters that are not there yet go through a state dict, a copy and a file
     state = copy.deepcopy(ours.state_dict())
     assert {k for k, v in state.items() if isinstance(v, UninitializedParameter)} == {
         k for k, v in theirs.state_dict().items() if isinstance(v, UninitializedParameter)
@@ -162,7 +162,7 @@ def test_nodes_with_more_axes(name, node_dim):
     edges = torch.randint(8, (2, 30))
     x = batch if node_dim == -2 else batch.transpose(0, 1)
     out = ours(x, edges)
-    if (name, node_dim) != ("GCNConv", 0):  # where PyG's weights go along another axis
+    if (name, node_dim) != ("GCNConv", 0):  # PyG's weights of that one go along another axis
         close(out, theirs(x, edges))
     alone = torch.stack([ours(each, edges) for each in batch])
     close(out, alone if node_dim == -2 else alone.transpose(0, 1))

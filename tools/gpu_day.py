@@ -300,7 +300,7 @@ def main(arguments: list[str] | None = None) -> int:
     library = BUILD / "cuda" / "libgnograd_cuda.so"
     os.environ.setdefault("GNOGRAD_CUDA_LIBRARY", str(library))
     (out / "about.json").write_text(json.dumps(about(name), indent=1) + "\n")
-    newest = ROOT / "build" / "ptx" / "model.json"  # of make gpu-model, for these very kernels
+    newest = ROOT / "build" / "ptx" / "model.json"  # from make gpu-model, for these very kernels
     if (model := newest if newest.is_file() else MODEL).is_file():
         shutil.copy(model, out / "model.json")
     run(out, options.steps)

@@ -129,7 +129,7 @@ class Copy:
         shutil.copytree(self.source / "fortran" / "include", package / "include")
         (package / "lib").mkdir()
         (package / "lib" / "libgnograd.so").symlink_to(self.build / "fortran" / "libgnograd.so")
-        link(self.site / "fortran", self.build / "fortran")  # where an extension in a build looks
+        link(self.site / "fortran", self.build / "fortran")  # an extension in a build looks there
         blas = importlib.util.find_spec("scipy_openblas32")
         if blas is not None and blas.submodule_search_locations:
             link(self.site / "scipy_openblas32", Path(blas.submodule_search_locations[0]))

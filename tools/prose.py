@@ -18,7 +18,7 @@ from pathlib import Path
 
 FOLDERS = "fortran", "cuda", "python", "tests", "tools", "docs", "benchmarks", "examples", ".ci"
 OPENINGS = re.compile(r"(Of|What|As|Whether|Where|Which|How|That|Those|The same)\b")
-LIMIT = 0.02  # of the comments of a folder
+LIMIT = 0.02  # share of the comments of a folder
 
 Comment = tuple[int, str]  # line, text
 
