@@ -131,7 +131,7 @@ class Cell:
     folder: Path
 
     def model(self, data: PointData) -> PointModel:
-        """Untrained."""
+        """Model before training."""
         torch.manual_seed(0)
         if self.contestant in NAMES:
             return PointModel.for_data(data, self.contestant, self.size)
@@ -183,7 +183,7 @@ def _forever(training: PointTraining) -> Iterator[Any]:
 
 
 def run(cell: Cell) -> dict[str, float]:
-    """A cell in this process, which is its own."""
+    """Results and peak memory of a cell, which has this process for itself."""
     torch.set_num_threads(1)
     gg.set_num_threads(1)
     peak, results = peak_memory(cell.train)

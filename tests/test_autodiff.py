@@ -399,7 +399,7 @@ def test_softmax_of_anything(axis):
      ((700, 2, 700), 1)],
 )  # fmt: skip
 def test_long_float32_sums_keep_their_digits(rng, shape, axis):
-    """Rounded once at the end, but for a few terms: to half a unit in the last place is 6e-8.
+    """Sums are rounded once at the end, but for a few terms; half a unit in the last place is 6e-8.
 
     A short row is summed as NumPy sums it.
     """

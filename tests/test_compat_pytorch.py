@@ -346,7 +346,7 @@ def test_values_and_gradients(case, draw):
     "name", ["agg_concat_n2n-mean", "mha_gat_n2n", "agg_hg_basis_n2n_post-111"]
 )
 def test_half_precision(name, dtype, draw):
-    """Computed in float32 and rounded once."""
+    """Results are computed in float32 and rounded once."""
     if name in CASES:
         call, _, inputs = CASES[name](draw)
     else:

@@ -458,7 +458,7 @@ def test_memory_of_derivatives_by_positions(kernel):
 
 
 def test_memory_of_networks_on_edges():
-    """Nothing grows with the edges, but for the mean's weights a number in vjp, two in hvp."""
+    """Memory grows with the edges only by a mean's weights: a number in vjp, two in hvp."""
     widths = np.array([9, 5, 4])
     common = (len(widths), widths.ctypes.data)
 
@@ -479,7 +479,7 @@ def test_memory_of_networks_on_edges():
 
 
 def test_matmul_precision(rng):
-    """Products in TF32 where they are asked for, and as before afterwards."""
+    """Products are in TF32 if asked for, and as before afterwards."""
     arrays = (rng.normal(size=shape).astype("float32") for shape in ((50, 2), (2, 64), 64))
     inputs = (*arrays, rng.normal(size=(64, 3, 4)).astype("float32"), np.zeros((3, 4), "float32"))
     exact, given = gg.gno_kernel(*wide(inputs), activation="tanh"), to_device(inputs)
@@ -543,7 +543,7 @@ def test_nearest_neighbors(case, k, d, dtype, rng):
 @pytest.mark.parametrize("choose", ["nearest", "random", None])
 @test_neighbors.every_case
 def test_chosen_neighbors(case, choose, rng):
-    """Within several radii, and no more than so many."""
+    """Neighbours within several radii, at most so many, equal those on the CPU."""
     sources, destinations, options = test_neighbors.draw(case, 2, rng)
     radius = options.pop("radius")
     if choose is not None:
@@ -805,7 +805,7 @@ def test_nan_in_positions(which, dtype, rng):
 @pytest.mark.parametrize("input", range(4))
 @pytest.mark.parametrize("case", test_gat.FEW, ids=str)
 def test_nan_in_graph_attention(case, input, rng):
-    """A row that has it has no softmax; nor has anything that it reaches."""
+    """A NaN makes the softmax of its row NaN, and everything that the row reaches."""
     edges = GRAPHS["power law"]
     static, inputs = case.arguments(edges), case.inputs(edges, rng)
     x = inputs[input]
@@ -910,7 +910,7 @@ def test_every_kernel_is_tested():
 
 
 def assert_same_graph(actual, expected):
-    """Entry by entry, and of the same types."""
+    """Check that all arrays of two graphs are equal, with equal dtypes."""
     assert actual.sizes == expected.sizes
     for name, array in expected.arrays._asdict().items():
         other = getattr(actual.arrays, name)
@@ -1133,7 +1133,7 @@ def test_numpy_memory(weighted):
 
 
 def test_strides(weighted):
-    """Transposed, with gaps, and backwards."""
+    """Arrays may be transposed, have gaps or run backwards."""
     transposed = cuda.to_device(weighted.x.T)
     rows, width = transposed.shape
     x = Lender(transposed, shape=(width, rows), strides=(8, 8 * width))
@@ -1933,7 +1933,7 @@ def test_ascend_on_two_devices(rng):
 
 
 def assert_same_but_for_rounding(actual, expected, kind):
-    """Sums may be taken in another order."""
+    """Check that results are equal but for rounding, as sums may have another order."""
     assert actual.dtype == expected.dtype
     scale = np.max(np.abs(expected.astype(float)), initial=1)
     error = np.abs(actual.astype(float) - expected.astype(float))
@@ -1988,7 +1988,7 @@ def test_attention_in_half_precision(kind, precisions, edge_features, rng, monke
 
 @pytest.mark.parametrize("kind", ["fp16", "bf16"])
 def test_gat_v2_in_half_precision(kind, rng, monkeypatch):
-    """Backward from the same activation scores, which are rounded."""
+    """Gradients equal those on the CPU from the same activation scores, which are rounded."""
     graph = power_law(12, 40)
     t = test_compat.attention_arrays(rng, graph, test_compat.half(kind), v2=True)
     g, params = test_compat.csc(graph), mha_params(2, True, ActivationKind.Tanh)
@@ -2005,7 +2005,7 @@ def test_gat_v2_in_half_precision(kind, rng, monkeypatch):
 
 @pytest.mark.parametrize("mma", dimenet.MMAOp, ids=lambda mma: mma.name)
 def test_edge_to_edge_in_every_math_mode(mma, rng):
-    """All are as accurate as float32."""
+    """Results of every math mode are as accurate as float32."""
     t, g = test_compat.molecule(rng, "int32")
     inputs = tuple(x.astype(np.float32) for x in (t.vector, t.rbf, t.embedding, t.weights))
     out = cuda.to_device(np.full(inputs[2].shape, np.nan, np.float32))

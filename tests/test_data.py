@@ -617,7 +617,7 @@ def test_layouts_that_make_no_sense(tmp_path: Path) -> None:
 
 
 def test_arrays_with_numbers_are_samples(tmp_path: Path) -> None:
-    """PDEBench has a group a trajectory."""
+    """Numbered groups, as PDEBench has one for each trajectory, are samples."""
     h5py = pytest.importorskip("h5py")
     rng = np.random.default_rng(0)
     with h5py.File(tmp_path / "a.h5", "w") as file:

@@ -23,7 +23,7 @@ def same(graph, other):
 
 
 def edges_of(graph):
-    """Rows that belong to an edge, and their ends."""
+    """Rows that belong to an edge, with source and destination."""
     n, ids = int(graph.offsets[-1]), graph.edge_ids
     rows = np.arange(n) if ids is None else np.sort(ids[:n])
     return [*zip(rows.tolist(), graph.src[rows].tolist(), graph.dst[rows].tolist(), strict=True)]

@@ -113,7 +113,7 @@ import gnograd
 @linux
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="objdump is not installed")
 def test_symbols_of_glibc():
-    """RHEL 9 has all of them."""
+    """RHEL 9 has all symbols of glibc that the libraries need."""
     libraries = [
         file
         for name in ("libgnograd.so", "libgnograd_kernels.so", "_core*.so")

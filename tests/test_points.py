@@ -223,7 +223,7 @@ def test_outputs_on_other_points(tmp_path: Path) -> None:
 
 
 def test_sets_have_names_of_their_own(tmp_path: Path, monkeypatch) -> None:
-    """A folder of tests that is called as what is held out is measured beside it."""
+    """Tests in a folder named "validation" are measured beside the held-out set of that name."""
     monkeypatch.chdir(tmp_path)
     data = write_samples(tmp_path / "a.npz")
     (tmp_path / "validation").mkdir()

@@ -112,7 +112,7 @@ CUDA = PACKAGE / "lib" / "libgnograd_cuda.so"
 @pytest.mark.skipif(shutil.which("nm") is None, reason="needs nm of binutils")
 @pytest.mark.skipif(not CUDA.exists(), reason="this build has no CUDA kernels")
 def test_cuda_library_exports_its_own_names():
-    """None of the libstdc++ in it, which could take the place of another one's."""
+    """No name of the libstdc++ inside is exported, which could take the place of another one's."""
     command = ["nm", "--dynamic", "--defined-only", "--format=posix", str(CUDA)]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert {line.split()[0].partition("_")[0] for line in listed.splitlines()} == {"gnograd"}

@@ -93,7 +93,7 @@ def pyg_energy(model, z, pos, graph, batch):
 
 
 def compare(actual, expected, tolerance):
-    """Relative to the largest entry."""
+    """Compare relative to the largest entry."""
     assert actual.shape == expected.shape
     scale = float(expected.detach().abs().max())
     torch.testing.assert_close(actual, expected, rtol=0, atol=tolerance * scale)

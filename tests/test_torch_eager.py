@@ -605,7 +605,7 @@ def test_self_loops_of_an_edge_index(dtype, sizes):
 
 @pytest.mark.exhaustive
 def test_nothing_but_torch_is_imported():
-    """Neither by the import nor by a first call, a layer's or an operator's."""
+    """Neither the import nor a first call of a layer or an operator imports more than torch."""
     code = """
 import sys, numpy, torch
 before = set(sys.modules)

@@ -185,7 +185,7 @@ def test_graphs_of_graphs(sizes):
 
 @pytest.mark.exhaustive
 def test_compiled_graphs_of_points():
-    """Searches, and what is made of their graphs, in one piece."""
+    """Searches and operations on their graphs compile without a break."""
 
     def degrees(x, batch):
         graphs = [

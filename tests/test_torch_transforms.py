@@ -491,7 +491,7 @@ def test_derivatives_of_operators(name):
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_batches_of_derivatives_of_operators(name):
-    """Against the same one by one, to second order, in reverse and in forward mode."""
+    """Batched derivatives equal single ones, to second order, in reverse and in forward mode."""
     inputs, total = bind(name)
     leaves = [x.requires_grad_() for x in inputs]
     first = torch.autograd.grad(total(*leaves), leaves, create_graph=True)
@@ -650,7 +650,7 @@ def test_checkpoints_and_forward_mode(name):
 
 
 def test_large_kernel_networks(monkeypatch):
-    """PyTorch evaluates them in parts and keeps nothing, which torch.func does not know."""
+    """Networks that PyTorch evaluates in parts, keeping nothing, are right under torch.func."""
     monkeypatch.setattr(gt.neuralop, "_EDGE_NUMBERS", 64)
     name = "GNOBlock, a network of PyTorch"
     layer = made(name)

@@ -106,7 +106,7 @@ def commands(step: str, out: Path) -> Iterator[tuple[str, list[str], int]]:
 
 
 def run(out: Path, steps: list[str]) -> None:
-    """All commands; `steps.json` is written after each."""
+    """Run all commands, and write `steps.json` after each."""
     done: list[dict[str, Any]] = []
     for step in steps:
         for name, command, limit in commands(step, out):
@@ -137,7 +137,7 @@ def run(out: Path, steps: list[str]) -> None:
 
 
 def load(path: Path, otherwise: Any) -> Any:
-    """JSON, if the file is there."""
+    """Content of a JSON file, or `otherwise` if there is none."""
     return json.loads(path.read_text()) if path.is_file() else otherwise
 
 
@@ -261,7 +261,7 @@ def page(out: Path) -> str:
 
 
 def about(name: str) -> dict[str, str]:
-    """Versions of what has a part in it."""
+    """GPU, date, driver with its clocks, nvcc, and commit."""
     found = {"gpu": name, "date": str(datetime.date.today())}
     query = "--query-gpu=driver_version,clocks.max.sm,clocks.max.mem"
     for key, command in {

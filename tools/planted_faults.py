@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def unplantable(root: Path, fault: Fault) -> str | None:
-    """Why a fault is no fault of these sources, or None."""
+    """Reason why a fault cannot be planted in these sources, or None."""
     file = root / fault.file
     if not file.is_file():
         return f"there is no {fault.file}"

@@ -188,7 +188,7 @@ def groups(bars: list[Any]) -> Iterator[tuple[Any, list[tuple[str, list[float]]]
 
 
 def write(folder: Path) -> list[Path]:
-    """Tables and pictures whose results are newer; all that there are."""
+    """Write tables and pictures whose results are newer, and give the paths of all."""
     folder.mkdir(exist_ok=True)
     made = []
     for source in sorted(RESULTS.glob("*.json")):

@@ -38,7 +38,7 @@ PUBLIC = {
 """Packages whose ``__all__`` is public, and the titles of their pages."""
 
 INTERNAL = {"gnograd.backends", "gnograd.cli"}
-"""Packages that are nobody's business."""
+"""Packages that are not public."""
 OPERATORS = "/reference/generated/operators/index"
 FOREIGN = "Module, tuple, dict, int, Exception, Enum, ReprEnum, object"
 """Bases whose members are documented elsewhere."""
@@ -50,7 +50,7 @@ def packages() -> dict[str, str]:
 
 
 def unknown() -> list[str]:
-    """Packages below gnograd of which is not said whether they are public."""
+    """Packages of gnograd that are neither in `PUBLIC` nor in `INTERNAL`."""
     found = [f"gnograd.{module.name}" for module in pkgutil.iter_modules(gnograd.__path__)
              if module.ispkg]  # fmt: skip
     return [name for name in found if name not in PUBLIC and name not in INTERNAL]

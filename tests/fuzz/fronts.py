@@ -48,7 +48,7 @@ def with_anything(trial, name, function, arguments, names=(), takes_masked=False
 
 
 def graph(trial):
-    """The edges given, in both orders; pickles; bad arrays."""
+    """Try graphs of edges: their two orders, pickles, bad arrays."""
     edges = values.graph(trial)
     src, dst = (x.astype(trial.pick(np.int32, np.int64)) for x in (edges.src, edges.dst))
     arguments = {"src": src, "dst": dst, "n_src": edges.n_src, "n_dst": edges.n_dst}
@@ -81,7 +81,7 @@ def graph(trial):
 
 
 def neighbors(trial):
-    """Against all distances, with ties at the radius; bad arguments."""
+    """Compare neighbours with all distances, ties at the radius among them; try bad arguments."""
     rng, d = trial.rng, trial.pick(1, 2, 3)
     style = trial.pick("ties", "normal")
     sizes = [int(trial.pick(0, 1, 5, 12)) for _ in range(2)]

@@ -74,7 +74,7 @@ class Trial:
             os.pwrite(self.log, text.ljust(4096, b"\0"), 0)
 
     def find(self, what):
-        """Report what is wrong with the last call."""
+        """Report a fault of the last call."""
         self.findings.append(
             {"seed": self.seed, "subject": self.subject, "what": what, "call": self.last}
         )
@@ -82,13 +82,13 @@ class Trial:
             print("  FOUND", what)
 
     def expect(self, holds, what):
-        """Report it unless it holds."""
+        """Report a fault unless a condition holds."""
         if not holds:
             self.find(what)
         return holds
 
     def require(self, holds, what):
-        """Report it unless it holds, and then go no further."""
+        """Report a fault unless a condition holds, and then end the trial."""
         if not self.expect(holds, what):
             raise Enough
 
