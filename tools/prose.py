@@ -32,15 +32,15 @@ def python_comments(source: str) -> Iterator[Comment]:
 
 
 def line_comments(source: str, mark: str) -> Iterator[Comment]:
-    """First lines of blocks of whole lines of comment; a comment behind code may go on below it."""
-    before = ""
+    """First lines of blocks of comment: a line with the mark right above goes on with its block."""
+    above = -1
     for number, line in enumerate(source.splitlines(), 1):
-        text = line.strip()
-        if "SPDX-License-Identifier" in text:
+        if "SPDX-License-Identifier" in line:
             continue
-        if text.startswith(mark) and mark not in before:
-            yield number, text.removeprefix(mark)
-        before = text
+        column = line.find(mark)
+        if column != above and line.lstrip().startswith(mark):
+            yield number, line.lstrip().removeprefix(mark)
+        above = column
 
 
 def fortran_comments(source: str) -> Iterator[Comment]:
