@@ -63,10 +63,11 @@ consumers: build/mpi/build.ninja $(VENV)/installed ## Programs that link an inst
 	meson install -C build/mpi --no-rebuild --quiet
 	GNOGRAD_PREFIX=$(abspath build/mpi/installed) pytest tests/test_consumer.py
 
-lint: $(VENV)/installed ## ruff and mypy; make sanitize has gfortran's warnings as errors
+lint: $(VENV)/installed ## ruff, mypy and doc comments; make sanitize has gfortran's warnings as errors
 	ruff check python tests tools .ci benchmarks examples docs/conf.py docs/extensions docs/figures
 	ruff format --check python tests tools .ci benchmarks examples docs/conf.py docs/extensions docs/figures
 	mypy
+	$(BIN)/python tools/prose.py
 
 doctest: $(VENV)/installed ## Run the examples in docstrings and all code of the documents (PAGES="docs/start")
 	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py doctest)

@@ -64,7 +64,7 @@ def steps() -> list[Step]:
     installed = ("wheel",)
     all_steps = [
         Step("environment", "make .venv/dependencies .venv/cuda-headers"),
-        # as the README has it, where neither PyTorch nor JAX is
+        # the README's installation, without PyTorch and JAX
         Step("test", "make .venv/installed fortran-programs", "make test", kernels, "build/wheel"),
         Step("simt", "make simt-programs", "make simt", kernels, "build/simt"),
         # The rest of Python runs on what users get: a wheel of the archived sources, with the copy

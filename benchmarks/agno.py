@@ -93,7 +93,7 @@ def peak(name: str, attention: str, n_edges: int, batch: int, threads: int) -> i
     """Memory of a training step, results included."""
     torch.set_num_threads(threads)
     gg.set_num_threads(threads)
-    steps(attention, 64 * NEIGHBOURS, 1)[name](True)  # what libraries keep of a first call
+    steps(attention, 64 * NEIGHBOURS, 1)[name](True)  # libraries keep memory of a first call
     step = steps(attention, n_edges, batch)[name]
     return peak_memory(lambda: step(True))[0]
 

@@ -22,7 +22,7 @@ import gnograd as gg
 
 
 def inputs_of(sizes: argparse.Namespace, kernel: str, rng: np.random.Generator) -> list:
-    """Everything but h."""
+    """Random inputs except h."""
     f, hidden, n_edges = sizes.features, sizes.hidden, sizes.nodes * sizes.degree
     kappa = (f, f) if kernel == "full" else (f,)
     shapes = (n_edges, 3), (3, hidden), (hidden,), (hidden, *kappa), kappa
@@ -41,7 +41,7 @@ def training(h, cotangent, others, static):
 
 
 def check(h, others, static) -> None:
-    """Raise an error where the batch is not what its items are."""
+    """Raise an error unless a batch equals its items."""
     out = gg.gno(h, *others, **static)
     for item, features in enumerate(h):
         np.testing.assert_allclose(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a call costs where the kernel takes hardly any time: small operators, small graphs.
+"""Cost of a call whose kernel takes hardly any time: small operators, small graphs.
 
 numpy   a NumPy call of every operator on a graph of 8 nodes beside its kernel alone, which is the
         compiled function called with the same addresses
@@ -158,7 +158,7 @@ def torch_calls(runs: int, clock: Callable[[], float], results: Results) -> None
 
 
 def nothing() -> dict[str, Callable[[], object]]:
-    """What PyTorch takes itself for a function in Python of three inputs."""
+    """Forward and backward of a custom function of three inputs that computes nothing."""
     import torch
 
     class Nothing(torch.autograd.Function):

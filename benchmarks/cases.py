@@ -33,15 +33,15 @@ class Case:
     what: str
     full: int
     small: int
-    work: Callable[[int], float] = float  # in proportion to the time, of the size
-    arrays: Callable[[int], float] | None = None  # the same of memory, where it is another
+    work: Callable[[int], float] = float  # in proportion to the time, by size
+    arrays: Callable[[int], float] | None = None  # in proportion to memory, if that differs
     useful: dict[str, float] = field(default_factory=dict)  # bytes, or with a type operations
     type: str = ""
     faces: tuple[str, ...] = ("forward", "vjp")
     usual: bool = True  # counted and timed where no case is named
 
     def described(self) -> Iterable[tuple[str, dict[str, Any]]]:
-        """For the model: what a label of the small case stands for."""
+        """Labels of the small case, and what they stand for in the model."""
         for face in self.faces:
             entry = {"what": self.what, "scale": self.work(self.full) / self.work(self.small)}
             if self.arrays:
@@ -164,7 +164,10 @@ _GRAPH = GRAPHS[""][-1]
 def on_random_graph(
     name: str, make: Callable, what: str, forward: float, vjp: float, **more: Any
 ) -> None:
-    """On 100,000 nodes with 20 edges each; counted with 20,000. Floats by face are per graph."""
+    """Add a case on 100,000 nodes with 20 edges each, counted with 20,000.
+
+    `forward` and `vjp` are the numbers that the faces move at least.
+    """
 
     def build(n: int, rng: np.random.Generator) -> Call:
         return make(random_graph(n, 20, rng), n, rng)
@@ -341,7 +344,7 @@ def _icosahedron(way: str) -> Callable:
             src = cKDTree(nodes).query(grid, 3)[1].ravel()
             dst, sizes = np.repeat(np.arange(len(grid)), 3), (len(nodes), len(grid))
         else:
-            # of the finest level, the last that is refined
+            # sizes of the finest level, the last that is refined
             a, b = edges[: len(edges) // 2][-30 * 4**level :].T
             reach = 0.6 * np.linalg.norm(nodes[a] - nodes[b], axis=1).max()
             near = cKDTree(grid).query_ball_point(nodes, reach)
@@ -698,7 +701,7 @@ def _group(n: int) -> tuple[int, int]:
 
 
 def _offset(n: int) -> int:
-    """Of queries in the middle of the sequence, which see as many keys as all do on average."""
+    """First position of n queries in the middle, which see as many keys as the average one."""
     return (TOKENS - n) // 2
 
 

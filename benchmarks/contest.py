@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What benchmarks beside PyTorch share: agreement, times in turns, sgemm's rate, peak memory."""
+"""Common code of benchmarks beside PyTorch: agreement, times in turns, sgemm rate, memory peak."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def sgemm_rate(repeats: int = 20) -> float:
 
 
 def peak_memory(step: Callable[[], Any]) -> tuple[int, Any]:
-    """Bytes that a step takes beside what was there, results included; and these."""
+    """Peak bytes of a step beyond what was there, results included; and the results."""
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts here
     before = _status("VmRSS")
     results = step()

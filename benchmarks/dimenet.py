@@ -105,7 +105,7 @@ class Fused:
 
 
 def validate(face: str, ours, theirs) -> None:
-    """Both agree to what float32 sums over a million terms allow."""
+    """Check that both agree to what float32 sums over a million terms allow."""
     for a, b in zip(ours, theirs, strict=True):
         b = b.numpy()
         error = np.linalg.norm(a - b) / np.linalg.norm(b)
@@ -121,7 +121,7 @@ def gemm_rate() -> float:
 
 
 def flops(face: str, n_edges: int, n_triplets: int) -> int:
-    """Of the products of matrices: n_spherical n_emb a triplet, n_spherical n_radial n_emb an edge.
+    """Operations in matrix products: n_spherical n_emb a triplet, n_radial times that an edge.
 
     Forward takes 1 and 1 of them, vjp 2 and 2, jvp 2 and 2, hvp 4 and 3; gradients to the weights
     take 1 an edge more in vjp and 2 in hvp.

@@ -47,7 +47,7 @@ import gnograd as gg
 WIDTH, HIDDEN = 64, 8
 PARTS = ("partition", "plan", "volume", "scaling")
 STEPS = np.array([(-1, -1), (-1, 0), (0, -1), (0, 1), (1, 0), (1, 1)])
-"""To the neighbours of a node in the grid"""
+"""Steps to the neighbours of a node in the grid"""
 
 
 # ---- parts of a graph that one process has ----
@@ -159,7 +159,7 @@ class Clock:
 
 
 def place(node: np.ndarray, side: int) -> np.ndarray:
-    """Of nodes of the mesh: a point of the grid, shaken by what its number says."""
+    """Positions of nodes: points of the grid, jittered by a function of their numbers."""
     row, column = np.divmod(node, side)
     shaken = [np.sin(12.9898 * node + 78.233 * axis) * 43758.5453 % 1 - 0.5 for axis in (0, 1)]
     return np.stack([row + 0.4 * shaken[0], column + 0.4 * shaken[1]], axis=1) / side
@@ -285,10 +285,10 @@ PROGRAMS = {"plan": plan_program, "volume": volume_program, "scaling": scaling_p
 
 
 def launch(n: int, program: str, threads: int = 1, **arguments: object) -> dict:
-    """What a program under n processes finds."""
+    """Result of a program under n processes."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "false"}
     launcher = shutil.which("mpiexec")
-    try:  # that of the MPI that mpi4py is to find, which need not be the system's
+    try:  # the launcher of mpi4py's MPI, which need not be the system's
         prefix = Path(importlib.metadata.distribution("mpich").locate_file("")).parents[2]
     except importlib.metadata.PackageNotFoundError:
         pass

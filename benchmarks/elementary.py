@@ -55,7 +55,7 @@ FUNCTIONS: dict[str, tuple[float, float, Function, Function, Function, Function]
 
 
 def largest_error(result: np.ndarray, exact: np.ndarray) -> float:
-    """In units in the last place."""
+    """Largest error in units in the last place."""
     last_place = np.spacing(np.abs(exact.astype(result.dtype)))
     return float(np.max(np.abs(result - exact) / last_place))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the options of docs/howto/fpm.md are worth: a package of fpm with them and without.
+"""Gain by the options of docs/howto/fpm.md: a package of fpm with them and without.
 
 usage: fpm.py FOLDER    what `make fpm` has left, build/fpm-consumer
 """

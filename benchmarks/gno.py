@@ -57,9 +57,9 @@ class Case:
 
     grid: int
     radius: float
-    """In cells of the grid"""
+    """Radius in cells of the grid"""
     nodes: int
-    """As many points, drawn at random; or all"""
+    """Number of points, drawn at random from the grid, or all of it"""
     width: int
     hidden: int
 
@@ -119,7 +119,7 @@ class Transform:
 
     grid: int
     radius: float
-    """In cells of the grid"""
+    """Radius in cells of the grid"""
     width: int
     hidden: tuple[int, ...]
 

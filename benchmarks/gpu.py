@@ -348,7 +348,7 @@ class Clock:
         call()
         queueing = (time.perf_counter() - start) * self.repeats
         self.torch.cuda.synchronize()
-        # what the GPU takes itself needs no queue in front of it
+        # busy while calls are queued, the GPU shows its own time between events
         self.queue(queueing)
         pairs = []
         for _ in range(self.repeats):
@@ -591,7 +591,7 @@ def compare(options: argparse.Namespace, clock: Clock, rate: float) -> Iterator[
 
 
 def line(entry: dict[str, Any]) -> str:
-    """Of the table."""
+    """Row of the table."""
     if "failed" in entry:
         return f"| {entry['label']} | | | | | failed: {entry['failed']} |"
     ms = entry["ms"]
@@ -682,7 +682,7 @@ def main() -> None:
             text = line(entry)
             print(text, flush=True)
             file.write(text + "\n")
-            if options.json:  # what there is, should it end early
+            if options.json:  # keep what there is, should it end early
                 data = {"device": device, "torch": torch.__version__, "entries": entries}
                 options.json.write_text(json.dumps(data, indent=1) + "\n")
 

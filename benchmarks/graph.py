@@ -352,7 +352,7 @@ def _peak_bytes(make: Callable[[bool], Callable[[], object]], threads: int) -> i
     set_threads(threads)
     make(True)()
     call = make(False)
-    ctypes.CDLL(None).malloc_trim(0)  # what is free but still held would hide what is taken
+    ctypes.CDLL(None).malloc_trim(0)  # free memory that is still held would hide what is taken
     Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmRSS")
     result = call()

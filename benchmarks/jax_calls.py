@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a call from a JAX program costs, on a graph so small that the kernel takes no time.
+"""Cost of a call from a JAX program, on a graph so small that the kernel takes no time.
 
 python benchmarks/jax_calls.py [--runs 15] [--clock processor] [--json FILE]
 """

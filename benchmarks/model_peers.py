@@ -23,7 +23,7 @@ from gnograd.torch.graph import Graph
 __all__ = ["PEERS"]
 
 MODES = {1: 24, 2: 12, 3: 6}
-"""Of FNO, by dimension."""
+"""Modes of FNO along an axis, by dimension."""
 
 
 class FNO(Network):
@@ -53,7 +53,7 @@ class FNO(Network):
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
     ) -> Tensor:
-        """As `Network.forward`."""
+        """See `Network.forward`."""
         known = self._known(points, features)
         n_points = len(known) // points.n_items
         side = round(n_points ** (1 / self.dimension))
@@ -104,7 +104,7 @@ class GINO(Network):
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
     ) -> Tensor:
-        """As `Network.forward`."""
+        """See `Network.forward`."""
         rows = self._known(points, features).split(points.borders.diff().tolist())
         made = [
             self.gino(x[None], self.latent, x, f[None])[0]
@@ -151,7 +151,7 @@ class MeshGraphNet(Network):
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
     ) -> Tensor:
-        """As `Network.forward`."""
+        """See `Network.forward`."""
         x, near = points.positions, graphs["near"]
         index = torch.stack([near.src, near.dst])
         h = self.nodes(self._known(points, features))

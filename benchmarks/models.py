@@ -62,11 +62,11 @@ class Setting:
     tests: int = 20
     fields: tuple[str, ...] = ("u",)
     regular: bool = False
-    """Whether the points of a sample are a regular grid."""
+    """True if the points of a sample are a regular grid."""
 
     @property
     def peers(self) -> tuple[str, ...]:
-        """Those that can be trained on it."""
+        """Networks of others that can be trained on it."""
         return (FNO if self.regular else GINO, MGN)
 
     def files(self, folder: Path) -> tuple[Path, Path, Path]:
@@ -93,7 +93,7 @@ class Setting:
             subprocess.run([*command, "--seed", seed, "--out", str(path)], check=True)
 
     def read(self, folder: Path) -> tuple[PointData, PointData, PointData]:
-        """As `files`."""
+        """Read the samples of `files`."""
         in_time = PROBLEMS[self.problem].in_time
         roles = Roles(states=self.fields) if in_time else Roles(outputs=self.fields)
         training, test, fine = (read([path], roles) for path in self.files(folder))
@@ -131,7 +131,7 @@ class Cell:
     folder: Path
 
     def model(self, data: PointData) -> PointModel:
-        """Untrained."""
+        """Model before training."""
         torch.manual_seed(0)
         if self.contestant in NAMES:
             return PointModel.for_data(data, self.contestant, self.size)
@@ -183,7 +183,7 @@ def _forever(training: PointTraining) -> Iterator[Any]:
 
 
 def run(cell: Cell) -> dict[str, float]:
-    """A cell in this process, which is its own."""
+    """Results and peak memory of a cell, which has this process for itself."""
     torch.set_num_threads(1)
     gg.set_num_threads(1)
     peak, results = peak_memory(cell.train)

@@ -66,7 +66,7 @@ def timed(functions, repeats, clock):
 
 
 def same_rows(found, expected):
-    """As sets of sources: peers order them otherwise."""
+    """Check that rows are equal as sets: peers order sources otherwise."""
     offsets, indices = found
     rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     sort = lambda i: i[np.lexsort((i, rows))]  # noqa: E731

@@ -40,7 +40,7 @@ CHANNELS, NEIGHBOURS = 32, 16
 
 
 def segment_sum(values: torch.Tensor, splits: torch.Tensor, reduction: str, **_: Any) -> Any:
-    """In the place of torch_scatter's segment_csr, for one item; 0 where there is nothing."""
+    """Replacement of torch_scatter's segment_csr, for one item; an empty segment gives 0."""
     rows, offsets = values.reshape(-1, values.shape[-1]), splits.flatten()
     made = torch.segment_reduce(rows, "sum", offsets=offsets)
     if reduction == "mean":

@@ -173,7 +173,7 @@ def autograd_faces(case: Case, device: str, attend: Callable) -> dict[str, Calla
 
 
 def gather_faces(case: Case, device: str) -> dict[str, Callable]:
-    """In chunks of queries, each with its own backward pass, to fit into memory."""
+    """Attention in chunks of queries, each with its own backward pass, to fit into memory."""
     import torch
 
     q, k, v, cotangent = tensors(case, device)
@@ -231,7 +231,7 @@ def block_major_faces(case: Case, device: str) -> dict[str, Callable]:
     position = torch.arange(case.tokens, device=device)
 
     def lists():
-        """For every head and block: the queries that selected it."""
+        """Queries that selected a block, for every head and block."""
         for h in range(case.kv_heads):
             named, order = torch.sort(blocks[:, h].flatten(), stable=True)
             borders = torch.searchsorted(named, torch.arange(n_blocks + 1, device=device)).tolist()

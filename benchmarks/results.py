@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What benchmarks measure, as files: `--json FILE` of the programs here.
+"""Files of results, which the programs here write with `--json FILE`.
 
 A file has the command, the machine and the versions it was made with, and a record for every case,
 face and contestant. Lists hold a number a run, least and most where there were more than two:
@@ -140,7 +140,7 @@ def _rounded(number: float) -> float:
 
 
 def command() -> str:
-    """What was called, without where the file goes."""
+    """Command line of this run, without `--json`."""
     words = ["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]
     return re.sub(r" --json[ =]\S+", "", " ".join(words))
 
@@ -156,7 +156,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of gnograd, of what it was built with, and of its peers."""
+    """Versions of gnograd, of its compiler and BLAS, and of peers."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):

@@ -78,7 +78,7 @@ def medians(calls: dict[str, Callable], runs: int, clock: Clock) -> dict[str, fl
 def timed(
     found: dict[str, dict[str, Callable]], runs: int, clock: Clock
 ) -> dict[str, dict[str, float]]:
-    """By contestant and face."""
+    """Times by contestant and face."""
     seconds: dict[str, dict[str, float]] = {who: {} for who in found}
     for face in ("forward", "training"):
         taken = medians({who: calls[face] for who, calls in found.items()}, runs, clock)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the documentation is built: `make docs`."""
+"""Configuration of Sphinx, for `make docs`."""
 
 import sys
 from pathlib import Path

@@ -38,12 +38,12 @@ WAVES = 24
 PIXELS = 400
 CORNER = 0.2
 SIDES = {"owner": 1.0, "start": CORNER, "change": CORNER, "learned": CORNER}
-"""What the pictures show of the unit square."""
+"""Sides of the parts of the unit square that pictures show, from its lower left corner."""
 
 
 @dataclass
 class Mesh:
-    """What a process has of the mesh, in the order of its rows."""
+    """Part of the mesh that a process has, in the order of its rows."""
 
     graph: gg.DistributedGraph
     positions: np.ndarray  # (n_own, 2), in the unit square
@@ -94,7 +94,7 @@ def neighbours(number: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def temperatures(x: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """At the start, and when the wind has blown for one width of the mesh: (n_own, 1) each."""
+    """Values at the start, and after the wind has crossed one width of the mesh: (n_own, 1)."""
     rng = np.random.default_rng(0)
     # waves as long as the square, down to twelve widths of the mesh or 1/100 of the square
     wave = rng.uniform(-1, 1, (WAVES, 2)) * min(n / 12, 100)

@@ -37,8 +37,8 @@ from torch import Tensor, nn
 
 import gnograd.torch as gt
 
-TIME = 4e-3  # of the plate's side^2 by the mean conductivity
-STEPS = 20  # of the solver
+TIME = 4e-3  # in units of side^2 over mean conductivity
+STEPS = 20  # time steps of the solver
 INTERIOR, RIM, HOLE = 0, 1, 2
 
 
@@ -83,7 +83,7 @@ def draw_mesh(rng: np.random.Generator, n_side: int) -> tuple[np.ndarray, np.nda
     points[~on_rim] += rng.uniform(-0.3 * step, 0.3 * step, ((~on_rim).sum(), 2))
 
     def depth(at: np.ndarray) -> np.ndarray:
-        """How far outside all holes."""
+        """Distance to the nearest hole, negative inside."""
         return (np.linalg.norm(at[:, None] - centers, axis=2) - radii).min(axis=1)
 
     around = []
@@ -133,7 +133,7 @@ def draw_plate(rng: np.random.Generator, n_side: int) -> Plate:
 
 @dataclass
 class Sample:
-    """What networks see of a plate, and what they should say."""
+    """Inputs that networks get of a plate, and the temperature that they should predict."""
 
     positions: Tensor  # (N, 2)
     inputs: Tensor  # (N, 5): kinds, logarithm of the conductivity, temperature at the start
@@ -142,7 +142,7 @@ class Sample:
 
     @classmethod
     def of(cls, plate: Plate) -> Sample:
-        """As tensors of float32."""
+        """Convert a plate to tensors of float32."""
         kinds = [plate.kind == k for k in (INTERIOR, RIM, HOLE)]
         inputs = np.column_stack([*kinds, np.log(plate.conductivity), plate.start])
         return cls(
@@ -181,7 +181,7 @@ class OnMesh(nn.Module):
         )  # fmt: skip
 
     def forward(self, sample: Sample) -> Tensor:
-        """What is added to the temperature at the start, (N,)."""
+        """Predicted change of the temperature since the start, (N,)."""
         src, dst = sample.edge_index
         along = 30 * (sample.positions[src] - sample.positions[dst])  # some 1
         edges = torch.cat([along, along.norm(dim=1, keepdim=True)], dim=1)
@@ -222,7 +222,7 @@ class OnTokens(nn.Module):
         self.model = gt.MAGNO(5, 1, config, Transformer(tokens, width))
 
     def forward(self, sample: Sample) -> Tensor:
-        """What is added to the temperature at the start, (N,)."""
+        """Predicted change of the temperature since the start, (N,)."""
         return self.model(self.tokens, sample.positions, sample.inputs[None])[0, :, 0]
 
 
@@ -245,7 +245,7 @@ class OnNeighborhoods(nn.Module):
         self.read = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, 1))
 
     def forward(self, sample: Sample) -> Tensor:
-        """What is added to the temperature at the start, (N,)."""
+        """Predicted change of the temperature since the start, (N,)."""
         graph = gt.Graph.radius(sample.positions, self.radius)
         along = (sample.positions[graph.src] - sample.positions[graph.dst]) / self.radius
         coords = torch.cat([along, along.square().sum(dim=1, keepdim=True)], dim=1)

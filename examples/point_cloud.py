@@ -58,7 +58,7 @@ class Cloud:
 
 @dataclass
 class Sample:
-    """What a network sees of a cloud, and what it should say."""
+    """Inputs that a network gets of a cloud, and the temperature that it should predict."""
 
     inputs: Tensor  # (N, 7): kind of every point, its position, distance, temperature if given
     temperature: Tensor  # (N,)
@@ -155,7 +155,7 @@ def draw_sample(rng: np.random.Generator, cloud: Cloud, device: str, *, turn: bo
 
 
 class FullAttention(nn.Module):
-    """What ball sparse attention is compared with: every point sees every other."""
+    """Attention of every point to every other, to compare ball sparse attention with."""
 
     def __init__(self, dim: int, num_heads: int) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class FullAttention(nn.Module):
         self.to_out = nn.Linear(dim, dim)
 
     def forward(self, x: Tensor, positions: Tensor, *, ordered: bool = True) -> Tensor:
-        """As `BallSparseAttention`; positions and order do not matter."""
+        """Stand in for `BallSparseAttention`; positions and order do not matter."""
         qkv = self.to_qkv(x).view(len(x), 3, self.num_heads, -1)
         q, k, v = qkv.permute(1, 2, 0, 3)
         out = F.scaled_dot_product_attention(q[None], k[None], v[None])[0]
@@ -178,8 +178,8 @@ class Network(nn.Module):
     elsewhere.
     """
 
-    ANGLES = (0.0, math.pi / 4, math.pi / 8, 3 * math.pi / 8)  # of the layers
-    OCTAVES = 2.0 ** torch.arange(4)  # of the encoding of positions
+    ANGLES = (0.0, math.pi / 4, math.pi / 8, 3 * math.pi / 8)  # turns of the cloud in the layers
+    OCTAVES = 2.0 ** torch.arange(4)  # frequencies of the encoding of positions
 
     def __init__(self, attention: str, dim: int = 64, num_heads: int = 4) -> None:
         super().__init__()

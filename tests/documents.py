@@ -180,7 +180,7 @@ class Python(PythonCodeBlockParser):
 
 
 class Skip(SkipParser):
-    """What is not run says why."""
+    """Parser of skipped blocks, which have to give a reason."""
 
     def __call__(self, document: Document) -> Iterable[Region]:
         for region in super().__call__(document):
@@ -230,12 +230,12 @@ class Page(Document):
 
 
 def gpu() -> bool:
-    """Whether there is a GPU, and kernels for it."""
+    """True if there is a GPU, and kernels for it."""
     return not str(gg.get_config()["gpus"]).startswith("none")
 
 
 def installed(*modules: str) -> bool:
-    """Whether all of these can be imported."""
+    """True if all modules can be imported."""
     return all(find_spec(module) for module in modules)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the four faces of an operator on a graph must satisfy, whatever its formula."""
+"""Laws of the four faces of an operator on a graph, whatever its formula."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -290,7 +290,7 @@ def check_isolated_nodes(case, edges, rng, own=0):
 
 
 def check_threads(case, edges, rng, dtype, set_threads):
-    """The same bits in every run and for any number of threads."""
+    """Results have the same bits in every run and for any number of threads."""
     static = case.arguments(edges)
     inputs = convert(case.inputs(edges, rng), dtype)
     tangents = like(inputs, rng)

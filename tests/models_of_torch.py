@@ -76,7 +76,7 @@ def sample(name, k):
 
 
 def dynamic_shapes(name):
-    """Which sizes an exported program leaves open."""
+    """Sizes that an exported program leaves open."""
     n, m = (torch.export.Dim(size, min=8) for size in ("n", "m"))
     if name == "NSA":
         return ({1: n},)

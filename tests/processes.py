@@ -19,13 +19,13 @@ __all__ = ["Launcher", "by_mpiexec", "by_torchrun", "mpiexec", "torchrun"]
 PROGRAMS = Path(__file__).parent / "distributed"
 
 Launcher: TypeAlias = Callable[[int], tuple[list[str], dict[str, str]]]
-"""From a number of processes to what starts a Python program under them, and its environment."""
+"""Function that gives for n processes the words that start a program, and its environment."""
 
 
 def mpiexec(
     n: int, program: str, *arguments: str, timeout: float = 300, fails: bool = False
 ) -> str:
-    """What a program of tests/distributed prints under n processes of MPI.
+    """Output of a program of tests/distributed under n processes of MPI.
 
     It must end well; or badly, where it `fails`, and its errors come with the rest.
     """
@@ -35,7 +35,7 @@ def mpiexec(
 def torchrun(
     n: int, program: str, *arguments: str, timeout: float = 300, fails: bool = False
 ) -> str:
-    """The same under n processes of PyTorch."""
+    """Output of a program of tests/distributed under n processes of PyTorch."""
     return _run(by_torchrun(n), [str(PROGRAMS / program), *arguments], timeout, fails)
 
 

@@ -23,7 +23,7 @@ needs_installation = pytest.mark.skipif(
 
 
 def run(*command: str | Path, folder: Path, **environment: str) -> str:
-    """What a command prints."""
+    """Output of a command, which must succeed."""
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
     done = subprocess.run(
@@ -35,7 +35,7 @@ def run(*command: str | Path, folder: Path, **environment: str) -> str:
 
 
 def flags(where: Path, folder: Path, *options: str) -> list[str]:
-    """What pkg-config says."""
+    """Options of the compiler that pkg-config prints."""
     path = os.pathsep.join([str(where / "lib/pkgconfig"), os.environ.get("PKG_CONFIG_PATH", "")])
     told = run("pkg-config", *options, "gnograd", folder=folder, PKG_CONFIG_PATH=path)
     # blanks in paths are escaped
@@ -53,6 +53,6 @@ def build(compiler: str, source: Path, folder: Path, *options: str, where: Path 
 def build_and_run(
     compiler: str, source: Path, folder: Path, *arguments: str, where: Path = PACKAGE
 ) -> str:
-    """What the program prints."""
+    """Build a program with the shared library, and give its output."""
     program = build(compiler, source, folder, where=where)
     return run(program, *arguments, folder=folder, LD_LIBRARY_PATH=str(where / "lib"))

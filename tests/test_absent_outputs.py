@@ -77,7 +77,7 @@ def test_torch(outputs):
 
 @OUTPUTS
 def test_torch_dispatcher(outputs):
-    """Where the custom operators are called: compiled, under torch.func, in half precision."""
+    """Custom operators are called when compiled, under torch.func and in half precision."""
     torch = pytest.importorskip("torch")
     import gnograd.torch as gt
 

@@ -121,7 +121,7 @@ def test_saved_degree(rng):
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 @pytest.mark.parametrize("x", [None, np.ones((3, 0))], ids=["absent", "no features"])
 def test_weights_of_no_features(x, aggregation):
-    """Their sums are saved, and their gradients are 0, even where the sums are."""
+    """Sums of weights are saved; gradients of weights are 0, even where the sums are."""
     graph = Edges([0, 1, 1], [0, 0, 1], 3, 3).graph
     w, own, g = np.array([1.0, -1.0, 2.0]), np.ones((3, 2)), np.ones((3, 2))
     inputs, arguments = (x, w, None, own), {"graph": graph, "aggregation": aggregation}
@@ -272,7 +272,7 @@ def test_nan_reaches_the_rows_that_see_it_and_no_others(case, width, dtype, rng)
 @pytest.mark.parametrize("width", [1, 70])
 @pytest.mark.parametrize("n_edges", [9, 80, 9000])
 def test_first_nan_wins(n_edges, width, aggregation):
-    """In the order of the edges; its edge alone gets the gradient."""
+    """The first NaN in the order of edges is the result; its edge alone gets the gradient."""
     x = np.arange(n_edges * width, dtype=np.float32).reshape(n_edges, width) % 97
     graph = gg.Graph([0, n_edges], np.arange(n_edges), n_src=n_edges)
     first, later = n_edges // 2, n_edges - 2

@@ -96,7 +96,7 @@ def test_without_a_function(attention):
 
 @pytest.mark.parametrize("d", [1, 3, 70])
 def test_scores_of_any_number_of_coordinates(d):
-    """Whether the projections are wider than the coordinates or not."""
+    """Scores are right for projections that are wider or narrower than the coordinates."""
     y, x = points(d)
     graph = gt.Graph.from_edge_index(torch.tensor([[0, 3, 1, 4, 2], [0, 0, 1, 1, 1]]), N, M)
     graph = gt.Graph.from_csc(graph.offsets, graph.indices, N)
@@ -263,7 +263,7 @@ def _training_step(attention):
 @needs_linux
 @pytest.mark.parametrize("attention", ATTENTION[1:])
 def test_memory_of_edges(attention):
-    """Of an edge some numbers and indices; the hidden layers are 384 numbers."""
+    """Memory of an edge is some numbers and indices, not the 384 numbers of its hidden layers."""
     n_edges = 64**2 * 49
     slab = 4 * 256 * 256 * (64 + CHANNELS) + 16 * 256 * 256
     sums = 64 * 8 * (4 * 64 + 2 * 64 * 64 + 64 * 3 + 200)
@@ -283,7 +283,7 @@ def test_neighborhood_moments_as_tensors(any_graph, rng):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_moments_are_differentiable_to_second_order(d):
-    """Those of one neighbour and of none are 0, whatever the positions are."""
+    """Derivatives equal differences, also for queries with one neighbour or none."""
     generator = torch.Generator().manual_seed(3)
     x, y = (torch.rand(n, d, dtype=torch.float64, generator=generator) for n in (7, 4))
     src, dst = [0, 1, 2, 3, 4, 5, 6, 2, 3, 5], [0, 0, 0, 0, 1, 1, 1, 1, 1, 2]
@@ -340,7 +340,7 @@ def test_pointnet_embedding(pooling):
 
 
 def test_features_that_do_not_vary():
-    """On a grid all neighbourhoods inside are the same, and one query has no spread."""
+    """Embeddings of features that do not vary, as of one query, are finite with their gradients."""
     y, x = points()
     layer = gt.GeometricEmbedding(2, 5).double()
     y = y.requires_grad_()

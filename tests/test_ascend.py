@@ -193,7 +193,7 @@ def test_masks_would_be_ignored(rng):
 
 
 def test_arguments_by_position(rng):
-    """In the order of torch_npu, and numbers of every kind."""
+    """Arguments by position come in the order of torch_npu, and take numbers of every kind."""
     given = arguments(rng)
     expected = ascend.nsa_selected_attention(**given)
     names = ("query", "key", "value", "topk_indices")

@@ -77,7 +77,7 @@ LENGTHS = [112, 32, 81, 20]
 
 
 def tokens(cache, lengths=LENGTHS):
-    """Of every sequence, from the pages."""
+    """Tokens of every sequence, gathered from the pages."""
     return [
         np.concatenate([cache[p] for p in row if p >= 0])[:n]
         for row, n in zip(PAGES, lengths, strict=True)
@@ -98,7 +98,7 @@ def test_compress_infer(move, rng):
     for slot, sequence in zip((4, 1), tokens(x), strict=False):
         expected[slot] = compressed(sequence[-BLOCK:], w, [BLOCK])[0]
     assert_allclose(same_kind(out, move), expected, atol=1e-13)
-    # the same tokens one sequence behind the other
+    # tokens as above, one sequence behind the other
     cache = move(before.copy())
     ascend.npu_nsa_compress_infer(
         move(np.concatenate(tokens(x))), move(w), slots, BLOCK, STRIDE, 0, actual_seq_len=LENGTHS,
@@ -203,7 +203,7 @@ def test_compress_attention_has_gradients(kind, rng):
 
 
 def test_sequences_without_a_full_block(rng):
-    """They have blocks of tokens, but nothing compressed: all scores are equal."""
+    """Sequences with blocks of tokens but nothing compressed have equal scores."""
     q, k = rng.normal(size=(2, 4, 3)), np.ones((0, 2, 3))
     out, topk, largest, total = ascend.npu_nsa_compress_attention(
         q, k, k, 0.3, 4, BLOCK, STRIDE, SELECTED, 1,

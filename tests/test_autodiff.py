@@ -309,7 +309,7 @@ def test_moving_numbers_is_exact_for_any_number_of_threads(rng, threads):
         np.testing.assert_array_equal(line[5:].value, x.ravel()[5:])
         np.testing.assert_array_equal(line[::-3].value, x.ravel()[::-3])
         (g,) = ad.grad(ad.sum(T[rows] * weight), [T])
-        np.testing.assert_array_equal(g.value, scattered)  # the same order of sums
+        np.testing.assert_array_equal(g.value, scattered)  # equal order of sums
 
 
 @pytest.mark.parametrize("shape", [(600, 40, 500), (1500, 30, 700), (90_000, 5, 3)])
@@ -355,7 +355,7 @@ SPECIAL = [-np.inf, -1.0, -0.0, 0.0, 1.0, np.inf, np.nan]
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "cos"])
 def test_elementary_functions_of_anything(rng, name, dtype):
-    """As accurate as NumPy's, and NaN and infinity where they belong."""
+    """Functions are as accurate as NumPy's, with NaN and infinity where they belong."""
     tiny, large = np.finfo(dtype).tiny, np.log(np.finfo(dtype).max)
     wide = {
         "exp": rng.uniform(-1.04 * large, 1.01 * large, 3000),
@@ -399,7 +399,7 @@ def test_softmax_of_anything(axis):
      ((700, 2, 700), 1)],
 )  # fmt: skip
 def test_long_float32_sums_keep_their_digits(rng, shape, axis):
-    """Rounded once at the end, but for a few terms: to half a unit in the last place is 6e-8.
+    """Sums are rounded once at the end, but for a few terms; half a unit in the last place is 6e-8.
 
     A short row is summed as NumPy sums it.
     """
@@ -413,7 +413,7 @@ def test_long_float32_sums_keep_their_digits(rng, shape, axis):
     np.testing.assert_allclose(mean, exact / (x.size / exact.size), rtol=rtol + 6e-8)
     norm = np.sqrt(np.square(x, dtype=np.float64).sum(axis))
     np.testing.assert_allclose(ad.norm(p, axis).value, norm, rtol=rtol + 6e-8)
-    # what repetition is pulled back to
+    # the pullback of repetition
     scale = tape.parameter(np.ones(exact.shape, np.float32))
     if axis is not None:
         scale = ad.reshape(scale, np.expand_dims(exact, axis).shape)

@@ -51,7 +51,7 @@ def test_value_and_gradient(rng, dtype, features):
 
 
 def test_derivatives_of_any_order(rng):
-    """Of ``sum((A x)**3)`` along a direction."""
+    """Three derivatives of ``sum((A x)**3)`` along a direction equal their formulas."""
     point, along = rng.normal(size=(2, 2, 3))
     tape = ad.Tape("float64")
     x = tape.parameter(point)

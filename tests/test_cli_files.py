@@ -325,7 +325,7 @@ def test_second_run_in_a_directory_is_refused(
 def test_killed_run_leaves_no_lock(tmp_path: Path, running: subprocess.Popen[bytes]) -> None:
     running.kill()
     running.wait()
-    assert (tmp_path / "run" / files.LOCK).exists()  # of nobody
+    assert (tmp_path / "run" / files.LOCK).exists()  # nobody holds it
     result = gnograd("train", "green", "--out", tmp_path / "run", *GREEN, "--fresh")
     assert result.exit_code == 0, result.output
     assert not list((tmp_path / "run").glob(".*"))

@@ -36,7 +36,7 @@ from gnograd.distributed.launchers import Launch, launched
 from processes import Launcher, by_mpiexec, by_torchrun
 
 SECONDS = 300
-"""For a program on a machine that does much else."""
+"""Limit for a program on a machine that does much else."""
 
 DARCY = [
     *("train", "darcy", "--double", "--samples=5", "--test-samples=3", "--grid=9", "--nodes=12"),

@@ -322,7 +322,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("wrong", "error", "message"), WRONG.values(), ids=WRONG.keys())
 def test_errors(wrong, error, message, rng):
-    """They name the argument, and nothing has been written."""
+    """Errors name the argument, and nothing has been written."""
     graph = power_law(12, 40)
     t = arrays(rng, graph)
     arguments = {
@@ -381,7 +381,7 @@ def half(name):
 @every_op
 @every_sequence
 def test_half_precision(sequence, op, kind, rng):
-    """The float32 results for the same inputs, rounded."""
+    """Results of 16 bits are those of float32 for the same inputs, rounded."""
     dtype = half(kind)
     graph = power_law(12, 40)
     narrow = arrays(rng, graph, dtype)
@@ -590,7 +590,7 @@ def test_activations(sequence, kind, rng):
 
 @pytest.mark.parametrize("kind", ActivationKind, ids=lambda kind: kind.name)
 def test_saturated_scores(kind, rng):
-    """Where many arguments have the same activation, its derivative is 0."""
+    """Saturated activations have derivative 0."""
     graph = power_law(8, 30)
     t = attention_arrays(rng, graph, "float32", v2=True)
     t.x_src *= 100
@@ -607,7 +607,7 @@ def test_saturated_scores(kind, rng):
 @pytest.mark.parametrize("precisions", [(0, 0, 0), (0, 0, 1), (0, 1, 1)])
 @pytest.mark.parametrize("kind", ["fp16", "bf16"])
 def test_gat_half_precision(kind, precisions, edge_features, rng):
-    """The float32 results for the same inputs, rounded."""
+    """Results of 16 bits are those of float32 for the same inputs, rounded."""
     types = [("fp32" if p else kind) for p in precisions]
     graph = power_law(12, 40)
     narrow = attention_arrays(rng, graph, half(kind))
@@ -820,7 +820,7 @@ def test_dimenet_errors(rng):
 
 
 def test_sizes_of_edges(rng):
-    """No edges at all."""
+    """A graph without edges gives sums of 0, and gradients to own features alone."""
     graph = edges([], 4, 4)
     t, g = arrays(rng, graph), csc(graph, bipartite=False)
     out, _, gradients = concat_n2n(g, t, AggOp.Mean)

@@ -230,7 +230,7 @@ def test_directed_messages(concat_own, rng):
 
 
 def test_directed_messages_of_molecules(rng):
-    """In a chain a message goes on, and does not come back."""
+    """A message in a chain goes on, and does not come back."""
     graph = edges([(0, 1), (1, 0), (1, 2), (2, 1)], 3, 3)
     x, out = np.array([[1.0], [10.0], [100.0], [1000.0]]), unset(4, 1, dtype=float)
     ops.agg_dmpnn_e2e_fwd(out, x, csc(graph), np.array([1, 0, 3, 2]))
@@ -260,7 +260,7 @@ def test_errors_of_directed_messages():
 
 @pytest.mark.parametrize("kind", ["float32", "fp16", "bf16"])
 def test_tensors(kind, rng):
-    """In their own memory; 16 bits are computed in float32 and rounded once."""
+    """Tensors are written in their own memory; 16 bits are computed in float32, rounded once."""
     torch = pytest.importorskip("torch")
     if kind == "bf16":
         half(kind)

@@ -346,7 +346,7 @@ def test_values_and_gradients(case, draw):
     "name", ["agg_concat_n2n-mean", "mha_gat_n2n", "agg_hg_basis_n2n_post-111"]
 )
 def test_half_precision(name, dtype, draw):
-    """Computed in float32 and rounded once."""
+    """Results are computed in float32 and rounded once."""
     if name in CASES:
         call, _, inputs = CASES[name](draw)
     else:
@@ -365,7 +365,7 @@ def test_half_precision(name, dtype, draw):
         torch.autograd.grad(expected.sum(), wide),
         strict=True,
     ):
-        # where a tensor is used twice, its gradients are added in 16 bits
+        # gradients of a tensor that is used twice are added in 16 bits
         eps = torch.finfo(dtype).eps
         torch.testing.assert_close(a.float(), b, rtol=2 * eps, atol=eps)
 
@@ -401,7 +401,7 @@ def test_kinds_of_graphs_are_the_same_graph(draw):
 
 
 def test_destinations_padded_to_all_nodes(draw):
-    """What codes do with samples of high degree."""
+    """Offsets that are padded to all nodes, as some codes do, change no result."""
     x = draw(N_SRC, 2)
     padded = torch.cat([OFFSETS, OFFSETS[-1:].expand(N_SRC - N_DST)])
     whole = operators.agg_concat_n2n(x, StaticCSC(padded, INDICES), "mean")

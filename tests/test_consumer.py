@@ -168,7 +168,7 @@ def test_cmake_says_what_is_missing(tmp_path):
 
 
 def test_cmake_and_a_compiler_that_cannot_read_the_modules(tmp_path):
-    """As one of another make, or older or newer by some versions."""
+    """A compiler of another make or version gets no Fortran, and is told of gnograd_c.f90."""
     compiler = tmp_path / "gfortran-4"
     compiler.write_text(
         "#!/bin/sh\nfor argument; do case $argument in *try.f90) exit 1; esac; done\n"
@@ -239,7 +239,7 @@ def host(tmp_path_factory) -> Path:
 
 
 def test_meson_subproject_gives_a_host_no_options(host):
-    """As -fopenmp, which puts large local arrays on the stack."""
+    """A host is not compiled with -fopenmp, which would put its large arrays on the stack."""
     compiled = json.loads((host / "compile_commands.json").read_text())
     (command,) = (each["command"] for each in compiled if each["file"].endswith("host.f90"))
     assert "gnograd" in command and "openmp" not in command

@@ -73,7 +73,7 @@ def numbers(name):
 
 
 def to_device(arrays):
-    """The same on the device; tuples and None stay."""
+    """Copies of arrays on the device; tuples and None stay."""
     if arrays is None or isinstance(arrays, tuple):
         return arrays and tuple(map(to_device, arrays))
     return cuda.to_device(arrays)
@@ -91,7 +91,7 @@ def static_on_device(static):
 
 
 def wide(arrays):
-    """The same in float64."""
+    """Copies of arrays in float64."""
     if arrays is None or isinstance(arrays, tuple):
         return arrays and tuple(map(wide, arrays))
     return arrays.astype(float)
@@ -255,7 +255,7 @@ def test_types(case, name, dtype, rng):
 
 
 def test_error_of_gno_in_bfloat16(rng):
-    """Of every entry within its bound, on the whole less than the rounding of a number."""
+    """Errors are within the bound of every entry, and on the whole below rounding."""
     bfloat16 = numbers("bfloat16")
     x = rng.random((120, 2))
     graph = gg.Graph.radius(x, 0.15)
@@ -297,7 +297,7 @@ def test_geometry_of_gno_is_not_rounded():
 
 
 def as_taken(case, arrays, dtype):
-    """In the precision that the operator takes where the first is of this dtype."""
+    """Arrays in the precisions that the operator takes with a first input of this dtype."""
     specs = case.operator.declaration.inputs.values()
     return tuple(
         None if a is None else a.astype(numbers(shapes.dtype_of(spec, dtype)))
@@ -352,7 +352,7 @@ def test_sparse_attention(case, dtype, rng):
     lse = rng.normal(size=out.shape[:2]).astype("float64" if dtype == "float64" else "float32")
     inputs, tangents = (as_taken(case, group, dtype) for group in (inputs, like(inputs, rng)))
     cotangent = test_nsa.cotangents(case, rng.normal(size=out.shape).astype(numbers(dtype)), lse)
-    # where a query sees one key, its gradient is a difference of two products with the saved output
+    # a query that sees one key has as gradient a difference of two products with the saved output
     check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
 
 
@@ -443,7 +443,7 @@ def test_networks_on_edges(case, name, dtype, rng):
 
 @pytest.mark.parametrize("kernel", [0, 1])
 def test_memory_of_derivatives_by_positions(kernel):
-    """What grows with the edges is the gradient of their coordinates, and their segment.
+    """Memory that grows with the edges is the gradient of their coordinates, and their segment.
 
     That takes 20 bytes an edge, whatever the features are, and a little a slice.
     """
@@ -458,7 +458,7 @@ def test_memory_of_derivatives_by_positions(kernel):
 
 
 def test_memory_of_networks_on_edges():
-    """Nothing grows with the edges, but for the mean's weights a number in vjp, two in hvp."""
+    """Memory grows with the edges only by a mean's weights: a number in vjp, two in hvp."""
     widths = np.array([9, 5, 4])
     common = (len(widths), widths.ctypes.data)
 
@@ -479,7 +479,7 @@ def test_memory_of_networks_on_edges():
 
 
 def test_matmul_precision(rng):
-    """Products in TF32 where they are asked for, and as before afterwards."""
+    """Products are in TF32 if asked for, and as before afterwards."""
     arrays = (rng.normal(size=shape).astype("float32") for shape in ((50, 2), (2, 64), 64))
     inputs = (*arrays, rng.normal(size=(64, 3, 4)).astype("float32"), np.zeros((3, 4), "float32"))
     exact, given = gg.gno_kernel(*wide(inputs), activation="tanh"), to_device(inputs)
@@ -520,7 +520,7 @@ def test_select_blocks(dtype, rng):
 
 @pairs(case=test_neighbors.CASES, d=[1, 2, 3], dtype=["float32", "float64"])
 def test_neighbor_search(case, d, dtype, rng):
-    """To the last point, as the CPU."""
+    """Neighbours equal those on the CPU."""
     sources, destinations, options = test_neighbors.draw(case, d, rng, dtype)
     expected = gg.neighbors(sources, destinations=destinations, **options)
     sources, destinations = map(cuda.to_device, (sources, destinations))
@@ -543,7 +543,7 @@ def test_nearest_neighbors(case, k, d, dtype, rng):
 @pytest.mark.parametrize("choose", ["nearest", "random", None])
 @test_neighbors.every_case
 def test_chosen_neighbors(case, choose, rng):
-    """Within several radii, and no more than so many."""
+    """Neighbours within several radii, at most so many, equal those on the CPU."""
     sources, destinations, options = test_neighbors.draw(case, 2, rng)
     radius = options.pop("radius")
     if choose is not None:
@@ -657,7 +657,7 @@ def test_wrt(case, rng):
 
 
 def square(edges):
-    """The same edges between nodes of one kind."""
+    """Copy of edges with as many sources as destinations."""
     n = max(edges.n_src, edges.n_dst)
     return Edges(edges.src, edges.dst, n, n)
 
@@ -699,7 +699,7 @@ def test_agg_edge_to_edge_wrt(rng):
 
 
 def test_agg_edge_to_edge_in_the_shared_memory_of_any_device(rng):
-    """That of the smallest, 99 KiB, is less than the tiles of these sizes would like."""
+    """Results are right with 99 KiB, the least of any device: these sizes would take more."""
     edges, sizes = GRAPHS["bipartite"], {"n_spherical": 7, "n_radial": 1}
     case = Case(
         gg.agg_edge_to_edge, None,
@@ -710,7 +710,7 @@ def test_agg_edge_to_edge_in_the_shared_memory_of_any_device(rng):
 
 @pytest.mark.parametrize("dtype", EPS)
 def test_radial_basis(dtype, rng):
-    """From where 16 bits hold the second derivatives."""
+    """Faces agree with the oracle from distances whose second derivatives fit in 16 bits."""
     x = np.concatenate([[-0.5, 0], rng.uniform(0.3, 0.99, 90), [1, 1.25]])[:, None]
     inputs = tuple(a.astype(numbers(dtype)) for a in (x, test_dimenet.FREQUENCIES[:3]))
     outputs = gg.radial_basis(*wide(inputs), n_spherical=3)
@@ -732,7 +732,7 @@ def test_saved_statistics_have_the_precision_of_the_arithmetic(rng):
 
 
 def assert_same_where_finite(actual, expected, dtype):
-    """And NaN where that is."""
+    """Check that numbers agree, and that NaN is where it is expected."""
     nan, size = (
         np.isnan(expected),
         np.nanmax(np.abs(expected), initial=1, where=expected != -np.inf),
@@ -744,7 +744,7 @@ def assert_same_where_finite(actual, expected, dtype):
 
 @pairs(case=test_nsa.CASES + test_nsa.LARGE[:2], of=["q", "k", "v"], dtype=["float64", "bfloat16"])
 def test_nan_in_sparse_attention(case, of, dtype, rng):
-    """It reaches the rows that see it, and what these reach: others share their tiles only."""
+    """A NaN reaches the rows that see it and what these reach, no others of their tiles."""
     static, operator = case.arguments(rng), case.operator
     if dtype != "float64" and case in test_nsa.LARGE:
         pytest.skip("the oracle takes long")
@@ -783,7 +783,7 @@ def test_nan_in_sparse_attention(case, of, dtype, rng):
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 @pytest.mark.parametrize("which", [3, 4])
 def test_nan_in_positions(which, dtype, rng):
-    """It reaches the rows that see the point; a coinciding point has no gradient."""
+    """A NaN reaches the rows that see the point; a coinciding point has no gradient."""
     case = test_nsa.Case("", gg.window_attention, {"window": 5}, (20, 20, 4, 2, 3, 2), dimensions=2)
     inputs = as_taken(case, case.inputs(rng), dtype)
     inputs[3][7] = inputs[4][8] = 0.5
@@ -805,7 +805,7 @@ def test_nan_in_positions(which, dtype, rng):
 @pytest.mark.parametrize("input", range(4))
 @pytest.mark.parametrize("case", test_gat.FEW, ids=str)
 def test_nan_in_graph_attention(case, input, rng):
-    """A row that has it has no softmax; nor has anything that it reaches."""
+    """A NaN makes the softmax of its row NaN, and everything that the row reaches."""
     edges = GRAPHS["power law"]
     static, inputs = case.arguments(edges), case.inputs(edges, rng)
     x = inputs[input]
@@ -844,7 +844,7 @@ def test_nan_in_graph_attention(case, input, rng):
 
 @pytest.mark.parametrize("x", [None, np.ones((3, 0))], ids=["absent", "no features"])
 def test_weights_of_no_features(x):
-    """Their sums are saved, and their gradients are 0, even where the sums are."""
+    """Sums of weights are saved; gradients of weights are 0, even where the sums are."""
     static = {"graph": Edges([0, 1, 1], [0, 0, 1], 3, 3).graph, "aggregation": "mean"}
     w, own = np.array([1.0, -1.0, 2.0]), np.ones((3, 2))
     inputs, g, memory = to_device((x, w, None, own)), to_device(own), to_device(np.full(3, np.nan))
@@ -860,7 +860,7 @@ def test_weights_of_no_features(x):
 
 @pytest.mark.parametrize("case", test_aggregation.FEW, ids=str)
 def test_nan_in_aggregation(case, rng):
-    """It wins over numbers, and the first over those that come later."""
+    """A NaN wins over numbers, and the first over those that come later."""
     edges = GRAPHS["power law"]
     inputs, static = case.inputs(edges, rng), case.arguments(edges)
     inputs[0][rng.random(inputs[0].shape) < 0.1] = np.nan
@@ -884,7 +884,7 @@ def test_nan_in_aggregation(case, rng):
 
 @pytest.mark.parametrize("exclude", test_dimenet.EXCLUSIONS)
 def test_nan_in_triplets(exclude, rng):
-    edges = square(power_law(12, 40))  # where no triplet with the NaN is excluded and alone
+    edges = square(power_law(12, 40))  # no triplet with the NaN is excluded and alone
     inputs = triplets(edges, rng)
     inputs[2][len(inputs[2]) // 3, 1] = np.nan
     expected = test_dimenet.reference.agg_edge_to_edge(*inputs, edges.src, edges.dst, 4, 2, exclude)
@@ -910,7 +910,7 @@ def test_every_kernel_is_tested():
 
 
 def assert_same_graph(actual, expected):
-    """Entry by entry, and of the same types."""
+    """Check that all arrays of two graphs are equal, with equal dtypes."""
     assert actual.sizes == expected.sizes
     for name, array in expected.arrays._asdict().items():
         other = getattr(actual.arrays, name)
@@ -1054,7 +1054,7 @@ def test_graph_of_points_on_the_device(rng):
     ids=str,
 )
 def test_arrays_that_are_no_graph(arrays):
-    """The same errors as on the CPU."""
+    """Errors equal those on the CPU."""
     offsets, indices, *ids = map(np.array, arrays)
     with pytest.raises((TypeError, ValueError, IndexError)) as expected:
         gg.Graph(offsets, indices, 3, *ids)
@@ -1076,7 +1076,7 @@ def test_arrays_that_are_no_graph(arrays):
     ],
 )
 def test_edges_that_are_none(src, dst, nodes):
-    """The same errors as on the CPU."""
+    """Errors equal those on the CPU."""
     ends = np.array(src), np.array(dst)
     with pytest.raises((TypeError, ValueError, IndexError)) as expected:
         gg.Graph.from_edges(*ends, *nodes)
@@ -1122,7 +1122,7 @@ def test_bfloat16_without_a_dtype(weighted):
 
 @on_host
 def test_numpy_memory(weighted):
-    """On the host, pointers to the host are pointers to the device."""
+    """Memory of NumPy is device memory in the build for the host."""
 
     class Wrapped:
         def __init__(self, array):
@@ -1133,7 +1133,7 @@ def test_numpy_memory(weighted):
 
 
 def test_strides(weighted):
-    """Transposed, with gaps, and backwards."""
+    """Arrays may be transposed, have gaps or run backwards."""
     transposed = cuda.to_device(weighted.x.T)
     rows, width = transposed.shape
     x = Lender(transposed, shape=(width, rows), strides=(8, 8 * width))
@@ -1145,7 +1145,7 @@ def test_strides(weighted):
 
 
 def test_strides_that_are_none(weighted):
-    """Those of a contiguous array may be given; the step of a single item means nothing."""
+    """Strides of a contiguous array cause no copy; the step of a single item means nothing."""
     x = Lender(cuda.to_device(weighted.x), strides=(32, 8))
     assert cuda.contiguous(x) is x
     one = Lender(cuda.to_device(np.ones((1, 4))), strides=(999, 8))
@@ -1187,8 +1187,8 @@ def test_assign_integers():
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What is asked of the library, by function."""
-    gc.collect()  # what other tests have left
+    """Log of calls of the library, by function."""
+    gc.collect()  # arrays that other tests have left
     monkeypatch.setattr(cuda, "_cupy", lambda: None)  # its pool would be asked, where it is there
     library, log = cuda_library.library(), {}
 
@@ -1256,7 +1256,7 @@ def test_integers_of_graphs(integer, with_ids, rng):
 
 @on_host
 def test_current_stream(weighted, calls):
-    """By default that of the first array; the others are waited for."""
+    """Kernels run on the first array's stream by default, and wait for the others."""
     x = Lender(cuda.to_device(weighted.x), stream=40)
     w = Lender(cuda.to_device(weighted.w), stream=50)
     out = gg.agg_weighted(x, w, graph=weighted.graph)
@@ -1278,7 +1278,7 @@ def test_default_stream(weighted, calls):
 
 @on_host
 def test_chosen_stream(weighted, calls):
-    """As the adapter for PyTorch does: its stream, its memory."""
+    """Kernels take a chosen stream and memory, as the adapter for PyTorch gives them."""
     given = []
 
     def empty(shape, dtype):
@@ -1296,7 +1296,7 @@ def test_chosen_stream(weighted, calls):
 
 
 class Xla:
-    """What XLA hands to a target on a GPU: buffers, a stream, memory, and a place for errors."""
+    """Stand-in for XLA, which hands buffers, a stream, memory and an error's place to a target."""
 
     CODES = {"int32": 4, "int64": 5, "float16": 10, "float32": 11, "float64": 12, "bfloat16": 16}  # noqa: RUF012
 
@@ -1480,7 +1480,7 @@ def test_torch_tensors(dtype, weighted, on_gpu, launched):
 
 @on_host
 def test_tensors_of_plain_functions(weighted, on_gpu, calls):
-    """They name no stream: it is PyTorch's current one."""
+    """Kernels on tensors, which name no stream, run on PyTorch's current one."""
     import torch
 
     x, w = (torch.tensor(a).as_subclass(on_gpu) for a in (weighted.x, weighted.w))
@@ -1561,7 +1561,7 @@ def test_stream_of_cupy_lives_as_long_as_results(weighted, monkeypatch):
 
 @on_host
 def test_stream_of_an_array_lives_as_long_as_results(weighted):
-    """It is promised to be there as long as the array that names it."""
+    """An array is kept as long as results on its stream, which may end with the array."""
     lender = Lender(cuda.to_device(weighted.x), stream=70)
     alive, w = weakref.ref(lender), cuda.to_device(weighted.w)
     out = gg.agg_weighted(lender, w, graph=weighted.graph)
@@ -1578,7 +1578,7 @@ def test_stream_of_an_array_lives_as_long_as_results(weighted):
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("operator", ["selected", "window", "compressed"])
 def test_copies_arrive_before_a_block_ends(operator, dtype, rng):
-    """Of queries that see no key, too: the stand-in ends the process where a copy is under way."""
+    """Copies arrive also for queries that see no key: otherwise the stand-in ends the process."""
     sizes = (40, 16, 128), (64, 1, 128), (64, 1, 128)
     q, k, v = to_device(tuple(rng.normal(size=size).astype(dtype) for size in sizes))
     slots = np.full((40, 1, 2), -1, np.int32)
@@ -1619,7 +1619,7 @@ def test_first_use_of_a_graph_while_a_stream_is_captured(weighted):
     x, w = cuda.to_device(weighted.x), cuda.to_device(weighted.w)
     assert runtime.cudaStreamCreate(ctypes.byref(stream)) == 0
     x, w = (Lender(a, stream=stream.value) for a in (x, w))
-    gc.collect()  # what other tests have left
+    gc.collect()  # arrays that other tests have left
     assert runtime.cudaStreamBeginCapture(stream, 0) == 0
     try:
         out = gg.agg_weighted(x, w, graph=graph)
@@ -1636,7 +1636,7 @@ def test_first_use_of_a_graph_while_a_stream_is_captured(weighted):
 
 @on_host
 def test_what_fails_fails_once(weighted):
-    """Without memory for one call, the next is not to blame."""
+    """A call after one that had no memory works."""
     x, w = cuda.to_device(weighted.x), cuda.to_device(weighted.w)
     for _ in range(2):
         with pytest.raises(MemoryError, match="out of memory"):
@@ -1658,7 +1658,7 @@ def test_what_fails_fails_once(weighted):
     ],
 )
 def test_why_there_is_no_gpu(variable, value, reason):
-    """It is said where the configuration is shown, and by the first call."""
+    """The reason is shown with the configuration, and by the first call."""
     program = """
 import numpy as np, gnograd as gg
 from gnograd.backends import cuda
@@ -1760,7 +1760,7 @@ def test_a_named_library_without_a_device_is_no_reason_to_skip(tmp_path):
 
 
 def test_header():
-    """What is bound by hand, and what the library tells of itself, is what the header declares."""
+    """Functions that are bound by hand, and faces of the library, are those of the header."""
     header = (Path(__file__).parents[1] / "cuda" / "gnograd_cuda.h").read_text()
     header = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
     declared = re.findall(r"^GNOGRAD_CUDA_API (.*?gnograd_cuda_\w+\(.*?\));", header, re.M | re.S)
@@ -1773,7 +1773,7 @@ def test_header():
         re.sub(r"(\w+\()", r"gnograd_cuda_\1", line, count=1)
         for line in cuda_library.RUNTIME.strip().splitlines()
     }
-    # those of the tape are Fortran's
+    # functions of the tape are bound by Fortran
     names = {n: d for n, d in names.items() if not n.startswith("gnograd_cuda_tape_")}
     assert bound == {d for name, d in names.items() if name not in pairs}
 
@@ -1933,7 +1933,7 @@ def test_ascend_on_two_devices(rng):
 
 
 def assert_same_but_for_rounding(actual, expected, kind):
-    """Sums may be taken in another order."""
+    """Check that results are equal but for rounding, as sums may have another order."""
     assert actual.dtype == expected.dtype
     scale = np.max(np.abs(expected.astype(float)), initial=1)
     error = np.abs(actual.astype(float) - expected.astype(float))
@@ -1957,7 +1957,7 @@ def test_aggregation_in_half_precision(sequence, op, kind, rng, monkeypatch):
 @pytest.mark.parametrize(("kind", "bits"), [("fp16", 11), ("bf16", 8)])
 @pytest.mark.parametrize("sequence", [test_compat.concat_n2n, test_compat.concat_n2n_e2n])
 def test_gradient_of_two_parts_is_rounded_once(sequence, kind, bits, rng, monkeypatch):
-    """Of cotangents whose sums float32 has exactly."""
+    """A gradient of two parts is rounded once, for cotangents whose sums are exact in float32."""
     graph, dtype = power_law(12, 40), test_compat.half(kind)
     t, g = test_compat.arrays(rng, graph, dtype), test_compat.csc(graph, "int32")
     step = 2.0 ** (1 - bits)
@@ -1988,7 +1988,7 @@ def test_attention_in_half_precision(kind, precisions, edge_features, rng, monke
 
 @pytest.mark.parametrize("kind", ["fp16", "bf16"])
 def test_gat_v2_in_half_precision(kind, rng, monkeypatch):
-    """Backward from the same activation scores, which are rounded."""
+    """Gradients equal those on the CPU from the same activation scores, which are rounded."""
     graph = power_law(12, 40)
     t = test_compat.attention_arrays(rng, graph, test_compat.half(kind), v2=True)
     g, params = test_compat.csc(graph), mha_params(2, True, ActivationKind.Tanh)
@@ -2005,7 +2005,7 @@ def test_gat_v2_in_half_precision(kind, rng, monkeypatch):
 
 @pytest.mark.parametrize("mma", dimenet.MMAOp, ids=lambda mma: mma.name)
 def test_edge_to_edge_in_every_math_mode(mma, rng):
-    """All are as accurate as float32."""
+    """Results of every math mode are as accurate as float32."""
     t, g = test_compat.molecule(rng, "int32")
     inputs = tuple(x.astype(np.float32) for x in (t.vector, t.rbf, t.embedding, t.weights))
     out = cuda.to_device(np.full(inputs[2].shape, np.nan, np.float32))

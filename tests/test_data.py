@@ -154,7 +154,7 @@ def test_numbers_of_gmsh_are_no_field(tmp_path: Path) -> None:
 
 
 NODES = {4: (1, 1, 0), 2: (1, 0, 0), 9: (0, 1, 0), 1: (0, 0, 0)}
-"""Of two triangles, by numbers that are not in order."""
+"""Nodes of two triangles, by numbers that are not in order."""
 
 
 def gmsh_2(binary: bool, again: bool) -> bytes:
@@ -217,7 +217,7 @@ def test_gmsh_4_as_meshio_reads_it(tmp_path: Path, kind: str, binary: bool) -> N
 
 
 def test_values_are_at_the_nodes_that_they_name(tmp_path: Path) -> None:
-    """In Gmsh 4.1 too, where a node is a tag and a place."""
+    """Values are found by the numbers of nodes, also in Gmsh 4.1, which lists tags and places."""
     pytest.importorskip("meshio")
     nodes = "".join(f"{n}\n" for n in NODES) + "".join(
         f"{x} {y} {z}\n" for x, y, z in NODES.values()
@@ -280,7 +280,7 @@ def test_a_mesh_in_a_plane_may_lie_in_space(tmp_path: Path) -> None:
 
 
 def test_times_of_xdmf_and_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # where meshio writes the numbers of an XDMF series
+    monkeypatch.chdir(tmp_path)  # meshio writes the numbers of an XDMF series there
     meshio = pytest.importorskip("meshio")
     pytest.importorskip("h5py")
     points, cells = np.random.default_rng(0).random((4, 2)), [("triangle", np.array([[0, 1, 2]]))]
@@ -617,7 +617,7 @@ def test_layouts_that_make_no_sense(tmp_path: Path) -> None:
 
 
 def test_arrays_with_numbers_are_samples(tmp_path: Path) -> None:
-    """PDEBench has a group a trajectory."""
+    """Numbered groups, as PDEBench has one for each trajectory, are samples."""
     h5py = pytest.importorskip("h5py")
     rng = np.random.default_rng(0)
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -806,7 +806,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
 
 
 def refusal(path: Path) -> str:
-    """What is said of a file: one line that names it."""
+    """Message of the error for a file: one line that names it."""
     with pytest.raises(DataError) as error:
         contents(path)
     text = str(error.value)
@@ -999,7 +999,7 @@ def test_names_are_no_orders_to_a_terminal(tmp_path: Path) -> None:
 
 
 def test_large_arrays_come_whole(tmp_path: Path) -> None:
-    """From a size on they are mapped, and are still memory of the reader's own."""
+    """Large arrays, which are mapped, are still memory of the reader's own."""
     given = {
         "large": np.arange(1 << 24, dtype=">f4").reshape(4, -1), "empty": np.empty((0, 3), "f2"),
         "turned": np.asfortranarray(np.arange(1 << 24, dtype="f8").reshape(2, -1)),

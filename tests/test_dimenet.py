@@ -51,7 +51,7 @@ def small(rng, graph: Edges, exclude="reverse_edge"):
 
 
 def compare(actual, expected, rtol):
-    """To rtol of the largest entry, or of 1, the size of what is summed."""
+    """Compare to rtol of the largest entry, or of 1, the size of what is summed."""
     assert actual.shape == expected.shape
     scale = np.max(np.abs(expected), initial=1)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * scale)
@@ -98,7 +98,7 @@ def basis():
 
 
 def compare_basis(actual, rbf, sbf):
-    """To 1e-11 of the largest of a degree, edge by edge: small distances count as large ones."""
+    """Compare to 1e-11 of the largest entry of a degree and edge: all distances count alike."""
     blocks = zip(
         np.split(np.concatenate(actual, axis=1), 6, axis=1),
         [rbf, *np.moveaxis(sbf, 1, 0)],
@@ -117,7 +117,7 @@ def compare_rows(actual, terms):
 
 
 def square(edges):
-    """The same edges, among the same nodes on both sides."""
+    """Copy of edges with as many sources as destinations."""
     n = max(edges.n_src, edges.n_dst)
     return Edges(edges.src, edges.dst, n, n)
 

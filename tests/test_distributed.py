@@ -45,7 +45,7 @@ def test_gloo(program):
 
 @pytest.mark.exhaustive
 def test_example(tmp_path):
-    """The same losses on one process and on three; a picture."""
+    """The example has the same losses on one process and on three, and draws a picture."""
     pytest.importorskip("matplotlib")
     program = str(Path(__file__).parents[1] / "examples" / "distributed_mesh.py")
     losses = []

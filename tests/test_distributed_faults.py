@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What goes wrong on one of several processes: nobody waits for ever, and all are told the same."""
+"""A fault on one of several processes: none waits for ever, and all are told the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from processes import mpiexec, torchrun
 
 pytestmark = pytest.mark.exhaustive
 SECONDS = 300
-"""More than any of these takes, and less than engines wait of themselves."""
+"""Limit for a program: more than any takes, and less than engines wait of themselves."""
 
 
 @pytest.fixture(params=["mpiexec", "torchrun"])

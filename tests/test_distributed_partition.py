@@ -80,7 +80,7 @@ def test_weights_of_one_change_nothing(rng):
 
 
 def test_longest_side_is_cut():
-    """Of the whole, and then of each half."""
+    """The longest side of the whole is cut, and then that of each half."""
     x, y = np.meshgrid(np.arange(6.0), 1.5 * np.arange(4.0), indexing="ij")
     points = np.stack([x.ravel(), y.ravel()], axis=1)
     assert_array_equal(partition(points, 2), points[:, 0] >= 3)

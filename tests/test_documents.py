@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is wrong with the code of a page is found."""
+"""Faults in the code of a page are found."""
 
 from unittest import SkipTest
 

@@ -61,7 +61,7 @@ MANY = [
 every_case = pytest.mark.parametrize("case", MANY, ids=str)
 few_cases = pytest.mark.parametrize("case", FEW, ids=str)
 WIDE = network([130, 250, 33], f=(33, 17, 5), weight=True, reduction="mean")
-"""Tiles shorter than their longest, on a graph of several slabs."""
+"""A case whose tiles are shorter than the longest, on a graph of several slabs."""
 
 
 # ---- forward ----
@@ -429,7 +429,7 @@ def _training_step(n_edges, outputs):
 @needs_linux
 @pytest.mark.parametrize("outputs", ["both", "nodes"])
 def test_memory_does_not_grow_with_the_edges(outputs):
-    """A slab, the sums for the weights, panels; a hidden width of all edges is 64 or 128 MiB."""
+    """Memory is a slab, sums for weights, panels; a hidden layer of all edges is 64 or 128 MiB."""
     slab = 4 * 256 * 256 * 64 + 8 * 256 * 256
     sums = 64 * 8 * (64 * 64 + 64 * 128 + 128 * 64 + 500)
     assert temporary_bytes(_training_step, 262_144, outputs) < slab + sums + 2**23

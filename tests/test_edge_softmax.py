@@ -82,7 +82,7 @@ def test_not_a_number_stays_at_its_destination():
 
 
 def test_rows_that_no_edge_has(rng):
-    """Where there is room for more edges, their rows are 0 in every face, whatever they held."""
+    """Rows of room for more edges are 0 in every face, whatever they held."""
     edges = power_law(10, 40)
     graph = edges.graph
     padded = graph.pad(50)
@@ -163,7 +163,7 @@ def test_float32_is_as_good_as_the_plain_formula(case, rng):
 
 
 def test_as_weight_of_gno_it_is_an_attention(rng):
-    """With a kernel that is 1, what comes out is mha_simple of the same scores."""
+    """`gno_contract` with a kernel of 1 and these weights is mha_simple of the same scores."""
     edges = power_law(10, 60)
     q, k = rng.normal(size=(2, 10, 4))
     v = rng.normal(size=(10, 4))

@@ -342,7 +342,7 @@ def test_weights_are_dropped_by_row_and_head(operator, seed):
 
 
 def test_share_of_dropped_weights():
-    """It is binomial, and that of one head tells nothing of another's, or of another seed's."""
+    """The share is binomial, and independent between heads and seeds."""
     n = 200_000
     for p in (0.01, 0.5, 0.9):
         a, b = (reference.dropout_factors(n, 2, p, [seed]) == 0 for seed in (0, 1))

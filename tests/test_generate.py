@@ -98,7 +98,7 @@ def test_waves_obey_the_equation_of_advection() -> None:
     u, c = made.outputs["u"].reshape(-1, 32, 32), made.parameters
     k = 2 * np.pi * np.fft.fftfreq(32, 1 / 32)
     along = k[:, None] * c[0] + k * c[1]
-    for t in (1, 10):  # what the wind has carried that far
+    for t in (1, 10):  # the start, as far as the wind has carried it
         moved = np.fft.ifft2(np.exp(-0.1j * t * along) * np.fft.fft2(u[0])).real
         assert np.allclose(moved, u[t])
     assert 0.2 <= np.linalg.norm(c) <= 0.6 and np.isclose(np.mean(u[0] ** 2), 1)

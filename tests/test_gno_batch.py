@@ -101,7 +101,7 @@ def stacked(leading, found, k):
 
 
 def assert_gradients(gradients, leading, found, inputs):
-    """That of h item by item, the others as sums."""
+    """Check the gradient of h item by item, and the others as sums over items."""
     if not found:
         assert gradients[0].shape == inputs[0].shape
         for gradient, x in zip(gradients[1:], inputs[1:], strict=True):
@@ -200,7 +200,7 @@ def test_bits_do_not_depend_on_threads(n_batch, threads, rng):
 
 
 def test_float32_is_as_near_as_single_calls(rng):
-    """At most twice the error of the plain formula, as everywhere: the same sums are made."""
+    """Error of a batch is at most twice that of single calls."""
     inputs, _, _, static = set_up(Case("gno", "full", "mean"), (4,), rng)
     exact = gg.gno(*inputs, **static)
     narrow = tuple(x.astype(np.float32) for x in inputs)
@@ -294,7 +294,7 @@ def test_tape(kernel, leading, rng):
 
 
 def test_derivatives_on_the_tape(rng):
-    """As far as arrays of a tape have axes for them."""
+    """Batches work on the tape as far as its arrays have axes for them."""
     for name in ("gno_with_laplacian", "gno_with_hessian"):
         inputs, _, _, static = set_up(Case(name, "full", "mean"), (4,), rng)
         tape = ad.Tape("float64")

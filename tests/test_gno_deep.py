@@ -51,7 +51,7 @@ MANY = [
 every_case = pytest.mark.parametrize("case", MANY, ids=str)
 few_cases = pytest.mark.parametrize("case", FEW, ids=str)
 WIDE = deep([130, 250, 97, 33], d=(5, 4, 3), weight=True, reduction="mean")
-"""Tiles shorter than their longest, on a graph of several slabs."""
+"""A case whose tiles are shorter than the longest, on a graph of several slabs."""
 
 
 # ---- forward ----
@@ -288,7 +288,7 @@ def _training_step(n_edges):
 @pytest.mark.exhaustive
 @needs_linux
 def test_memory_does_not_grow_with_the_edges():
-    """A slab, the sums for the layers, panels; the hidden widths of all edges are 256 MiB."""
+    """Memory is a slab, sums for layers, panels; the hidden layers of all edges are 256 MiB."""
     slab = 4 * 256 * 256 * (64 + 8) + 16 * 256 * 256
     sums = 64 * 8 * (64 * 128 + 128 * 64 + 64 * 8 + 500)
     assert temporary_bytes(_training_step, 262_144) < slab + sums + 2**23

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `make gpu-day` and the benchmarks on a GPU do where there is none."""
+"""`make gpu-day` and the benchmarks on a GPU, where there is none."""
 
 import json
 import os

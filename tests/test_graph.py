@@ -43,7 +43,7 @@ def test_from_edges_keeps_the_edges(edges):
 @settings(deadline=None)
 @given(edge_lists(), st.booleans())
 def test_self_loops(edges, wanted):
-    """None, or one at every node; rows of edge arrays stay, and those of loops come behind."""
+    """No self-loops, or one at every node; edge rows stay, and those of loops come behind."""
     src, dst, n_src, n_dst = edges
     keep = np.flatnonzero(src != dst)
     loops = np.arange(min(n_src, n_dst) if wanted else 0)

@@ -23,7 +23,7 @@ def same(graph, other):
 
 
 def edges_of(graph):
-    """Rows that belong to an edge, and their ends."""
+    """Rows that belong to an edge, with source and destination."""
     n, ids = int(graph.offsets[-1]), graph.edge_ids
     rows = np.arange(n) if ids is None else np.sort(ids[:n])
     return [*zip(rows.tolist(), graph.src[rows].tolist(), graph.dst[rows].tolist(), strict=True)]
@@ -62,7 +62,7 @@ def test_random_choice_in_a_batch_is_by_the_points_numbers(rng):
     choice = {"max_neighbors": 3, "choose": "random", "seed": 7}
     graph = gg.Graph.radius(points, 9.0, batch=batch, **choice)
     halves = [gg.Graph.radius(points[:20], 9.0, **choice)]
-    # of the second half other numbers are hashed than by itself
+    # the second half hashes other numbers than it would by itself
     assert edges_of(graph)[:60] == edges_of(halves[0])
     assert (graph.in_degree == 3).all()
 

@@ -31,7 +31,7 @@ def dot(x: Array, y: Array, *, graph: GraphLike, scale: float = 1.0) -> Array:
     ],
 )
 def test_what_is_written_is_current(command: list[str]) -> None:
-    """What to run when it is not is in the message."""
+    """Written files are current; otherwise the message says what to run."""
     if command[0] == "stubs.py":
         pytest.importorskip("ruff", reason="stubs are written as ruff formats them")
     script = [sys.executable, str(INTERFACE / command[0]), *command[1:]]
@@ -61,7 +61,7 @@ def test_fortran_programs_find_every_operator() -> None:
     ],
 )
 def test_a_declaration_that_cannot_be_meant(text, other, message, tmp_path, monkeypatch) -> None:
-    """It is refused by its own name, not by a compiler in what was made of it."""
+    """A wrong declaration is refused by its name, not by a compiler in what was made of it."""
     monkeypatch.syspath_prepend(INTERFACE)
     from declarations import read_operators
 

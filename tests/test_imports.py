@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which module imports which: one way only, as docs/design.md has the layers."""
+"""Imports between modules run one way only, by the layers of docs/design.md."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def imported(path: Path, known: set[str]) -> set[str]:
 
 
 def imports() -> dict[str, set[str]]:
-    """What every module imports; the package itself only gathers names for users."""
+    """Imports of every module, without the package itself, which gathers names for users."""
     known = modules()
     return {name: imported(path, set(known)) - {name, "gnograd"} for name, path in known.items()}
 

@@ -248,7 +248,7 @@ def test_integers_have_float0_tangents():
 
 
 def spy_on_kernels(patch):
-    """What kernels are called with: (operator, face, addresses of arrays)."""
+    """Log of calls of kernels: (operator, face, addresses of arrays)."""
     seen = []
     run = gg.backends.cpu.run
 
@@ -483,7 +483,7 @@ def test_jax_is_optional(code):
 @pytest.mark.parametrize("wrong", [2**31, 2**32 + 1, 2**63 - 1, -(2**32)])
 @pytest.mark.parametrize("x64", [True, False])
 def test_integers_are_not_cut(wrong, x64):
-    """They are refused, not taken for the number that their lower half is."""
+    """Large integers are refused, not cut to their lower half."""
     graph = gg.Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 1])
     x, kinds = np.ones((3, 2), np.float32), np.array([0, 1, wrong, 1])
     q = np.ones((4, 1, 2), np.float32)

@@ -135,7 +135,7 @@ def test_an_error_in_one_thread_is_that_of_all():
     def work(comm):
         if comm.rank == 1:
             raise ZeroDivisionError("of one")
-        comm.maximum([1])  # which the others wait in
+        comm.maximum([1])  # the others wait in it
 
     with pytest.raises(ZeroDivisionError, match="of one"):
         in_threads(3, work)
@@ -151,7 +151,7 @@ def test_an_error_in_one_thread_is_that_of_all():
 
 
 def test_operators_in_threads():
-    """The same faces as on processes, where there is but one."""
+    """Operators over threads of one process equal those on the whole graph."""
     from gnograd.distributed.threads import in_threads
 
     rng = np.random.default_rng(0)

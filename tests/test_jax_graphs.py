@@ -63,7 +63,7 @@ def of_edges(name, n_edges):
 
 
 def is_on_edges(spec):
-    """Whether an array has a row an edge."""
+    """True if an array has a row for every edge."""
     return spec.removeprefix("real ").startswith("n_edges")
 
 

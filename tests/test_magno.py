@@ -202,7 +202,7 @@ def test_configuration_of_any_kind():
 def test_gradients_to_second_order(config):
     layer = encoder_of(config)
     y, latent = positions(config)
-    latent = latent[:-1]  # of a query without neighbours the eigenvalues coincide
+    latent = latent[:-1]  # a query without neighbours has equal eigenvalues
     graphs = layer.neighbors(y, latent)
     names = [name for name, _ in layer.named_parameters()]
 

@@ -101,7 +101,7 @@ def test_periodic_boxes_have_no_border(name: str, apart: bool) -> None:
 
 
 def test_magno_sees_the_same_on_both_sides_of_a_periodic_border() -> None:
-    """On a regular grid all latent points have the same surroundings."""
+    """Latent points of a regular periodic grid all have equal surroundings."""
     n = 24
     x = np.stack(np.meshgrid(*[np.arange(n) / n] * 2, indexing="ij"), -1).reshape(-1, 2)
     f = np.random.default_rng(0).random((n * n, 1)).astype(np.float32)
@@ -195,7 +195,7 @@ def test_outputs_that_do_not_vary_are_given_back(in_time: bool, noise: float) ->
     assert np.abs(found[..., 2]).max() <= 5 * noise
     truth = samples[0].states if in_time else samples[0].outputs
     assert model.counted(truth).tolist() == [True, True, False]
-    # where it is not what it was in training, it counts
+    # it counts if it differs from training
     assert model.counted(truth + rng.random(truth.shape)).all()
     (note,) = still(three)
     assert note.startswith("u (3): component 2 ")

@@ -136,7 +136,7 @@ def test_points_that_coincide(rng):
     c = np.array([[1.0, 1.0, 0, 0, 0, 0, 0]])
     t = rng.normal(size=(2, 2)), rng.normal(size=(1, 2))
     assert_array_equal(gg.offset_moments(x, y, graph=graph), [[1, 1, 1, 0, 1, 0, 0]])
-    # of the other: (1 + 2 (2 - 1))/2 along x
+    # the other node: (1 + 2 (2 - 1))/2 along x
     grad_x, grad_y = gg.offset_moments.vjp(c, (x, y), graph=graph)
     assert_array_equal(grad_x, [[0, 0], [1.5, 0]])
     assert_array_equal(grad_y, [[-1.5, 0]])

@@ -69,7 +69,7 @@ def test_all_images(case, d, full, rng):
 
 
 def test_as_in_a_box(rng):
-    """Where the box is wide enough, the nearest images of `neighbors` are all there are."""
+    """In a box that is wide enough, all images are the nearest ones of `neighbors`."""
     points = rng.random((60, 3)) * [1.0, 2.0, 1.5]
     found = gg.neighbor_list(points, 0.45, np.diag([1.0, 2.0, 1.5]))
     offsets, indices = gg.neighbors(points, 0.45, include_self=False, period=[1.0, 2.0, 1.5])

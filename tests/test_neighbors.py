@@ -166,7 +166,7 @@ def test_nearest_others(make, rng):
 @every_case
 @pytest.mark.parametrize("most", [0, 1, 4, 1000])
 def test_nearest_in_reach(case, most, rng):
-    """Those of `knn`, in ascending order."""
+    """The nearest within reach are those of `knn`, in ascending order."""
     sources, destinations, options = draw(case, 2, rng)
     radius = options.pop("radius")
     offsets, indices = gg.neighbors(sources, radius, destinations, **options, max_neighbors=most)
@@ -256,7 +256,7 @@ def test_nearest_of_no_points(n_src, n_dst):
 @pytest.mark.parametrize("period", [None, 1.0])
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_as_scipy(d, period, dtype, rng):
-    """Of more points than a box of the tree, or what a thread takes at once."""
+    """Results equal SciPy's, for more points than a box of the tree or a thread takes at once."""
     sources, destinations = rng.random((3000, d)).astype(dtype), rng.random((1100, d)).astype(dtype)
     tree = cKDTree(sources, boxsize=period)
     radius = (8 / 3000) ** (1 / d) / 2

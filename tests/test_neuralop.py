@@ -316,7 +316,7 @@ def test_forward_mode(hidden, parts):
 
 
 def test_second_order_behind_a_nonlinear_readout():
-    """Where the gradient of the sum over neighbours must itself keep a graph."""
+    """Second derivatives are right where the gradient of the sum must itself keep a graph."""
     function, inputs = functions([8], "linear")
 
     def gradient(position, *others):
@@ -563,7 +563,7 @@ def _training_step(hidden):
 @needs_linux
 @pytest.mark.parametrize(("hidden", "numbers"), [([128], 16), ([64, 64], 32)], ids=["one", "two"])
 def test_memory_of_edges(hidden, numbers):
-    """Nothing of the hidden width an edge: numbers of 4 bytes an edge, and a part of the edges."""
+    """Memory is a few numbers an edge; only a part of the edges has hidden layers at a time."""
     n_edges = 64**2 * 49
     # values and gradients of the part, and what is not counted
     beside = 2 * 4 * neuralop._EDGE_NUMBERS + 2**23

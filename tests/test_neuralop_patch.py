@@ -21,7 +21,7 @@ def test_error_without_neuraloperator(monkeypatch):
 @pytest.fixture
 def models():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what it imports
+        warnings.simplefilter("ignore")  # warnings of what it imports
         pytest.importorskip("neuralop")
         gino = pytest.importorskip("neuralop.models.gino")
         fnogno = pytest.importorskip("neuralop.models.fnogno")

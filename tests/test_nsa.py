@@ -469,7 +469,7 @@ def test_rows_without_keys_are_zero_and_never_nan(size, dtype, rng):
 
 
 def sees(case, static):
-    """Which query sees which key, by key/value head."""
+    """Mask of the keys that queries see, by key/value head."""
     t_q, t_k, _, h_k, _, _ = case.sizes
     q, k = np.ones((t_q, h_k, 1)), np.ones((t_k, h_k, 1))
     # a cotangent in one row gives gradients to the values that this row sees

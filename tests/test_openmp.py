@@ -18,7 +18,7 @@ TOOL = Path(__file__).parents[1] / "tools" / "symbols.py"
 
 linux = pytest.mark.skipif(platform.system() != "Linux", reason="/proc/self/maps and ELF")
 
-# what a process prints: the runtimes that it has, and a hash of five equal calculations
+# a process prints the runtimes that it has, and a hash of five equal calculations
 BESIDE = """
 import hashlib, re, sys
 for name in sys.argv[1:]:
@@ -55,7 +55,7 @@ def run(code, *arguments, **environment):
 @linux
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_one_runtime_beside_pytorch():
-    """In both orders of import, with the same bits five times."""
+    """Both orders of import load one runtime, and give the same bits five times."""
     found = set()
     for order in ("gnograd", "torch"), ("torch", "gnograd"):
         done = run(BESIDE, *order)
@@ -69,7 +69,7 @@ def test_one_runtime_beside_pytorch():
 @linux
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_runtime_of_pytorch():
-    """Where the system has none."""
+    """PyTorch's runtime is loaded if the system has none."""
     code = """
 import importlib
 real, calls = importlib.import_module, []
@@ -113,7 +113,7 @@ import gnograd
 @linux
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="objdump is not installed")
 def test_symbols_of_glibc():
-    """RHEL 9 has all of them."""
+    """RHEL 9 has all symbols of glibc that the libraries need."""
     libraries = [
         file
         for name in ("libgnograd.so", "libgnograd_kernels.so", "_core*.so")

@@ -171,7 +171,7 @@ def test_wrong_out(graph, inputs):
 
 
 def test_out_is_an_array_where_there_is_one_output():
-    """As NumPy's functions take it."""
+    """`out` may be an array if there is one output, as in NumPy's functions."""
     rng, graph = np.random.default_rng(0), gg.Graph([0, 2, 3], [0, 1, 0])
     s, c, t = (rng.normal(size=(3, 2)) for _ in range(3))
     mine = np.empty_like(s)
@@ -218,7 +218,7 @@ def overlapping(x, shape):
 
 
 def faces_of(operator, inputs, **static):
-    """What a face takes before `out`, and the shapes of its results."""
+    """Arguments of each face before `out`, and the shapes of its results."""
     out, saved = operator.forward(*inputs, return_saved=True, **static)
     cotangents = [x.copy() for x in out] if isinstance(out, tuple) else [out.copy()]
     tangents = [np.ones_like(x) for x in inputs]
@@ -293,7 +293,7 @@ def test_one_array_for_gradients_that_add_up(rng):
 
 
 class Lent:
-    """What an array on a GPU says of its memory."""
+    """Stand-in for an array on a GPU: its description of its memory."""
 
     def __init__(self, address, n, read_only=False, strides=None):
         self.__cuda_array_interface__ = {
@@ -471,7 +471,7 @@ def test_status(monkeypatch, graph, inputs, status, error):
 
 
 def test_numbers_in_the_other_order_of_bytes():
-    """As files of NetCDF-3, FITS and VTK have them: equal to this machine's, call after call."""
+    """Swapped bytes, as in NetCDF-3, FITS and VTK, give equal results, call after call."""
     rng = np.random.default_rng(0)
     src, dst = rng.integers(0, 6, (2, 20))
     x, w, cotangent = rng.normal(size=(6, 3)), rng.normal(size=20), rng.normal(size=(6, 3))

@@ -244,7 +244,7 @@ def test_wrong_after_right():
 
 
 def test_kernels_still_refuse():
-    """What kernels look for in numbers, they look for in every call."""
+    """Kernels check numbers in every call, also in repeated ones."""
     q = np.ones((2, 2, 3))
     for _ in range(2):
         assert gg.window_attention(q, q, q, window=1).shape == (2, 2, 3)

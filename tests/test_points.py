@@ -223,7 +223,7 @@ def test_outputs_on_other_points(tmp_path: Path) -> None:
 
 
 def test_sets_have_names_of_their_own(tmp_path: Path, monkeypatch) -> None:
-    """A folder of tests that is called as what is held out is measured beside it."""
+    """Tests in a folder named "validation" are measured beside the held-out set of that name."""
     monkeypatch.chdir(tmp_path)
     data = write_samples(tmp_path / "a.npz")
     (tmp_path / "validation").mkdir()
@@ -470,7 +470,7 @@ def test_names_of_commands_can_be_pasted(tmp_path: Path) -> None:
 
 
 def test_samples_in_columns_are_guessed(tmp_path: Path) -> None:
-    """As MATLAB has them: one column a sample."""
+    """Samples in columns, as in MATLAB, are refused with a hint to transpose."""
     savemat = pytest.importorskip("scipy.io").savemat
     rng = np.random.default_rng(0)
     savemat(

@@ -120,7 +120,7 @@ def test_one_relation_is_plain_aggregation(rng):
 
 
 def test_a_basis_for_every_relation_is_none(rng):
-    """With coefficients 0 and 1 the blocks are those of the relations."""
+    """A basis for every relation with coefficients 0 and 1 gives the blocks of the relations."""
     edges = power_law(20, 100)
     x, w = weighted(edges, rng)[:2]
     static = {"graph": edges.graph, "edge_type": types_of(edges, 4), "n_relations": 4}
@@ -214,7 +214,7 @@ def test_nan_stays_in_its_relation():
 
 
 def test_rows_that_belong_to_no_edge(rng):
-    """Their types are not looked at, their gradients are 0."""
+    """Types of rows without an edge are not read, and their gradients are 0."""
     edges = power_law(10, 50)
     x, w, coeff, own = everything(edges, rng)
     types = types_of(edges, N_RELATIONS)

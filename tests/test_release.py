@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a release is made of: one version, whole metadata, a CUDA library in a wheel of its own."""
+"""Parts of a release: one version, whole metadata, a CUDA library in a wheel of its own."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_metadata_is_whole():
 
 
 def plugin(folder: Path, name: str, version: str) -> None:
-    """As pip leaves a wheel with a library, which here is none."""
+    """Make the files that pip leaves of a wheel with a library; this one is no library."""
     about = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
@@ -62,7 +62,7 @@ SHOW = textwrap.dedent("""
 @pytest.mark.parametrize("name", ["gnograd-cu13", "gnograd-cu12"])
 @pytest.mark.parametrize("version", [VERSION, "99.0"])
 def test_cuda_kernels_of_a_wheel(name, version, tmp_path, monkeypatch):
-    """They are found by its name, and must be of the same version."""
+    """Kernels are found by the name of their wheel, and must be of the same version."""
     monkeypatch.delenv("GNOGRAD_CUDA_LIBRARY", raising=False)
     plugin(tmp_path, name, version)
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{SHOW}"
@@ -112,7 +112,7 @@ CUDA = PACKAGE / "lib" / "libgnograd_cuda.so"
 @pytest.mark.skipif(shutil.which("nm") is None, reason="needs nm of binutils")
 @pytest.mark.skipif(not CUDA.exists(), reason="this build has no CUDA kernels")
 def test_cuda_library_exports_its_own_names():
-    """None of the libstdc++ in it, which could take the place of another one's."""
+    """No name of the libstdc++ inside is exported, which could take the place of another one's."""
     command = ["nm", "--dynamic", "--defined-only", "--format=posix", str(CUDA)]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert {line.split()[0].partition("_")[0] for line in listed.splitlines()} == {"gnograd"}
@@ -133,7 +133,7 @@ print(gg.get_config()["cpu"])
 
 
 def levels() -> set[str]:
-    """Of the copies, those that this processor can run, and the library for all."""
+    """Levels of x86-64 above v2 that this processor can run."""
     flags = set(Path("/proc/cpuinfo").read_text().split())
     known = {"x86-64-v3": {"avx2", "fma", "bmi2", "movbe"}, "x86-64-v4": {"avx512f", "avx512vl"}}
     return {level for level, needed in known.items() if needed <= flags}

@@ -196,7 +196,7 @@ def openblas():
 
 @pytest.mark.skipif(openblas() is None, reason="another BLAS")
 def test_blas_keeps_its_number_of_threads():
-    """Also where calls fail, and where several are under way."""
+    """BLAS keeps its threads, also if calls fail and several are under way."""
     blas = openblas()
     get, put = blas.scipy_openblas_get_num_threads, blas.scipy_openblas_set_num_threads
     before = get()

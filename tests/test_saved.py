@@ -42,7 +42,7 @@ def variants(op, static):
 
 
 def spoil(array):
-    """Other numbers in the same shape."""
+    """Array of other numbers in the same shape."""
     if array.dtype.kind == "i":
         return np.zeros_like(array)
     return (array.astype(float) * 2 + 1).astype(array.dtype)

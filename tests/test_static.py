@@ -107,7 +107,7 @@ def as_tuple(results):
 
 @every_argument
 def test_sizes_beyond_all_limits(name, argument, wrong):
-    """They are refused, or mean "no limit"; no arithmetic gets them."""
+    """Huge sizes are refused or mean "no limit"; no arithmetic gets them."""
     inputs, static = call(name)
     operator = getattr(gg, name)
     if wrong[0] != 2.5 or argument == "n_nodes":  # no integer
@@ -206,7 +206,7 @@ def test_converters():
 
 
 def test_caches_do_not_grow_with_the_sizes(rng):
-    """What is evaluated is the package's own text, and no user's number is part of it."""
+    """Caches hold texts of the package, and no number of the user is part of them."""
 
     def many():
         for n in range(20, 40):

@@ -403,7 +403,7 @@ def like_outputs(outputs):
 
 
 def assert_rounded(got, want):
-    """The same numbers but for the last bit of bfloat16."""
+    """Check that numbers are equal but for the last bit of bfloat16."""
     for a, b in zip(got, want, strict=True):
         scale = float(b.detach().abs().max()) if b.numel() else 0.0
         torch.testing.assert_close(a.float(), b.float(), rtol=2**-7, atol=2**-12 * scale)
@@ -663,7 +663,7 @@ def test_modules_in_bfloat16(name):
     ),
 )
 def test_compile_breaks_where_numbers_are_looked_at(name):
-    """Without fullgraph, what makes a graph of tensors is left to Python."""
+    """Code that makes a graph of tensors is left to Python without fullgraph."""
     torch._dynamo.reset()
     borders = (torch.tensor([0, 9, 20]),)
     if name.startswith("NSA"):
@@ -913,7 +913,7 @@ def trained(layer, x, edges, seed):
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_training_with_dropout(name):
-    """Its seed is of PyTorch's generator, in eager mode and in compiled programs."""
+    """The seed of dropout comes from PyTorch's generator, in eager mode and when compiled."""
     _, layer = pyg_pair(name, 6, 4, heads=2, dropout=0.5)
     (x,) = tensors((5, 6))
     graph = gt.with_self_loops(gt.graph_from_edge_index(edge_index(), 5, 5))[0]
@@ -947,7 +947,7 @@ def test_mean_of_training_with_dropout_is_the_prediction(name):
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_attention_weights_in_training_with_dropout(name):
-    """As PyG returns them: dropped by GATConv and GATv2Conv, not yet by TransformerConv."""
+    """Weights are those of PyG: after dropout in GATConv and GATv2Conv, else before it."""
     _, layer = pyg_pair(name, 6, 4, heads=2, dropout=0.4, bias=False)
     (x,) = tensors((5, 6))
     if name == "TransformerConv":
@@ -1042,7 +1042,7 @@ BEYOND = [2**31, 2**32, 2**32 + 1, 2**63 - 1, -(2**32), -(2**32) - 1, -(2**63)]
 @pytest.mark.parametrize("wrong", BEYOND)
 @pytest.mark.parametrize("layout", ["plain", "compiled"])
 def test_integers_are_not_cut_to_32_bits(wrong, layout):
-    """They are refused as they are, not taken for the number that their lower half is."""
+    """Large integers are refused as they are, not cut to their lower half."""
     graph = gg.Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 1])
     x, kinds = torch.randn(3, 2), torch.tensor([0, 1, wrong, 1])
     q, blocks = torch.randn(16, 2, 4), torch.zeros(16, 2, 2, dtype=torch.int64)

@@ -20,7 +20,7 @@ def seed():
 
 
 def randomized(layer):
-    """In float64, with a compression that is no plain mean."""
+    """Layer in float64, with a compression that is no plain mean."""
     with torch.no_grad():
         for weights in (layer.compress_k, layer.compress_v):
             weights.copy_(torch.rand_like(weights))

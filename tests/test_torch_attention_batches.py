@@ -25,7 +25,7 @@ def seed():
 
 
 def randomized(layer):
-    """In float64, with a compression that is no plain mean."""
+    """Layer in float64, with a compression that is no plain mean."""
     with torch.no_grad():
         for weights in (layer.compress_k, layer.compress_v):
             weights.copy_(torch.rand_like(weights))
@@ -289,7 +289,7 @@ def test_ball_errors():
 
 
 def test_distance_bias_is_erwins():
-    """Its attention in balls: softmax of q . k / sqrt(d) + sigma_att * cdist."""
+    """The bias is that of Erwin's balls: softmax of q . k / sqrt(d) + sigma_att * cdist."""
     n, heads, d, ball = 64, 4, 6, 16
     q, k, v = (tokens(n, heads, d).requires_grad_() for _ in range(3))
     positions = torch.rand(n, 3, dtype=torch.float64, requires_grad=True)
@@ -317,7 +317,7 @@ def test_distance_bias_is_erwins():
 
 
 def test_distance_bias_has_derivatives():
-    """Also where points coincide, as every point with itself."""
+    """The bias has derivatives, also where points coincide, as every point with itself."""
     q, k, v = (tokens(6, 2, 2).requires_grad_() for _ in range(3))
     points = tokens(6, 2).requires_grad_()
     slope = tokens(2).requires_grad_()

@@ -93,7 +93,7 @@ def pyg_energy(model, z, pos, graph, batch):
 
 
 def compare(actual, expected, tolerance):
-    """Relative to the largest entry."""
+    """Compare relative to the largest entry."""
     assert actual.shape == expected.shape
     scale = float(expected.detach().abs().max())
     torch.testing.assert_close(actual, expected, rtol=0, atol=tolerance * scale)
@@ -215,7 +215,7 @@ def test_no_energy_before_training():
 
 
 def test_call_of_pyg():
-    """Its positional arguments, its activation by name, edges looked for."""
+    """PyG's call works: positional arguments, activation by name, edges looked for."""
     pyg = pytest.importorskip("torch_geometric.nn.models.dimenet")
     arguments = (8, 1, 1, 8, 4, 8, 3, 4, 2.0, 5, 6, 1, 2, 3, "swish", "glorot_orthogonal")
     model = gt.DimeNetPlusPlus(*arguments).double()

@@ -83,7 +83,7 @@ def assert_equal(a, b):
 
 
 def compare(run):
-    """What a function returns past the dispatcher, twice, and through it."""
+    """Check that results past the dispatcher, twice, equal those through it."""
     first, again = run(), run()
     with dispatched():
         through = run()
@@ -191,7 +191,7 @@ def test_inference_tensors_have_no_gradients(graph):
 
 
 def test_it_is_past_the_dispatcher(graph, custom):
-    """Where nothing is to be seen by others, no custom operator is called."""
+    """Custom operators are called only with static arrays, or if something else has to see them."""
     for name in NAMES:
         leaves, function = bind(name, graph)
         loss_of(function(*leaves)).backward()
@@ -605,7 +605,7 @@ def test_self_loops_of_an_edge_index(dtype, sizes):
 
 @pytest.mark.exhaustive
 def test_nothing_but_torch_is_imported():
-    """Neither by the import nor by a first call, a layer's or an operator's."""
+    """Neither the import nor a first call of a layer or an operator imports more than torch."""
     code = """
 import sys, numpy, torch
 before = set(sys.modules)

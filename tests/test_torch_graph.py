@@ -39,7 +39,7 @@ def same(graph, other):
 @pytest.mark.parametrize("self_loops", [None, False, True])
 @pytest.mark.parametrize("sizes", [(5, 5, 30), (4, 7, 20), (7, 4, 20), (3, 3, 0), (1, 1, 4)])
 def test_graph_of_edges(sizes, self_loops):
-    """By the library, and by what a GPU does, run on the CPU: the same to the last entry."""
+    """The library and the code for a GPU, run on the CPU, build the same graph."""
     n_src, n_dst, n_edges = sizes
     ends = torch.stack([random_edges(n, n_edges, n)[0] for n in (n_src, n_dst)])
     graph = gt.Graph.from_edge_index(ends, n_src, n_dst, self_loops=self_loops)
@@ -185,7 +185,7 @@ def test_graphs_of_graphs(sizes):
 
 @pytest.mark.exhaustive
 def test_compiled_graphs_of_points():
-    """Searches, and what is made of their graphs, in one piece."""
+    """Searches and operations on their graphs compile without a break."""
 
     def degrees(x, batch):
         graphs = [
@@ -303,7 +303,7 @@ def of_edges(x, *layers):
     ids=lambda f: f.__name__,
 )  # fmt: skip
 def test_memory_of_edges_that_others_write(written, tmp_path):
-    """What is made of an ``edge_index`` is made of the numbers that are there in the call."""
+    """Graphs of an ``edge_index`` follow its numbers at the call, whoever has written them."""
     torch.manual_seed(0)
     x, edge_attr, edge_type = torch.randn(4, 3), torch.randn(4, 2), torch.tensor([0, 1, 1, 0])
     sizes = {
@@ -639,7 +639,7 @@ def count_compilations():
 
 @pytest.mark.parametrize(("numpy", "n_batches"), [(False, 20), (True, 20)])
 def test_one_program_for_all_graphs(numpy, n_batches):
-    """At most two compilations for a stream of mini-batches, training included."""
+    """A stream of mini-batches takes at most two compilations, training included."""
     torch._dynamo.reset()
     model = Model()
     backend, made = count_compilations()
@@ -659,7 +659,7 @@ def test_one_program_for_all_graphs(numpy, n_batches):
 
 @pytest.mark.exhaustive
 def test_one_program_for_all_edges():
-    """The same where the graph is made inside the model, self-loops among its edges."""
+    """Models that make the graph inside, self-loops included, compile to one program."""
     torch._dynamo.reset()
     model = torch.nn.ModuleList([gt.GATConv(3, 4), gt.GATv2Conv(4, 4), gt.TransformerConv(4, 2)])
 
@@ -701,7 +701,7 @@ def test_neighbours_in_a_program():
 
 @pytest.mark.exhaustive
 def test_exported_program_takes_a_graph(tmp_path):
-    """In a process of its own, with a graph of another size."""
+    """An exported program runs in another process, on a graph of another size."""
     torch.manual_seed(0)
     model = Model().eval()
     batch = batch_of(0)

@@ -66,7 +66,7 @@ class PlainMeshGraphNet(nn.Module):
 
 
 ACTIVATIONS = {"relu": nn.ReLU, "silu": nn.SiLU, "tanh": nn.Tanh, "elu": nn.ELU}
-"""The last is not gnograd's."""
+"""Activations by name; gnograd does not have the last one."""
 
 
 def mesh(n=30, n_edges=90, seed=0):
@@ -163,7 +163,7 @@ def test_state_dict_of_transformer_engine_loads():
 
 @pytest.mark.parametrize("trick", [False, True])
 def test_block_of_edges_and_of_nodes(trick):
-    """Called one by one, on graphs with sources and destinations of their own."""
+    """Blocks can be called one by one, on graphs whose sources are not their destinations."""
     torch.manual_seed(0)
     block = gt.MeshEdgeBlock(5, 6, 6, 16, 1, nn.SiLU(), "LayerNorm", trick).double()
     x_src, x_dst = torch.randn(7, 5).double(), torch.randn(9, 5).double()

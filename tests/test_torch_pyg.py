@@ -190,7 +190,7 @@ def test_gcn_equals_pyg():
         edges = random_edges(choose, n, n)
         loops = edges[0] == edges[1]
         once = torch.zeros(n, dtype=torch.bool)
-        for k in torch.nonzero(loops).flatten().tolist():  # of several, PyG keeps any
+        for k in torch.nonzero(loops).flatten().tolist():  # PyG keeps any one of several
             if once[edges[0, k]]:
                 loops[k] = False
             once[edges[0, k]] = True

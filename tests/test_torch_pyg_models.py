@@ -73,7 +73,7 @@ def test_lazy_layer(name):
     assert repr(ours) == repr(theirs) == repr(copy.deepcopy(ours))
     lazy = [isinstance(p, UninitializedParameter) for _, p in sorted(ours.named_parameters())]
     assert any(lazy)
-    # what is not there yet goes through a state dict, a copy and a file
+    # parameters that are not there yet go through a state dict, a copy and a file
     state = copy.deepcopy(ours.state_dict())
     assert {k for k, v in state.items() if isinstance(v, UninitializedParameter)} == {
         k for k, v in theirs.state_dict().items() if isinstance(v, UninitializedParameter)
@@ -162,7 +162,7 @@ def test_nodes_with_more_axes(name, node_dim):
     edges = torch.randint(8, (2, 30))
     x = batch if node_dim == -2 else batch.transpose(0, 1)
     out = ours(x, edges)
-    if (name, node_dim) != ("GCNConv", 0):  # where PyG's weights go along another axis
+    if (name, node_dim) != ("GCNConv", 0):  # PyG's weights of that one go along another axis
         close(out, theirs(x, edges))
     alone = torch.stack([ours(each, edges) for each in batch])
     close(out, alone if node_dim == -2 else alone.transpose(0, 1))
@@ -183,7 +183,7 @@ def test_edge_features_may_be_absent():
 @pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
 @pytest.mark.parametrize("name", LAYERS[:2])
 def test_weights_that_dropout_leaves(name, flow):
-    """They are those of the result, also where self-loops took the place of others."""
+    """Returned weights are those of the result, also if self-loops took the place of others."""
     x, edges = nodes_and_edges()
     edges[:, :3] = torch.tensor([0, 4, 4])
     options = dict(edge_dim=3, bias=False, flow=flow, dropout=0.5)
@@ -441,7 +441,7 @@ def test_half_precision(name, dtype):
 
 @pytest.mark.parametrize("aggr", ["min", "max"])
 def test_first_of_equal_edges_gets_the_gradient(aggr):
-    """As docs/howto/pyg.md says; PyG shares it."""
+    """The first of equal edges gets the gradient, as docs/howto/pyg.md says; PyG shares it."""
     layer = gt.SAGEConv(1, 1, aggr=aggr, root_weight=False).double()
     x = torch.zeros(4, 1, dtype=torch.float64, requires_grad=True)
     layer(x, torch.tensor([[2, 1, 3, 3], [0, 0, 0, 1]]))[:2].sum().backward()

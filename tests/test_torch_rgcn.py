@@ -54,7 +54,7 @@ def test_random_configuration(draw):
 @pytest.mark.parametrize("aggr", ["mean", "sum"])
 @pytest.mark.parametrize("form", FORMS[:2], ids=["plain", "bases"])
 def test_nodes_without_features(form, aggr):
-    """Their numbers name rows of the weights."""
+    """Numbers of nodes without features name rows of the weights."""
     theirs, ours = pair("RGCNConv", 8, 4, 4, aggr=aggr, **form)
     (out,) = same(theirs, ours, dict(x=None, **edges_of(8, 8)))
     (named,) = same(theirs, ours, dict(x=torch.arange(8), **edges_of(8, 8)))
@@ -68,7 +68,7 @@ def test_nodes_without_features(form, aggr):
 
 @pytest.mark.parametrize("form", FORMS[:2], ids=["plain", "bases"])
 def test_one_hot_features_are_numbers(form):
-    """What the two forms of the input have in common."""
+    """One-hot features give the result of nodes without features."""
     layer = gt.RGCNConv(8, 4, 4, **form).double()
     edges = edges_of(8, 8)
     close(layer(torch.eye(8, dtype=torch.float64), **edges), layer(None, **edges))

@@ -39,13 +39,13 @@ def losses_of(name, change=lambda model: model, autocast=False):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_autocast(name):
-    """To the precision of bfloat16, in which PyTorch's own layers compute there."""
+    """Losses agree to the precision of bfloat16, in which PyTorch's own layers compute."""
     assert losses_of(name, autocast=True) == pytest.approx(losses_of(name), rel=0.05)
 
 
 @pytest.mark.parametrize("name", few(NAMES, "GNO"))
 def test_compiled_with_changing_graphs(name):
-    """By one program, after the first sizes have been seen to change."""
+    """Changing graphs take one program, after the first sizes have been seen to change."""
     torch._dynamo.reset()
     made = []
 

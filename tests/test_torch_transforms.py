@@ -34,7 +34,7 @@ from torch.func import (  # noqa: E402
 N, M = 6, 14
 """Nodes and edges of the graphs of layers."""
 ITEMS = 3
-"""Of a batch."""
+"""Items of a batch."""
 OPERATORS = list(calls.calls())
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
@@ -383,7 +383,7 @@ def test_nested_batches_along_other_axes():
 
 @pytest.mark.parametrize("name", ["GATConv", "GCNConv, weights", "GNO", "GNOBlock"])
 def test_jacobians_of_a_batch(name):
-    """Both compositions, on graphs that differ."""
+    """Jacobians and Hessians of a batch of different graphs equal those of its items."""
     layer = made(name)
     for transform in (jacrev, jacfwd):
         got = vmap(transform(layer))(*stacked([inputs_of(name, k) for k in range(ITEMS)]))
@@ -491,7 +491,7 @@ def test_derivatives_of_operators(name):
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_batches_of_derivatives_of_operators(name):
-    """Against the same one by one, to second order, in reverse and in forward mode."""
+    """Batched derivatives equal single ones, to second order, in reverse and in forward mode."""
     inputs, total = bind(name)
     leaves = [x.requires_grad_() for x in inputs]
     first = torch.autograd.grad(total(*leaves), leaves, create_graph=True)
@@ -545,7 +545,7 @@ CONSTRUCTORS = {
 
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_graphs_made_inside(name):
-    """Of points that are differentiated, and of those of a batch."""
+    """Graphs of points inside a function can be differentiated and batched."""
 
     def loss(p):
         graph = CONSTRUCTORS[name](p)
@@ -577,7 +577,7 @@ def test_unions_inside_and_what_cannot_be_mapped():
 @pytest.mark.parametrize("kind", ["edges", "near", "room"])
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_stacked_graphs(kind, dim):
-    """As pytrees; those whose edges come in the order of destinations lack two arrays."""
+    """Graphs stack as pytrees; those with edges in the order of destinations lack two arrays."""
     make = {
         "edges": lambda k: gt.Graph.from_edge_index(edges(k), N),
         "near": lambda k: gt.Graph.knn(points(k), 3),
@@ -598,7 +598,7 @@ def test_stacked_graphs(kind, dim):
 
 
 def test_a_graph_that_leaves_a_transform():
-    """It is one like any other."""
+    """A graph that leaves a transform works as any other."""
     made = []
 
     def loss(p):
@@ -650,7 +650,7 @@ def test_checkpoints_and_forward_mode(name):
 
 
 def test_large_kernel_networks(monkeypatch):
-    """PyTorch evaluates them in parts and keeps nothing, which torch.func does not know."""
+    """Networks that PyTorch evaluates in parts, keeping nothing, are right under torch.func."""
     monkeypatch.setattr(gt.neuralop, "_EDGE_NUMBERS", 64)
     name = "GNOBlock, a network of PyTorch"
     layer = made(name)

@@ -16,7 +16,7 @@ FORTRAN = Path(__file__).parents[1] / "fortran"
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the levels are those of x86-64")
 @pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "x86-64-v4"])
 def test_elementary_functions(level, tmp_path):
-    """All of them, for both kinds; SSE2 has few operations on 64-bit integers."""
+    """All functions are vectorised for both kinds; SSE2 has few operations on 64-bit integers."""
     pytest.importorskip("fypp")
     compiler = shutil.which("gfortran")
     if compiler is None:

@@ -514,7 +514,7 @@ def test_fortran_writes_through_no_link(files, tmp_path):
 
 
 def verdicts(program: Path, headers: list[bytes], numbers: bytes, folder: Path) -> list[str]:
-    """What Fortran says of files with these headers, where Python says anything else."""
+    """Differences between the verdicts of Fortran and Python on files with these headers."""
     paths = [folder / str(k) for k in range(len(headers))]
     for path, header in zip(paths, headers, strict=True):
         path.write_bytes(struct.pack("<Q", len(header)) + header + numbers)

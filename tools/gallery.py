@@ -31,7 +31,7 @@ LARGEST = 100_000
 
 
 def make(name: str, commands: str) -> None:
-    """Run them in a folder of their own, and take the picture from there."""
+    """Run commands in a folder of their own, and take the picture from there."""
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PKG_CONFIG_PATH": gnograd.get_pkgconfig_dir(),

@@ -76,7 +76,7 @@ def programs() -> list[str]:
 
 
 def commands(step: str, out: Path) -> Iterator[tuple[str, list[str], int]]:
-    """Of a step; a command whose tool is missing begins with nothing."""
+    """Names, words and time limits of the commands; the first word is "" if a tool is missing."""
     python, sanitizer = sys.executable, shutil.which("compute-sanitizer") or ""
     names = programs()
     if step == "tests":
@@ -106,7 +106,7 @@ def commands(step: str, out: Path) -> Iterator[tuple[str, list[str], int]]:
 
 
 def run(out: Path, steps: list[str]) -> None:
-    """All commands; `steps.json` is written after each."""
+    """Run all commands, and write `steps.json` after each."""
     done: list[dict[str, Any]] = []
     for step in steps:
         for name, command, limit in commands(step, out):
@@ -137,7 +137,7 @@ def run(out: Path, steps: list[str]) -> None:
 
 
 def load(path: Path, otherwise: Any) -> Any:
-    """JSON, if the file is there."""
+    """Content of a JSON file, or `otherwise` if there is none."""
     return json.loads(path.read_text()) if path.is_file() else otherwise
 
 
@@ -152,7 +152,7 @@ def model_times(path: Path = MODEL) -> dict[str, tuple[float, str]]:
 def of_model(
     model: dict[str, tuple[float, str]], entry: dict[str, Any]
 ) -> tuple[float, str] | None:
-    """Of a face, or of forward and backward together."""
+    """Seconds and bound that the model gives for a measured face, or for forward and vjp."""
     if entry["part"] != "published":
         return model.get(entry["label"])
     parts = [model.get(f"{entry['label']}/{face}") for face in ("forward", "vjp")]
@@ -189,7 +189,7 @@ def times_table(entries: list[dict[str, Any]], model: dict[str, tuple[float, str
 
 
 def metrics_table(path: Path) -> list[str]:
-    """By kernel: sums over its launches; the largest of registers, the mean of occupancy."""
+    """Table of kernels: sums over launches; the largest of registers, the mean of occupancy."""
     if not path.is_file():
         return ["ncu was not run."]
     text = path.read_text().splitlines()
@@ -226,7 +226,7 @@ def metrics_table(path: Path) -> list[str]:
 
 
 def page(out: Path) -> str:
-    """What is in the folder, as Markdown."""
+    """Results in the folder, as Markdown."""
     times = load(out / "times.json", {"entries": []})
     steps = load(out / "steps.json", [])
     about = load(out / "about.json", {})
@@ -261,7 +261,7 @@ def page(out: Path) -> str:
 
 
 def about(name: str) -> dict[str, str]:
-    """Versions of what has a part in it."""
+    """GPU, date, driver with its clocks, nvcc, and commit."""
     found = {"gpu": name, "date": str(datetime.date.today())}
     query = "--query-gpu=driver_version,clocks.max.sm,clocks.max.mem"
     for key, command in {
@@ -300,7 +300,7 @@ def main(arguments: list[str] | None = None) -> int:
     library = BUILD / "cuda" / "libgnograd_cuda.so"
     os.environ.setdefault("GNOGRAD_CUDA_LIBRARY", str(library))
     (out / "about.json").write_text(json.dumps(about(name), indent=1) + "\n")
-    newest = ROOT / "build" / "ptx" / "model.json"  # of make gpu-model, for these very kernels
+    newest = ROOT / "build" / "ptx" / "model.json"  # from make gpu-model, for these very kernels
     if (model := newest if newest.is_file() else MODEL).is_file():
         shutil.copy(model, out / "model.json")
     run(out, options.steps)

@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def unplantable(root: Path, fault: Fault) -> str | None:
-    """Why a fault is no fault of these sources, or None."""
+    """Reason why a fault cannot be planted in these sources, or None."""
     file = root / fault.file
     if not file.is_file():
         return f"there is no {fault.file}"
@@ -129,7 +129,7 @@ class Copy:
         shutil.copytree(self.source / "fortran" / "include", package / "include")
         (package / "lib").mkdir()
         (package / "lib" / "libgnograd.so").symlink_to(self.build / "fortran" / "libgnograd.so")
-        link(self.site / "fortran", self.build / "fortran")  # where an extension in a build looks
+        link(self.site / "fortran", self.build / "fortran")  # an extension in a build looks there
         blas = importlib.util.find_spec("scipy_openblas32")
         if blas is not None and blas.submodule_search_locations:
             link(self.site / "scipy_openblas32", Path(blas.submodule_search_locations[0]))

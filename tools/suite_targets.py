@@ -23,7 +23,7 @@ files = {t["id"]: [Path(f).relative_to(build.resolve()) for f in t["filename"]]
 wanted = {
     str(file)
     for test in introspect("tests")
-    # of a project without a suite the name of the project stands there
+    # a project without a suite has its name there
     if any(s.split(":")[-1] in suites for s in test["suite"])
     or ("default" in suites and all(":" not in s for s in test["suite"]))
     for target in test["depends"]

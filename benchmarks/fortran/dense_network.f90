@@ -108,7 +108,7 @@ contains
     call tape%rewind(start)
   end subroutine step_here
 
-  !> As its train does with one batch.
+  !> One step of neural-fortran, as its `train` makes it with one batch.
   subroutine step_there()
     integer :: sample
 

@@ -24,7 +24,7 @@ RESULTS = ROOT / "benchmarks/results"
 OURS = "gnograd"
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
-"""By case, face and threads the records of all contestants."""
+"""Records of all contestants, by case, face and threads."""
 
 
 def rows_of(result: dict[str, Any]) -> Rows:
@@ -48,7 +48,7 @@ def names_with(measured: str, rows: Rows) -> list[str]:
 
 
 def peers_of(rows: Rows) -> list[str]:
-    """Those whose time is compared."""
+    """Contestants beside gnograd whose times are compared with its own."""
     return [name for name in names_with("ratio", rows) if name != OURS]
 
 
@@ -56,7 +56,7 @@ def peers_of(rows: Rows) -> list[str]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """In Markdown, with what it was made with below."""
+    """Table in Markdown, with command, versions and machine below."""
     rows = rows_of(result)
     peers = peers_of(rows)
     one_number = len({key[2] for key in rows}) == 1
@@ -108,7 +108,7 @@ def ulps(error: float) -> str:
 
 
 MEASURED = {"ulp": ulps, "memory": mebibytes, "rows": "{:,}".format}
-"""What has a column a contestant besides times, and how it is shown."""
+"""Quantities besides times that have a column for each contestant, and their formats."""
 HEADS = {"ulp": "error"}
 
 
@@ -188,7 +188,7 @@ def groups(bars: list[Any]) -> Iterator[tuple[Any, list[tuple[str, list[float]]]
 
 
 def write(folder: Path) -> list[Path]:
-    """Tables and pictures whose results are newer; all that there are."""
+    """Write tables and pictures whose results are newer, and give the paths of all."""
     folder.mkdir(exist_ok=True)
     made = []
     for source in sorted(RESULTS.glob("*.json")):

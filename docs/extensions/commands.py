@@ -78,7 +78,7 @@ def spelled(name: str, kind: Any, info: OptionInfo | ArgumentInfo) -> str:
 
 
 def default(value: Any, info: OptionInfo | ArgumentInfo) -> str:
-    """What holds where the option is left out."""
+    """Default of an option, as the page shows it."""
     if isinstance(info.show_default, str):
         return info.show_default
     if value is inspect.Parameter.empty:

@@ -56,7 +56,7 @@ class RepositoryRole(SphinxRole):
 
 
 def unresolved(app: Sphinx, env: Any, node: Any, content: Any) -> Any:
-    """What may be an argument is shown as code, what "See Also" names is found in any package."""
+    """Show what may be an argument as code; find names of "See Also" in any package."""
     if node.get("reftype") != "obj":
         return None
     target = node["reftarget"]

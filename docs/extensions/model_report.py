@@ -15,7 +15,7 @@ ALT = "Errors of models by problem."
 
 
 def is_of_models(result: dict[str, Any]) -> bool:
-    """Whether a result is of trained models, not of times."""
+    """True if a result has errors of trained models, not times."""
     return any("error" in record for record in result["records"])
 
 
@@ -28,7 +28,7 @@ def by_problem(result: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def text(result: dict[str, Any]) -> str:
-    """Table in Markdown, with what it was made with below."""
+    """Table in Markdown, with command, versions and machine below."""
     made = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
     return (
         f"{table(result)}\n\n{{.provenance}}\n"

@@ -38,19 +38,19 @@ PUBLIC = {
 """Packages whose ``__all__`` is public, and the titles of their pages."""
 
 INTERNAL = {"gnograd.backends", "gnograd.cli"}
-"""Packages that are nobody's business."""
+"""Packages that are not public."""
 OPERATORS = "/reference/generated/operators/index"
 FOREIGN = "Module, tuple, dict, int, Exception, Enum, ReprEnum, object"
 """Bases whose members are documented elsewhere."""
 
 
 def packages() -> dict[str, str]:
-    """Those of `PUBLIC` that there are, by name."""
+    """Packages of `PUBLIC` that are installed, by name."""
     return {name: text for name, text in PUBLIC.items() if importlib.util.find_spec(name)}
 
 
 def unknown() -> list[str]:
-    """Packages below gnograd of which is not said whether they are public."""
+    """Packages of gnograd that are neither in `PUBLIC` nor in `INTERNAL`."""
     found = [f"gnograd.{module.name}" for module in pkgutil.iter_modules(gnograd.__path__)
              if module.ispkg]  # fmt: skip
     return [name for name in found if name not in PUBLIC and name not in INTERNAL]
@@ -69,7 +69,7 @@ def public(package: str) -> list[str]:
 
 
 def is_operator(package: str, name: str) -> bool:
-    """Whether a page of an operator has the name."""
+    """True if the name has the page of an operator."""
     value = getattr(sys.modules[package], name)
     if isinstance(value, Function):
         return True
@@ -112,7 +112,7 @@ def directive(package: str, name: str) -> str:
 
 
 def documentation(package: str, name: str) -> str:
-    """What is said of a public name: of a constant by the string behind its assignment."""
+    """Docstring of a public name; that of a constant is the string behind its assignment."""
     value = getattr(sys.modules[package], name)
     if inspect.isclass(value) or callable(value):
         return inspect.getdoc(value) or ""
@@ -179,7 +179,7 @@ def leaf(package: str, module: str) -> str:
 
 
 def about(package: str) -> str:
-    """What a package says of itself, behind its first line."""
+    """Docstring of a package before its examples."""
     text = inspect.getdoc(sys.modules[package]) or ""
     text = text.partition("Examples\n--------")[0]
     return text + "\n"

@@ -31,15 +31,15 @@ LOG = logging.getLogger(__name__)
 ROOT = Path(__file__).resolve().parents[2]
 FORMULAS = tomllib.loads((ROOT / "docs/reference/formulas.toml").read_text())
 TAPE_TO_ANY_ORDER = {"gno_aggregate"}
-"""Those that are differentiable on the tape as often as wanted."""
+"""Operators with derivatives of any order on the tape."""
 DTYPES = {"": "of the inputs", "real": "of the inputs; float32 for half precision"}
-"""What a shape says of its dtype, in words."""
+"""Dtypes of shapes in words."""
 GPU_TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the sources say of an operator, besides its documentation."""
+    """Facts of an operator that are read off the sources: types and languages that have it."""
 
     op: Function[Any, Any]
     gpu: tuple[str, ...]
@@ -70,7 +70,7 @@ class Facts:
 
 
 def all_facts() -> list[Facts]:
-    """Of all operators, a family after the other."""
+    """Facts of all operators, family by family."""
     fortran = (ROOT / "fortran/gnograd.f90").read_text()
     header = (ROOT / "fortran/include/gnograd.h").read_text()
     cuda = dict(
@@ -97,7 +97,7 @@ def joined(source: str) -> str:
 
 
 def family_title(op: Function[Any, Any]) -> str:
-    """What an operator's module says it holds."""
+    """First line of the module that declares an operator: the title of its family."""
     module = sys.modules[op.__module__]
     return (module.__doc__ or op.__module__).split("\n")[0].rstrip(".")
 
@@ -108,7 +108,7 @@ def summary(value: Any) -> str:
 
 
 def first_line(text: str) -> str:
-    """Without references, which have no place in a table."""
+    """First line without references, which a table has no place for."""
     return re.sub(r" \[\d+\]_", "", text.split("\n")[0])
 
 
@@ -169,7 +169,7 @@ def page(one: Facts) -> str:
 
 
 def formula(op: Function[Any, Any]) -> Iterator[str]:
-    """What it computes, each equation on its own line."""
+    """Equations that it computes, each on its own line."""
     if op.name not in FORMULAS:
         LOG.warning("%s has no formula in docs/reference/formulas.toml", op.name)
     for equation in FORMULAS.get(op.name, "").split(r"\qquad"):
@@ -178,7 +178,7 @@ def formula(op: Function[Any, Any]) -> Iterator[str]:
 
 
 def badges(one: Facts) -> str:
-    """What it runs on, in a line."""
+    """Line of dtypes by processor, and of the order of derivatives."""
     cpu = " ".join(f":bdg-primary:`{kind}`" for kind in ("float32", "float64"))
     gpu = " ".join(f":bdg-success:`{kind}`" for kind in one.gpu)
     order = "derivatives to second order" if one.differentiable else "no derivatives"
@@ -194,7 +194,7 @@ def shape_text(spec: str) -> tuple[str, str, bool]:
 
 
 def condition_text(name: str, spec: str, is_array: bool) -> str:
-    """What a static argument makes of an array or of a size."""
+    """Array or size under a condition on static arguments."""
     if spec == "None":
         return f"no ``{name}``"
     if not is_array:
@@ -253,7 +253,7 @@ def faces(one: Facts) -> list[str]:
 
 
 def fronts(one: Facts) -> list[str]:
-    """How the operator is called elsewhere."""
+    """Entries for PyTorch, JAX and the tape, and a table of other languages."""
     parts = []
     for there, module, what in (
         (one.torch, gnograd.torch, "on tensors of PyTorch"),

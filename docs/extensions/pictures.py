@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 
 
 class Colours(NamedTuple):
-    """Of a picture on a light or dark page."""
+    """Colours of a picture on a light or dark page."""
 
     text: str
     faint: str
@@ -33,7 +33,7 @@ THEMES = {
 
 
 def settings(colours: Colours) -> dict[str, Any]:
-    """What Matplotlib is told of a theme; SVG comes out the same every time."""
+    """Settings of Matplotlib for a theme; the salt makes SVG the same every time."""
     text = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")
     return {
         "svg.hashsalt": "gnograd",

@@ -76,7 +76,7 @@ program assimilate_heat
 
 contains
 
-  !> What a material's conductivity is, as far as the solver of the truth knows.
+  !> True closure k(T), from which all measurements come.
   elemental function conductivity(temperature) result(k)
     real(dp), intent(in) :: temperature
     real(dp) :: k
@@ -176,7 +176,7 @@ contains
   function advance(temperature, a) result(next)
     !> [1, n]
     type(array_type), intent(in) :: temperature
-    !> At the faces [1, n_faces]
+    !> Field a at the faces [1, n_faces]
     type(array_type), intent(in) :: a
     type(array_type) :: next, before, behind, flux
 
@@ -210,7 +210,7 @@ contains
     end do
   end function misfit
 
-  !> The same solver on plain numbers, with the true conductivity; and noise [sensors, n_times].
+  !> Measurements [sensors, n_times]: the solver on plain numbers, true conductivity, and noise.
   function measurements() result(seen)
     real(dp), allocatable :: seen(:, :)
     real(dp) :: temperature(n), change(n), flux

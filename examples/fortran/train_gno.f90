@@ -81,7 +81,7 @@ contains
     end do
   end subroutine draw_function
 
-  !> What the layer shall learn.
+  !> Averages that the layer shall learn.
   subroutine average(f, out)
     real(dp), intent(in) :: f(:, :)
     real(dp), intent(out) :: out(:, :)

@@ -96,7 +96,7 @@ contains
     call graph%from_local(offsets, sources, owned, MPI_COMM_WORLD, error)
   end subroutine cut_into_strips
 
-  !> Where points are, those of the halo too, and the lengths of edges.
+  !> Positions of points, also of the halo, and lengths of edges.
   subroutine measure(graph, x, distance, error)
     type(distributed_graph_type), intent(in) :: graph
     !> [1, n_own + n_halo]
@@ -136,7 +136,7 @@ contains
     end do
   end subroutine draw_function
 
-  !> What the layer shall learn, at own points.
+  !> Averages that the layer shall learn, at own points.
   subroutine average(f, out)
     real(dp), intent(in) :: f(:, :)
     real(dp), allocatable, intent(out) :: out(:, :)

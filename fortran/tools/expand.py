@@ -48,9 +48,7 @@ def expand_all(target: Path) -> None:
     for source in sources:
         output = target / source.relative_to(fortran)
         output.parent.mkdir(parents=True, exist_ok=True)
-        if (
-            source.name == "operators.fypp"
-        ):  # of each family, from the declarations of its operators
+        if source.name == "operators.fypp":  # one file for each family, from its declarations
             for family in families():
                 options = f"-M{interface}", "-mfortran", f'-DFAMILY="{family}"'
                 expand(source, output.with_name(f"{source.parent.name}_{family}.f90"), *options)
@@ -61,7 +59,7 @@ def expand_all(target: Path) -> None:
 
 
 def write_package(target: Path) -> None:
-    """What fpm needs of the repository, and nothing else. A .git there stays."""
+    """Write what fpm needs of the repository, and nothing else. A .git there stays."""
     target.mkdir(parents=True, exist_ok=True)
     expand_all(target / "src")
     manifest = (root / "fpm.toml").read_text()

@@ -81,7 +81,7 @@ def with_generics(text: str) -> str:
 
 
 def undocumented(text: str, names: list[str] | None) -> list[str]:
-    """What is exported of a module, and bound to its types, without a line before it."""
+    """Exported names and bound procedures that have no comment on the line before."""
     found, before, inside = [], "", None
     for line in text.splitlines():
         definition = DEFINITION.match(line)

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 
-!> derivative.c in Fortran, by the interfaces of gnograd_c.f90, which any compiler can compile.
+!> The program derivative.c in Fortran, by gnograd_c.f90, which any compiler can compile.
 program any_compiler
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_ptr
   use gnograd_c, only: gnograd_graph_create, gnograd_graph_free, gnograd_agg_weighted_vjp_r64, &

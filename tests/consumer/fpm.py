@@ -30,7 +30,7 @@ PROGRAMS = {
 
 
 def run(*command: str, cwd: Path) -> str:
-    """What a command prints; it must not fail."""
+    """Output of a command, which must not fail."""
     done = subprocess.run(
         command, cwd=cwd, env=os.environ | {"OMP_NUM_THREADS": "3"}, text=True, capture_output=True,
         check=False,

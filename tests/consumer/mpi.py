@@ -47,7 +47,7 @@ def by_pkgconfig(source: Path, prefix: Path, folder: Path) -> Path:
 
 
 def by_cmake(source: Path, prefix: Path, folder: Path) -> Path:
-    """The same program, found by CMake."""
+    """Build a program that finds gnograd by CMake."""
     (folder / "CMakeLists.txt").write_text(CMAKE.format(source=source))
     run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}", cwd=folder)
     run("cmake", "--build", "build", cwd=folder)
@@ -55,7 +55,7 @@ def by_cmake(source: Path, prefix: Path, folder: Path) -> Path:
 
 
 def launch(program: Path, n: int) -> str:
-    """What a program prints on n processes."""
+    """Output of a program on n processes."""
     mpirun = shutil.which("mpirun.openmpi") or "mpirun"
     options = ["--allow-run-as-root", "--oversubscribe"] if "openmpi" in mpirun else []
     return run(mpirun, *options, "-n", str(n), program, cwd=ROOT, OMP_NUM_THREADS="1")

@@ -36,7 +36,7 @@ static int nearest(const struct search *s, gnograd_neighbors **found) {
 
 typedef int function(const struct search *, gnograd_neighbors **);
 
-/* Whether a search refuses its arguments, says why, and leaves a null handle. */
+/* 1 if a search refuses its arguments, says why, and leaves a null handle. */
 static int refuses(function *find, const struct search *s, const char *why) {
     char message[200] = "";
     gnograd_neighbors *found = (gnograd_neighbors *)&message;

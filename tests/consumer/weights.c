@@ -7,7 +7,7 @@
 
 static const int64_t extents[] = {2, 3};
 
-/* Is this how the last error begins? */
+/* 1 if the last error begins with this message. */
 static int told(const char *message) {
     char last[500];
     gnograd_last_error(sizeof last, last);

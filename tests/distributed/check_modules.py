@@ -174,7 +174,7 @@ def main():
 
 
 def bipartite(comm):
-    """From a grid to a mesh, whose nodes have owners of their own."""
+    """Case of edges from a grid to a mesh, whose nodes have owners of their own."""
     pairs = RNG.integers(0, (17, 9), (50, 2))
     graph = edges([(int(a), int(b)) for a, b in pairs], 17, 9)
     rng = np.random.default_rng(2 + comm.size)

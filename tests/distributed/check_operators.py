@@ -7,7 +7,7 @@ from setting import call_on, everything, for_all_operators, parts, world
 import gnograd as gg
 
 RULES = {np.float64: 1e-13, np.float32: 1e-6}
-"""Of the largest value; in float32 on top of what the result of one process is itself off by."""
+"""Tolerances relative to the largest value; in float32 the error of one process is added."""
 
 
 def doubles(arrays):

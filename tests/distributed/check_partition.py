@@ -22,7 +22,7 @@ WEIGHTS = {
 
 
 def check_parts(comm):
-    """The same parts as one process finds for all points."""
+    """Parts equal those that one process finds for all points."""
     done = 0
     for a, points in enumerate(POINTS.values()):
         for b, weights in enumerate(WEIGHTS.values()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a plan promises: the order of rows, who sends what, and the exchange with its adjoint."""
+"""Promises of a plan: the order of rows, who sends what, and the exchange with its adjoint."""
 
 import numpy as np
 from setting import situations, world
@@ -45,7 +45,7 @@ def check_order(dg, graph, owner, owner_src):
 
 
 def check_local(comm, dg, graph, owner, owner_src):
-    """The same from rows that each process has in an order of its own, with other numbers."""
+    """`from_local` gives the same plan for rows in any order and with other numbers."""
     rng = np.random.default_rng(100 + comm.rank)
     number = 7 + 3 * np.random.default_rng(1).permutation(max(graph.n_src, graph.n_dst))
     mine = rng.permutation(np.flatnonzero(owner == comm.rank))
@@ -123,7 +123,7 @@ def check_sums(comm):
 
 
 def check_errors(comm):
-    """What goes wrong on one process is told on all."""
+    """An error on one process is raised on all."""
     last = comm.size - 1
     for arguments, error, text in (
         (

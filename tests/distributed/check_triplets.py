@@ -65,7 +65,7 @@ def check(comm, graph, owner, exclude, x):
 
 
 def check_halo(comm, dg, graph, owner):
-    """As many rows travel as edges end at the halo, each once."""
+    """Rows that travel are those of the edges that end at the halo, each once."""
     needed = np.isin(graph.dst, dg.halo_ids).sum()
     assert dg.edge_halo.n_halo == needed and dg.edge_halo.n_own == dg.n_edges
     assert dg.edge_halo is dg.edge_halo

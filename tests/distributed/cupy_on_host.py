@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""As much of CuPy as gnograd.distributed calls, on memory of the kernels built for the host."""
+"""Stand-in for what gnograd.distributed calls of CuPy, on memory of kernels on the host."""
 
 import contextlib
 import ctypes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What goes wrong on one of three processes ends the call on all of them, with one message."""
+"""A fault on one of three processes ends the call on all of them, with one message."""
 
 import os
 import resource
@@ -27,7 +27,7 @@ def ring(comm=COMM):
 
 
 def local(sources=None, owned=None, offsets=None):
-    """The same as a solver would have it; one process may give something else."""
+    """Call `from_local` on the ring as a solver would; one process may give other arrays."""
     own = np.arange(N)[np.arange(N) * COMM.size // N == RANK]
     first = np.arange(own.size + 1) if offsets is None else offsets
     gg.DistributedGraph.from_local(
@@ -89,7 +89,7 @@ def triplets(features=4):
 
 
 def memory():
-    """One has no memory for its results."""
+    """One process has no memory for its results."""
     wide = 10**7
     U, b_u, V, b_v = np.ones((2, 1)), np.ones(1), np.ones((1, 2, wide)), np.ones((2, wide))
     before = resource.getrlimit(resource.RLIMIT_AS)
@@ -360,7 +360,7 @@ def uncaught():
 
 
 def killed():
-    """One is killed in the midst of its work."""
+    """One process is killed in the midst of its work."""
     for step in range(10**6):
         gg.agg_simple.vjp(C, (H, None), graph=DG)
         if RANK == 1 and step == 20:
@@ -369,7 +369,7 @@ def killed():
 
 
 def late():
-    """One is killed, and the others find out only when they need it."""
+    """One process is killed, and the others find out only when they need it."""
     if RANK == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(1)
@@ -377,14 +377,14 @@ def late():
 
 
 def left():
-    """One ends well, before the others."""
+    """One process ends well, before the others."""
     if RANK != 1:
         for _ in range(10):
             gg.agg_simple(H, graph=DG)
 
 
 def exits():
-    """One ends as programs do that print how they are used."""
+    """One process ends as programs do that print how they are used."""
     if RANK == 1:
         sys.exit("of process 1 alone")
     gg.agg_simple(H, graph=DG)

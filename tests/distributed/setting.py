@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What programs of these tests have in common: graphs, owners, and calls of operators on them."""
+"""Common code of the programs: graphs, owners, and calls of operators on them."""
 
 import atexit
 import faulthandler

@@ -37,7 +37,7 @@ MEMORY = 6 << 30
 
 
 def subjects():
-    """What is tried, by name."""
+    """Subjects of trials, by name."""
     import correct
     import files
     import fronts
@@ -156,7 +156,7 @@ class Workers:
                 next_seed += n
 
     def _ended(self, log, errors, what, seed):
-        """What a process did when it ended."""
+        """Record a finding: a process that hung or ended, its last call, and lines of stderr."""
         text = os.pread(log.fileno(), 4096, 0).rstrip(b"\0").decode(errors="replace")
         place, _, call = text.partition(": ")
         errors.seek(0)
@@ -168,7 +168,7 @@ class Workers:
 
 
 def _tells(line):
-    """Whether a line of stderr says why."""
+    """True if a line of stderr says why a process ended."""
     words = (
         b"ERROR: Add",
         b"SUMMARY",
@@ -205,7 +205,7 @@ class Watch:
 
 
 def report(workers, seed):
-    """What was done and found; whether nothing was."""
+    """Print counts and findings; true if there are no findings."""
     groups = {}
     for finding in workers.findings:
         groups.setdefault((finding["subject"], finding["what"]), []).append(finding)

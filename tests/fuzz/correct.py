@@ -73,7 +73,7 @@ def valid(trial, name):
 
 
 def in_disguise(trial, call, face, arguments, result):
-    """The same bits from other layouts, into given memory, and for a subset of the gradients."""
+    """Require the same bits from other layouts, in given memory, for a subset of gradients."""
     other = {name: _disguise(trial, name, value) for name, value in arguments.items()}
     if face in ("vjp", "hvp") and trial.chance(0.4):
         wanted = [name for name in call.operator.inputs if trial.chance(0.5)]
@@ -271,12 +271,12 @@ def not_a_number(trial, name):
 
 
 def _is_value(call, member):
-    """Whether it is what tokens attend to, which only those that may see it depend on."""
+    """True if it holds values of attention, which reach only the tokens that see them."""
     return member == "v" and "Tk" in call.operator.signature(**call.static).inputs.get("v", "")
 
 
 def _is_local(call, member):
-    """Whether a NaN in a row of this input may only reach rows that depend on it.
+    """True if a NaN in a row of this input may only reach rows that depend on it.
 
     Softmax and mean cancel what all edges of a row have in common, dead units of relu their
     inputs, dropout its edges, a scale of 0 everything, the normalisation of a single feature that,

@@ -48,7 +48,7 @@ def with_anything(trial, name, function, arguments, names=(), takes_masked=False
 
 
 def graph(trial):
-    """The edges given, in both orders; pickles; bad arrays."""
+    """Try graphs of edges: their two orders, pickles, bad arrays."""
     edges = values.graph(trial)
     src, dst = (x.astype(trial.pick(np.int32, np.int64)) for x in (edges.src, edges.dst))
     arguments = {"src": src, "dst": dst, "n_src": edges.n_src, "n_dst": edges.n_dst}
@@ -81,7 +81,7 @@ def graph(trial):
 
 
 def neighbors(trial):
-    """Against all distances, with ties at the radius; bad arguments."""
+    """Compare neighbours with all distances, ties at the radius among them; try bad arguments."""
     rng, d = trial.rng, trial.pick(1, 2, 3)
     style = trial.pick("ties", "normal")
     sizes = [int(trial.pick(0, 1, 5, 12)) for _ in range(2)]
@@ -132,7 +132,7 @@ def neighbors(trial):
 
 
 def helpers(trial):
-    """What packs, counts and sets, with sense and without."""
+    """Try functions that pack, count and set, with valid and invalid arguments."""
     d, n_hidden = trial.pick(0, 1, 3), trial.pick(0, 1, 4)
     shape = trial.pick((2, 3), (2,), (0, 1))
     parts = [numbers(trial, s) for s in ((d, n_hidden), n_hidden, (n_hidden, *shape), shape)]

@@ -23,7 +23,7 @@ SEEN = {
     "gno_deep": {"y": "d_y", "x": "d_x", "c": "d_c"},
     "edge_mlp": {"e": "F_e", "x_src": "F_s", "x_dst": "F_d"},
 }
-"""What networks on edges see, and the sizes of that."""
+"""Inputs of networks on edges, and the names of their widths."""
 DOMAIN = {
     "num_heads": (1, 2, 3),
     "negative_slope": (0.2, -0.5, 0.0, 1.0),
@@ -49,11 +49,11 @@ booleans, need no line."""
 STYLES = {(name, "w"): "positive" for name in ("agg_weighted", "agg_concat", "agg_relational")}
 STYLES |= {("selected_attention", "slot_gate"): "positive", ("radial_basis", "x"): "unit"}
 MANY = 10**6
-"""More than all sizes here."""
+"""A size beyond all others here."""
 FACES = {
     "forward": (), "vjp": ("cotangent",), "jvp": ("tangents",), "hvp": ("cotangent", "tangents")
 }  # fmt: skip
-"""What they take besides the inputs."""
+"""Arguments of faces besides the inputs."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Call:
     static: dict
     edges: Edges | None = None
     ghost: bool = False
-    """Whether a dimension is huge; no array has elements then."""
+    """True if a dimension is huge; no array has elements then."""
     cotangent: object = None
     tangents: tuple = ()
 
@@ -218,7 +218,7 @@ def compressed(static):
 
 
 def log_sum_exp(q, k, static):
-    """What `select_blocks` needs of the same queries and keys."""
+    """Logarithms of the sums of exponentials that `select_blocks` needs of queries and keys."""
     shared = {name: static[name] for name in ("block", "stride", "scale", "causal", "q_offset")}
     shared |= {"cu_q": static["cu_q"], "cu_k": compressed(static)}
     if static["cu_k"] is None:

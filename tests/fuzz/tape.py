@@ -58,7 +58,7 @@ STEPS = [
 
 
 class Parameters:
-    """What a step takes besides values: the same for NumPy and the tape."""
+    """Arguments of a step besides values, the same for NumPy and the tape."""
 
     def __init__(self, rng):
         self.axis = [None, 0, -1, 1, (0, 1), 2][rng.integers(6)]
@@ -251,7 +251,7 @@ WRONG = [
     "copy.deepcopy(ad.Adam([x.tape.parameter([1.0])]))",
     "pickle.dumps(ad.Adam([x.tape.parameter([1.0])]))",
 ]
-"""Of an array and one of another tape."""
+"""Expressions of an array x and one of another tape that must raise an error."""
 
 
 GONE = [
@@ -259,7 +259,7 @@ GONE = [
     "gone.backward()", "gone.grad", "ad.sum(gone)", "gone[0]", "setattr(also, 'value', [1.0, 2.0])",
     "descent.step()", "descent.state_dict()", "ad.concatenate([kept, gone])", "ad.Adam([also])",
 ]  # fmt: skip
-"""Of an array and a parameter that are gone, an optimizer of the latter, and an array."""
+"""Expressions of an array and a parameter that are gone, its optimizer, and an array."""
 
 
 def mishap(trial, tape, on_tape):
@@ -343,7 +343,7 @@ def compare(trial, what, arrays, expected):
 
 
 def strange_static(trial, call, static, attempt):
-    """Another kind of number, or an extreme."""
+    """Give a static argument another kind of number, or an extreme."""
     target = trial.pick(*static)
     wrong = trial.pick(*values.NO_NUMBERS, *values.EXTREMES, "nonsense", 2.7, True)
     result = attempt(static | {target: wrong})

@@ -63,7 +63,7 @@ def _reverse_over(loss):
 
 
 def _function(trial):
-    """What makes a function of one tensor, each time of new objects, and that tensor."""
+    """A maker of functions of one tensor, each of new objects, and the tensor."""
     seed = int(trial.rng.integers(2**31))
     generator = torch.Generator().manual_seed(seed)
     kind = trial.pick("layer", "operator", "points")

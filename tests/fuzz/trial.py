@@ -13,15 +13,15 @@ import gnograd as gg
 import gnograd.autodiff as ad
 
 DOCUMENTED = (TypeError, ValueError, IndexError, MemoryError, NotImplementedError)
-"""What a call may raise."""
+"""Exceptions that a call may raise."""
 
 
 class Enough(Exception):
-    """After this finding nothing can be expected any more."""
+    """End of a trial whose last finding leaves nothing to expect."""
 
 
 class Trial:
-    """Everything in it follows from its seed.
+    """One trial, which its seed determines.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Trial:
             os.pwrite(self.log, text.ljust(4096, b"\0"), 0)
 
     def find(self, what):
-        """Report what is wrong with the last call."""
+        """Report a fault of the last call."""
         self.findings.append(
             {"seed": self.seed, "subject": self.subject, "what": what, "call": self.last}
         )
@@ -82,13 +82,13 @@ class Trial:
             print("  FOUND", what)
 
     def expect(self, holds, what):
-        """Report it unless it holds."""
+        """Report a fault unless a condition holds."""
         if not holds:
             self.find(what)
         return holds
 
     def require(self, holds, what):
-        """Report it unless it holds, and then go no further."""
+        """Report a fault unless a condition holds, and then end the trial."""
         if not self.expect(holds, what):
             raise Enough
 
@@ -97,16 +97,16 @@ class Trial:
         return choices[self.rng.integers(len(choices))]
 
     def chance(self, probability):
-        """Whether something with this probability happens."""
+        """True with this probability."""
         return self.rng.random() < probability
 
     @cached_property
     def dtype(self):
-        """Of the floating-point arrays of this trial."""
+        """Dtype of the floating-point arrays of this trial."""
         return np.dtype(self.pick("float64", "float64", "float32"))
 
     def threads(self):
-        """Results do not depend on their number."""
+        """Set a number of threads: results do not depend on it."""
         gg.set_num_threads(int(self.pick(1, 1, 2, 3)))
 
 

@@ -13,7 +13,7 @@ GUARD = 64
 
 
 class Index:
-    """What `operator.index` takes, and no more."""
+    """An object that `operator.index` takes, and nothing else."""
 
     def __init__(self, value):
         self.value = value
@@ -72,7 +72,7 @@ def numbers(trial, shape, style="normal", dtype=None):
 
 
 def disguised(trial, array):
-    """The same numbers in another layout."""
+    """Copy with equal numbers in another layout."""
     if not isinstance(array, np.ndarray) or array.ndim == 0:
         return array
     kind = trial.pick("same", "F", "reversed", "strided", "misaligned", "read-only", "swapped")
@@ -155,7 +155,7 @@ def tupled(x):
 
 
 def same(a, b):
-    """Whether results are equal to the bit, NaN with NaN; None with None."""
+    """True if results are equal to the bit, NaN with NaN, None with None."""
     if a is None or b is None:
         return a is b
     if isinstance(a, tuple | list):
@@ -168,7 +168,7 @@ def same(a, b):
 
 
 def close(a, b):
-    """Whether results agree within rounding."""
+    """True if results agree within rounding."""
     if a is None or b is None:
         return a is b
     eps = 1e3 * np.finfo(a.dtype).eps

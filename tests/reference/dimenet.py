@@ -8,7 +8,7 @@ import numpy as np
 
 mpmath.mp.dps = 80
 STEP = mpmath.mpf(10) ** -25
-"""For central differences in 80 digits, which have no rounding to speak of."""
+"""Step of central differences in 80 digits, which have no rounding to speak of."""
 
 
 @functools.cache
@@ -105,7 +105,7 @@ def agg_edge_to_edge(
 
 
 def gathered(vector, rbf, embedding, weights, src, dst, n_spherical, n_radial):
-    """The same without exclusions by arrays over triplets, all in the dtype of the inputs."""
+    """Sums over triplets without exclusions, by arrays over all triplets, in the inputs' dtype."""
     n_basis = n_spherical * n_radial
     e, f = np.nonzero(src[:, None] == dst[None, :])
     unit = vector / np.sqrt(np.sum(vector**2, axis=1, keepdims=True))

@@ -7,7 +7,7 @@ from reference.moments import neighborhood_moments
 
 
 def scores(y, x, attention, projections=None):
-    """Of the neighbours y of one query x: cosine, or the product of projections."""
+    """Scores of the neighbours y of one query x: cosine, or the product of projections."""
     if attention == "cosine":
         return (y @ x) / (np.linalg.norm(y, axis=1) * np.linalg.norm(x))
     (query, query_bias), (key, key_bias) = projections

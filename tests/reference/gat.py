@@ -28,7 +28,7 @@ def split_mix(seed, n):
 
 
 def dropout_factors(n_edges, n_heads, dropout, seed):
-    """What the weights are multiplied by, [n_edges, n_heads]: 0 with this probability."""
+    """Factors of the weights [n_edges, n_heads]: 0 with probability `dropout`."""
     factors = np.ones((n_edges, n_heads))
     if dropout:
         numbers = split_mix(int(seed[0]), n_edges * n_heads).reshape(n_edges, n_heads)

@@ -43,7 +43,7 @@ def nearest(sources, k, destinations, period, source_items, destination_items, r
 
 
 def squared_distance(x, y, period):
-    """To the nearest image, in float64 and in the order of the axes."""
+    """Squared distance to the nearest image, in float64, summed in the order of the axes."""
     squares = np.float64(0)
     for a, b, length in zip(x, y, period, strict=True):
         if length > 0:

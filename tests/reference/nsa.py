@@ -12,7 +12,7 @@ def sequences(cu, n):
 
 
 def distances(x, points):
-    """From a point to others. Where they coincide it is 0, and a constant."""
+    """Distances from a point to others; 0 where they coincide, with derivative 0."""
     squares = np.sum((x - points) ** 2, axis=1)
     apart = np.real(squares) > 0
     return np.where(apart, np.sqrt(np.where(apart, squares, 1)), 0)
@@ -46,7 +46,7 @@ def attend(q, k, v, slot_gate, visible, scale=None, bias=None):
 
 
 def faces(q, k, v, slot_gate, visible, scale, bias=None, *, cotangent, tangents):
-    """out, its tangent, gradients and their tangents, row by row, in the inputs' precision."""
+    """Result, its tangent, gradients and their tangents, by rows, in the inputs' precision."""
     group = q.shape[1] // k.shape[1]
     scale = q.dtype.type(1 / np.sqrt(q.shape[2]) if scale is None else scale)
     out, lse = attend(q, k, v, slot_gate, visible, scale, bias)

@@ -54,7 +54,7 @@ class Class:
     sizes: tuple[Parameter, ...]
     faces: tuple[Face, ...]
     unread: str = ""
-    """What callers are told of saved arrays."""
+    """Comment of the header: saved arrays that vjp does not read."""
 
     @property
     def template(self) -> str:
@@ -387,7 +387,7 @@ double *vectors,  /* [offsets[n], d] */
         ),
     ),
 )
-"""What Python calls without declaring it as an operator."""
+"""Functions that Python calls and does not declare as operators."""
 
 
 def classes() -> dict[str, Class]:
@@ -541,7 +541,7 @@ _REFERENCES = {
     "int *": "integer(c_int), intent(out)",
     "char *": "character(kind=c_char), intent(out)",
 }
-"""What crosses the interface by reference; other pointers are addresses."""
+"""C types that cross the interface by reference; other pointers are addresses."""
 
 
 def _fortran_parameter(text: str) -> tuple[str, str]:

@@ -42,15 +42,15 @@ class Static:
     """A static argument."""
 
     name: str
-    """In Python, and of the kernels' arguments."""
+    """Name in Python, and of the kernels' argument."""
     c_name: str
     kind: str
-    """integer, integers, code (of a choice), logical, number, graph, or array."""
+    """Kind: integer, integers, code (of a choice), logical, number, graph, or array."""
     default: Any
-    """`...` where there is none."""
+    """Default value; `...` where there is none."""
     codes: Mapping[str, int] = field(default_factory=dict)
     optional: bool = False
-    """Whether it may be None."""
+    """True if it may be None."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class Array:
     dims: tuple[str, ...]
     """Extents in C's order, expressions of sizes by their C names."""
     dtype: str
-    """real (that of the inputs), int32 or int64; wide: real, and not of half precision."""
+    """Name of its type: real (that of the inputs), int32, int64; wide: real, never 16 bits."""
     optional: bool
-    """Whether it may be null."""
+    """True if it may be null."""
     written: bool
     otherwise: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Extents under conditions, as ``"kernel=diagonal"``."""
@@ -77,7 +77,7 @@ class Array:
 
     @property
     def batched(self) -> bool:
-        """Whether its first extent stands for any number of leading axes."""
+        """True if its first extent stands for any number of leading axes."""
         return self.dims[:1] == (BATCH,)
 
 
@@ -91,32 +91,32 @@ class Operator:
     arguments: tuple[str, ...]
     """Graph, sizes and static arguments before the arrays: their names in C."""
     statics: Mapping[str, Static]
-    """Those among the arguments, by their names in C."""
+    """Static arguments among `arguments`, by their names in C."""
     inputs: tuple[Array, ...]
     outputs: tuple[Array, ...]
     saved: tuple[Array, ...]
-    """What forward writes for vjp; those that are outputs, too, included."""
+    """Arrays that forward writes and vjp reads, outputs among them."""
     arrays: tuple[Array, ...]
     """Static arrays."""
     absent: Mapping[str, str]
-    """What stands for arguments that are left out, by their names in C."""
+    """Values in place of arguments that are left out, by their names in C."""
     summed: tuple[str, ...]
     """Inputs whose gradients may be written to one array."""
     unread: Mapping[str, str]
     """Saved arrays that no vjp reads, by where; see `Declaration`."""
     renamed: Mapping[str, Mapping[str, str]]
-    """By condition, sizes that are then others, by their names in C."""
+    """Replacements of sizes, by the condition under which they hold and by names in C."""
     differentiable: bool
     on_tape: tuple[str, ...]
-    """Those of the arguments that the C function of the operation on the tape takes."""
+    """Names in `arguments` that the C function of the operation on the tape takes."""
     positional: tuple[str, ...]
     """Inputs that have no default, in Fortran's names."""
     syntax: ast.FunctionDef
-    """As declared in Python."""
+    """Declaration in Python: a function without a body."""
 
     @property
     def has_graph(self) -> bool:
-        """Whether it works on a graph."""
+        """True if it works on a graph."""
         return "graph" in self.arguments
 
     @property
@@ -140,7 +140,7 @@ class Operator:
 
     @property
     def own_saved(self) -> list[Array]:
-        """What forward writes for vjp besides outputs."""
+        """Saved arrays that are not outputs."""
         outputs = {array.name for array in self.outputs}
         return [array for array in self.saved if array.name not in outputs]
 
@@ -197,7 +197,7 @@ def _evaluate(package: Path, module: str, decorators: Mapping[str, Any]) -> dict
     """Run the constants of a module, and give its declared functions to their decorators."""
 
     def limits(*_: Any, **__: Any) -> None:
-        """They are checked in Python."""
+        """Ignore limits: they are checked in Python."""
 
     names: dict[str, Any] = {
         "Limits": limits, "AT_LEAST_0": None, "AT_LEAST_1": None, "ParamSpec": str, "TypeVar": str,

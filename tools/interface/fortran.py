@@ -12,13 +12,13 @@ from declarations import BATCH, Array, Operator, Static, names_in, read_operator
 CUDA_HEADER = Path(__file__).resolve().parents[2] / "cuda" / "gnograd_cuda.h.in"
 GRAPH_SIZES = ("n_src", "n_dst", "n_edges")
 WIDTHS = {"d": "n_features", "de": "n_edge_features", "do": "n_own_features"}
-"""What kernels get besides that may have to do without the arrays: sizes, by their arguments."""
+"""Sizes by arguments of kernels, which need them where the arrays that tell them are absent."""
 C_TYPES = {
     "integer": "integer(c_int64_t)", "size": "integer(c_int64_t)", "code": "integer(c_int)",
     "logical": "integer(c_int)", "number": "real(c_double)", "integers": "type(c_ptr)",
     "array": "type(c_ptr)", "graph": "type(c_ptr)",
 }  # fmt: skip
-"""How arguments before the arrays cross the C interface."""
+"""Types in which arguments before the arrays cross the C interface, by kind."""
 
 operators = read_operators()
 
@@ -53,7 +53,7 @@ def names(arrays: Iterable[Array], suffix: str = "") -> str:
 
 
 def kind(op: Operator, argument: str) -> str:
-    """What an argument before the arrays is: that of its static argument, or a size."""
+    """Kind of an argument before the arrays: that of the static argument, or "size"."""
     return op.statics[argument].kind if argument in op.statics else "size"
 
 
@@ -201,7 +201,7 @@ def call(op: Operator, face: str, real: str, groups: dict[str, str]) -> str:
 
 
 def device_call(op: Operator, face: str, kind_of: str, groups: dict[str, str]) -> str:
-    """The same on a device, where static arrays were lent to."""
+    """Call of a face on a device, where a static array is the copy in `lent`."""
     given = ["self%device", kind_of]
     lent = {array.name: k for k, array in enumerate(op.arrays, 1)}
     for name in op.arguments:
@@ -218,7 +218,7 @@ def device_call(op: Operator, face: str, kind_of: str, groups: dict[str, str]) -
 
 
 def has_cuda_kernels(op: Operator) -> bool:
-    """Whether the CUDA library has the operator for both kinds of reals."""
+    """True if the CUDA library has the operator for float32 and float64."""
     line = re.search(rf"^@{op.name} (.*)@$", CUDA_HEADER.read_text(), re.MULTILINE)
     return line is not None and {"f32", "f64"} <= set(line[1].split())
 
@@ -341,7 +341,7 @@ def _fit_input(op: Operator, k: int, array: Array, known: set[str]) -> list[str]
 
 
 def _fit_static(op: Operator, array: Array, known: set[str]) -> list[str]:
-    """The same for a static array."""
+    """Statements that check the shape of a static array, or take sizes from it."""
     it = f"operator%{array.name}"
     rank = len(array.dims)
     extents = [f"size({it}, {axis}, c_int64_t)" for axis in range(rank, 0, -1)]

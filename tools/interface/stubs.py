@@ -19,20 +19,20 @@ from declarations import PACKAGE, Operator, read_operators
 
 
 class Front(NamedTuple):
-    """Where operators are functions of other arrays."""
+    """A package whose operators take arrays of its own, and the stub for it."""
 
     stub: str
     imports: str
     operand: str
-    """What inputs are."""
+    """Type of inputs."""
     array: str
-    """What results are."""
+    """Type of results."""
     static: str
-    """What static arrays are."""
+    """Type of static arrays."""
     graph: str
-    """What graphs are."""
+    """Type of graphs."""
     with_functions: bool
-    """Whether functions without derivatives are there, too."""
+    """True if it has functions without derivatives, too."""
 
 
 FRONTS = (

@@ -21,13 +21,13 @@ import pythons
 
 
 def digests(wheel: Path) -> dict[str, str]:
-    """What is in a wheel: a SHA-256 for every file."""
+    """SHA-256 of every file in a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return {n: hashlib.sha256(archive.read(n)).hexdigest() for n in archive.namelist()}
 
 
 def sha256(file: Path) -> str:
-    """That of a whole file."""
+    """SHA-256 of a file."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 

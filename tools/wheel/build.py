@@ -50,7 +50,7 @@ def variables() -> dict[str, str]:
 
 
 def epoch() -> str:
-    """When the commit was made; without git, when the files were."""
+    """Time of the commit in seconds; without git, of the file pyproject.toml."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     if given:
         return given

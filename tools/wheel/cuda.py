@@ -105,7 +105,7 @@ def compiled(cuda: str, architectures: list[str]) -> tuple[Path, str, list[str]]
 
 
 def packed(cuda: str, library: Path, release: str, architectures: list[str]) -> Path:
-    """A project of its own, with the library in it, made a wheel."""
+    """Build the wheel of a project that has only the library."""
     folder = build.WORK / f"gnograd-cu{cuda}"
     shutil.rmtree(folder, ignore_errors=True)
     package = folder / "project" / f"gnograd_cu{cuda}"

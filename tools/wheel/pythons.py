@@ -14,7 +14,7 @@ VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 def find(versions: list[str]) -> dict[str, str]:
-    """Interpreters by version; of those that are not here nothing is said."""
+    """Interpreters by version, of the versions that are installed."""
     found = {}
     for version in versions:
         usable = next(filter(_runs, _candidates(version)), None)

@@ -53,7 +53,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    """Make it, and unpack it if asked to."""
+    """Make the archive, and unpack it if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--to", type=Path, default=build.ROOT / "dist")
     parser.add_argument("--unpack", type=Path)

@@ -39,12 +39,12 @@ def library() -> ctypes.CDLL:
 
 
 def done(label: str) -> None:
-    """What was counted until now is under this label; under "-" it is left out."""
+    """Put what was counted since the last label under this one; "-" leaves it out."""
     library().ptx_count(label.encode())
 
 
 def begin(path: Path, case: Case) -> None:
-    """Takes a case's earlier counts out of the file, and says there what its labels stand for."""
+    """Remove earlier counts of a case from the file, and describe its labels there."""
     told = dict(case.described())
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     with path.open("w") as file:

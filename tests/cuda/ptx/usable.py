@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def problem() -> str:
-    """Empty if there is none."""
+    """Reason why PTX cannot be executed here, empty if it can."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         return "it needs Linux on x86-64"
     flags = re.search(r"^flags\s*:(.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
