@@ -16,7 +16,7 @@ __all__ = ["gno_deep"]
 
 
 def _sizes(static: Mapping[str, Any]) -> dict[str, int]:
-    """What the widths of the layers say of the packed layers and of the kernel."""
+    """Sizes of the packed layers and of the kernel, from the widths of the layers."""
     widths = static["widths"]
     return {
         "F_out": widths[-1],

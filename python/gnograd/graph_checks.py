@@ -25,7 +25,7 @@ def check_arrays(arrays: GraphArrays, borders: Borders | None = None) -> None:
     ----------
     arrays : GraphArrays of ndarray
     borders : Borders, optional
-        Of a batch.
+        Borders of the graphs, if the arrays are those of a batch.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def _expect(name: str, found: Any, expected: Any, what: str) -> None:
 
 
 def _check_borders(arrays: GraphArrays, borders: Borders) -> None:
-    """Refuse borders of a batch between which edges do not stay."""
+    """Raise ValueError if an edge of a batch crosses the borders of its graphs."""
     if not isinstance(borders, tuple) or len(borders) != len(Borders._fields):
         raise TypeError(f"graph: borders is of type {type(borders).__name__}, needs Borders")
     src, dst, edges = (np.asarray(each) for each in borders)

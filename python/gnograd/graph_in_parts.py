@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Graphs of which a program has a part only, which say how operators work on them."""
+"""Graphs that are distributed: a process has a part only, and they compute operators themselves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class GraphInParts(abc.ABC):
     @property
     @abc.abstractmethod
     def sizes(self) -> GraphSizes:
-        """Rows of the arrays that a caller gives and gets."""
+        """Sizes of the part that this process has: rows of the arrays that callers pass and get."""
 
     @property
     @abc.abstractmethod

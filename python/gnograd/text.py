@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Text of files, as it is read, and as messages and terminals take it."""
+"""Text: reading of files, and conversion to safe lines for messages and terminals."""
 
 import os
 import stat
@@ -8,11 +8,11 @@ from pathlib import Path
 __all__ = ["printable", "read_text"]
 
 _MOST = 1 << 26
-"""Bytes of a text that is read."""
+"""Largest file that is read as text, in bytes."""
 
 
 def printable(text: str) -> str:
-    """Text in one line, without what a terminal would obey: names in files may hold that."""
+    """Text in one line without control characters, which names in files may hold for a terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
