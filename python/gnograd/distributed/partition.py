@@ -23,7 +23,7 @@ _METHODS = {"rcb": 0, "metis": 1}
 _BITS = 10
 """Bits of a coordinate that one round of the search for a cut uses."""
 _METIS_WEIGHT = 2**30
-"""Largest number for METIS, which counts in 32 bits."""
+"""Largest sum of weights for METIS, which counts in 32 bits."""
 
 
 def partition(
