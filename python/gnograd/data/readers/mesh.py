@@ -157,7 +157,7 @@ def _explained(kind: str, path: Path, error: BaseException) -> str:
 
 
 def _check_grid(path: Path) -> None:
-    """Raise DataError for a mesh that is only implied by a few numbers: it may be huge."""
+    """Raise DataError if a structured grid, given by three numbers, is too large."""
     pattern = r"^\s*DIMENSIONS((?:\s+\d+){3})"
     found = re.search(pattern, _start(path), re.MULTILINE | re.IGNORECASE)
     if found:
