@@ -246,7 +246,7 @@ class MeshGraphEdgeMLPConcat(_EdgeNetwork, MeshGraphMLP):  # type: ignore[misc]
         return first.weight, first.bias
 
     def behind(self) -> list[nn.Module]:
-        """What comes behind it."""
+        """Layers after the first one."""
         assert isinstance(self.model, nn.Sequential)
         return list(self.model)[1:]
 
@@ -295,7 +295,7 @@ class MeshGraphEdgeMLPSum(_EdgeNetwork):
         return torch.cat([self.lin_efeat, self.lin_src, self.lin_dst], dim=1), bias
 
     def behind(self) -> list[nn.Module]:
-        """What comes behind it."""
+        """Layers after the first one."""
         return list(self.model)
 
 
