@@ -66,7 +66,7 @@ class Call:
             every = self._of_every_output(cotangent, outputs)
             return self._arrays("cotangent of ", every, outputs, absent=True)
         (spec,) = outputs.values()
-        if isinstance(cotangent, tuple | list) and len(cotangent) == 1:  # as adapters have it
+        if isinstance(cotangent, tuple | list) and len(cotangent) == 1:  # from adapters
             (cotangent,) = cotangent
         return (self._array("cotangent", cotangent, spec),)
 

@@ -101,7 +101,7 @@ class _OnEdges(Operator[P, R]):
             if n_nodes is not None:
                 n_nodes = integer(f"{self.name}: n_nodes", n_nodes, AT_LEAST_0)
             static["graph"] = Graph.from_edges(src, dst, n_nodes, n_nodes)
-        static.setdefault("graph", None)  # which is refused as such
+        static.setdefault("graph", None)  # an error, raised with this name
         return super().complete(static)
 
 

@@ -103,9 +103,9 @@ def edge_mlp(
     residual : bool
         Add `e`.
     reduction : {"sum", "mean"}
-        Of the edges of a destination, 0 where there are none.
+        Reduction of the edges of a destination, 0 where there are none.
     outputs : {"both", "edges", "nodes"}
-        What is returned.
+        Results to return.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def edge_mlp_pack(
     W_e, W_s, W_d : array, (F_e, width), (F_s, width), (F_d, width), or None
         First layer, for what edges, sources and destinations bring in; None for what is not there.
     b_0 : array, (width,), optional
-        Its bias; None is zero.
+        Bias of the first layer; None is zero.
     layers : list of (W, b)
         Further layers, (width before, width) and (width,); a bias None is zero.
     gamma, beta : array, (F_out,), optional

@@ -25,7 +25,7 @@ _UNREAD = {
     "concat_heads=False": "out lse",
     "cuda f16|bf16": "out lse",
 }
-"""No vjp reads `out` then: a mean over heads has lost their values, 16 bits their accuracy."""
+"""Saved arrays that no vjp reads: a mean over heads loses their values, 16 bits accuracy."""
 _MEAN_OF_HEADS = {"concat_heads=False": {"out": "n_dst C"}}
 _SEED = {"seed": "int64 1 or None"}
 _WHEN = {**_MEAN_OF_HEADS, "dropout!=0.0": {"seed": "int64 1"}}

@@ -67,7 +67,7 @@ def gno_deep(
     h : array, (n_src, F) or (n_src, n * F), or None
         Features of the sources, of n functions side by side; None is 1.
     y, x, c : array, (n_src, d_y), (n_dst, d_x), (n_edges, d_c), or None
-        What the network sees of the sources, the destinations and the edges: positions, their
+        Inputs of the network from sources, destinations and edges: positions, their
         embeddings, features. At least one of them is needed.
     layers : array, (n,)
         Layers of the network, ``[U_1 | b_1 | U_2 | b_2 | ...]``, as `gno_pack_layers` makes it of a

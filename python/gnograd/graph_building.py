@@ -25,7 +25,7 @@ class GraphBuilding:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # what `Graph` has
+    if TYPE_CHECKING:  # attributes of `Graph`
         sizes: GraphSizes
         borders: Borders | None
 
@@ -205,7 +205,7 @@ class GraphBuilding:
     ) -> G:
         """Graph of the k sources nearest to every destination, the nearest first.
 
-        Of sources at the same distance the one with the lower number is nearer. Points on a GPU are
+        Among sources at the same distance the lower number counts as nearer. Points on a GPU are
         looked for there, by `knn`, and the graph is made there.
 
         Parameters

@@ -213,7 +213,7 @@ def _on_cpu(
     squares = np.zeros(len(i))
     for a in range(d):
         squares += vectors[:, a] * vectors[:, a]
-    first = np.zeros(len(i))  # of the shift's numbers that is not 0
+    first = np.zeros(len(i))  # first number of a shift that is not 0
     for a in reversed(range(d)):
         first = np.where(shift[:, a] != 0, shift[:, a], first)
     kept = (squares <= radius * radius) & ((i != j) | (first != 0))

@@ -177,7 +177,7 @@ def knn(
     """The k sources nearest to every destination.
 
     On the CPU by a k-d tree, on a GPU by a tree of boxes. Distances are compared as by
-    `neighbors`; of sources at the same distance the one with the lower number is nearer, so that
+    `neighbors`; among sources at the same distance the lower number counts as nearer, so that
     both find the same.
 
     Parameters

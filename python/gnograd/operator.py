@@ -381,7 +381,7 @@ class Function(Generic[P, R]):
         if isinstance(value, Graph | GraphSizes):
             return value
         if isinstance(value, GraphInParts):
-            return value.sizes  # which are enough for shapes
+            return value.sizes  # sizes are enough for shapes
         raise TypeError(f"{self.name}: graph is {kind_of(value)}, needs a gnograd.Graph")
 
     def ordered(

@@ -25,7 +25,7 @@ def read_text(path: Path) -> str:
     ------
     FileNotFoundError
     ValueError
-        It is no file (pipes and devices have no end), is too large, or is no text.
+        Not a file (pipes and devices have no end), too large, or no text.
     """
     opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:

@@ -96,7 +96,7 @@ def _lock(directory: Path) -> int | None:
     """Make and lock a directory; return the open lock, or None if the file system has no locks."""
     for _ in range(_ATTEMPTS):
         directory.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):  # who had it has just removed lock or directory
+        with suppress(FileNotFoundError):  # its owner has just removed lock or directory
             return _take(directory)
     raise FileError(f"{directory}: cannot be locked")
 

@@ -140,7 +140,7 @@ def summary(data: PointData) -> str:
 def _show(found: Contents, roles: Roles, console: Console) -> None:
     try:
         names, found = assign(found, roles), arranged(found, roles)
-    except DataError:  # it is said after the tables
+    except DataError:  # the message follows the tables
         names = None
     table = Table("array", "shape", "type", "range", "taken as", title_justify="left")
     table.title = escape(f"{found.path}: {found.kind}")

@@ -83,7 +83,7 @@ def job(
         _end(processes, together=False)
         raise typer.Exit(130) from error
     finally:
-        gg.set_num_threads(0)  # who calls the app from Python has the default back
+        gg.set_num_threads(0)  # restore the default for callers in Python
 
 
 def _end(processes: Processes, together: bool) -> None:

@@ -173,7 +173,7 @@ def _sets(
         training, validation = split(data, config)
         every = [data]
     for part in (validation, *of_tests.values()):
-        PointData.join([training, part])  # they have the same quantities
+        PointData.join([training, part])  # check for equal quantities
     return Sets(training, validation, of_tests, PointData.join(every).checksum())
 
 
@@ -205,7 +205,7 @@ def _plan(state: PointState, config: PointsConfig) -> None:
         state.finished = True
         return
     if state.finished:
-        state.stretches[-1] = (done, peak)  # it may have stopped early
+        state.stretches[-1] = (done, peak)  # the run may have stopped early
     elif state.stretches:
         state.stretches.pop()
     state.stretches.append((config.epochs, config.learning_rate))

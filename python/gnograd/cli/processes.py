@@ -189,7 +189,7 @@ def _by_torch() -> Communicator:
 def _by_mpi(launch: Launch) -> Communicator:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # of what is said below
+            warnings.simplefilter("ignore", RuntimeWarning)  # the error below says it
             from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise LaunchError(

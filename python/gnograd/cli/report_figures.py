@@ -112,7 +112,7 @@ def example(
         return _curves(name, points[:, 0], truth, prediction)
     shown = np.sort(np.argsort(np.ptp(points, axis=0))[-2:])
     x, y = points[:, shown].T
-    if points.shape[1] == 3:  # those in front are drawn last
+    if points.shape[1] == 3:  # points in front are drawn last
         (depth,) = {0, 1, 2} - set(shown.tolist())
         order = np.argsort(points[:, depth])
         x, y, truth, prediction = x[order], y[order], truth[order], prediction[order]

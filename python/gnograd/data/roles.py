@@ -190,7 +190,7 @@ def arranged(contents: Contents, roles: Roles) -> Contents:
     Raises
     ------
     DataError
-        They do not fit each other.
+        Arrays do not fit each other.
     """
     names = [roles.points, roles.output_points, roles.time]
     for several in (roles.inputs, roles.outputs, roles.parameters, roles.states):
@@ -398,7 +398,7 @@ def _one(
         _check_there(contents, given)
         return given
     if usual is POINTS:
-        usual = ("x,y,z", "x,y", *usual)  # as `arranged` calls them
+        usual = ("x,y,z", "x,y", *usual)  # names that `arranged` gives
     for name in usual:
         if name in contents.arrays and _may_be_points(contents.arrays[name]):
             return name

@@ -191,7 +191,7 @@ def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array])
     }  # fmt: skip
     mesh = meshio.Mesh(points, list(cells.items()), point_data=shown)
     with replaced(path) as stream:
-        meshio.vtu.write(os.dup(stream.fileno()), mesh)  # which it opens as others do names
+        meshio.vtu.write(os.dup(stream.fileno()), mesh)  # it opens descriptors, too
 
 
 def _write_collection(path: Path, entries: Sequence[tuple[float, int, str]]) -> None:

@@ -95,7 +95,7 @@ class DistributedGraph(FromPoints, Part):
         Parameters
         ----------
         graph : Graph
-            The same on all processes.
+            Graph, the same on all processes.
         owner : array of int, (n_dst,)
             Rank of the process that owns each destination.
         comm : optional

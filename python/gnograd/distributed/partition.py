@@ -383,7 +383,7 @@ def _metis(
         raise ImportError(
             "partition: method 'metis' needs pymetis (pip install pymetis)"
         ) from error
-    if n_parts == 1 or n <= n_parts:  # which METIS does not do well
+    if n_parts == 1 or n <= n_parts:  # METIS does not do this well
         return np.arange(n, dtype=np.int32) * np.int32(n_parts > 1)
     work = None
     if weights is not None:

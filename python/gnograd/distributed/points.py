@@ -35,7 +35,7 @@ class FromPoints:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # what `DistributedGraph` has
+    if TYPE_CHECKING:  # attributes of `DistributedGraph`
 
         @classmethod
         def _of_blocks(

@@ -74,7 +74,7 @@ def torch_operator(
     op : Function or Operator
         A function has no derivatives, and gives tensors without gradients.
     in_parts : callable, optional
-        The same function for graphs distributed over processes.
+        Function for graphs distributed over processes.
 
     Returns
     -------
@@ -224,7 +224,7 @@ class _Face:
     ) -> dict[str, Any]:
         """Static arguments of the gnograd operator from those of the custom operator.
 
-        Of a graph these are the sizes, unless it is to be lent to kernels.
+        For a graph these are its sizes, or with `lent` a graph for kernels.
         """
         values = dict(zip(self.plain, static, strict=True))
         if "graph" in values:
@@ -390,7 +390,7 @@ class Faces(_Face):
     ) -> list[Tensor]:
         """Pick the results of forward that the vjp reads, in its order."""
         if self.in_copies(operands):
-            return []  # they are rounded: the vjp computes them again
+            return []  # 16-bit results are rounded: the vjp computes them again
         return self.op.signature(**self.static(operands, static)).kept(outputs)
 
     def saved(self, static: dict[str, Any], kept: Sequence[Tensor]) -> list[Tensor | None]:

@@ -36,7 +36,7 @@ def as_arrays(
 def integers(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """Convert integers to another type; none wraps around to another valid number.
 
-    Those that do not fit become the largest or the smallest number, which is an error where it is
+    Numbers that do not fit become the largest or the smallest one, which is an error where it is
     used: rows that belong to no edge may hold anything.
     """
     if tensor.dtype is dtype or tensor.is_floating_point():

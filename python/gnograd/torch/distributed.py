@@ -74,7 +74,7 @@ class _Faces(Faces):
         """Register nothing: the dispatcher does not see these faces."""
 
     def in_copies(self, args: Sequence[Any]) -> bool:
-        return False  # they are made before
+        return False  # copies are made before
 
     def static(
         self, operands: Sequence[Tensor | None], static: Sequence[Any], lent: bool = False

@@ -210,7 +210,7 @@ def _see(tensors: Tensors) -> _Seen | None:
             copies.append(x)
         try:
             address = x.data_ptr()
-        except RuntimeError:  # it stands for others, as a batch does
+        except RuntimeError:  # a wrapper of others, such as a batch
             return None
         if address & 7 and address % x.element_size():
             return None  # in the middle of a number
@@ -231,7 +231,7 @@ def _kind(
     try:
         forward = op.prepare(tuple(map(_array, inputs)), given)
         static = op.complete(given)
-    except Exception:  # which custom operators find, too
+    except Exception:  # custom operators raise it again
         return None
     for name in ("graph", *op.arrays):
         static.pop(name, None)

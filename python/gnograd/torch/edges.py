@@ -231,7 +231,7 @@ def without_free_rows(edge_attr: Tensor, graph: AnyGraph) -> Tensor:
     local = graph.local if isinstance(graph, DistributedGraph) else graph
     offsets, n_rows = local.arrays.offsets, local.n_edges
     if edge_attr.shape[0] != n_rows:
-        return edge_attr  # which operators refuse
+        return edge_attr  # operators raise the error
     on_gpu = isinstance(offsets, Tensor) and offsets.is_cuda
     if is_eager(edge_attr) and not on_gpu and int(offsets[-1]) == n_rows:
         return edge_attr  # the host knows that there are none

@@ -293,7 +293,7 @@ class Graph(GraphOfPoints, OfArrays):
         return self._each(lambda x: x.pin_memory())
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Graph:
-        borders = self.borders  # of a batch: they stay on the host, which is asked for them
+        borders = self.borders  # they stay on the host, which reads them
         return Graph(GraphArrays(*(None if x is None else change(x) for x in self.arrays)), borders)
 
     @property

@@ -30,7 +30,7 @@ class Linear(nn.Linear):
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, glorot: bool = False
     ) -> None:
-        nn.Module.__init__(self)  # that of nn.Linear needs the width
+        nn.Module.__init__(self)  # nn.Linear's needs the width
         self.in_features, self.out_features, self.glorot = in_features, out_features, glorot
         self.weight = (
             UninitializedParameter()

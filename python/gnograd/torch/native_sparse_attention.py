@@ -30,8 +30,8 @@ Rotary = Callable[[Tensor, Tensor], Tensor]
 class KeyValueCache(NamedTuple):
     """Keys and values of the tokens so far, each ``(batch, tokens, kv_heads, head_dim)``.
 
-    Those of the window are the last ones that a next token can see; those to be compressed are the
-    last ones that future compressed tokens will contain.
+    `window` has the last tokens that a next token can see, `waiting` the last ones that future
+    compressed tokens will contain.
     """
 
     length: int
