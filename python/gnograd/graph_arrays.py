@@ -97,7 +97,7 @@ Numbers = Callable[[int, int, Any], Any]
 def side_by_side(
     graphs: Sequence[GraphArrays], concatenate: Callable[[list[Any]], Any], numbers: Numbers
 ) -> tuple[GraphArrays, Borders]:
-    """One graph of several, whose nodes and rows of edge arrays come one behind the other."""
+    """One graph of several, with nodes and rows of edge arrays in the order of the graphs."""
     if not graphs:
         raise ValueError("Graph.batch: graphs is empty, needs one or more")
     sizes = [graph.sizes for graph in graphs]

@@ -120,8 +120,8 @@ class GraphBuilding:
     ) -> G | list[G]:
         """Graph of all pairs of points at most `radius` apart.
 
-        The sources of a destination come in ascending order. Points on a GPU are looked for there,
-        by `neighbors`, and the graph is made there.
+        The sources of a destination come in ascending order. Points on a GPU are searched there, by
+        `neighbors`, and the graph is made there.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class GraphBuilding:
         """Graph of the k sources nearest to every destination, the nearest first.
 
         Among sources at the same distance the lower number counts as nearer. Points on a GPU are
-        looked for there, by `knn`, and the graph is made there.
+        searched there, by `knn`, and the graph is made there.
 
         Parameters
         ----------

@@ -77,7 +77,7 @@ def neighbors(
 
     On the CPU by a k-d tree, on a GPU by a hash table of cells. Both compare
     ``(x_1 - y_1)**2 + ... <= radius**2`` in float64, summed in the order of the axes, so that they
-    agree on points at the radius, too. Arrays on a GPU are looked for there; the host waits for the
+    agree on points at the radius, too. Arrays on a GPU are searched there; the host waits for the
     number of neighbours.
 
     Parameters

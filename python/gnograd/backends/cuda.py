@@ -64,7 +64,7 @@ _surroundings: ContextVar[_Surroundings | None] = ContextVar("surroundings", def
 
 @contextlib.contextmanager
 def using(stream: int, empty: Callable[[Shape, str], Any]) -> Iterator[None]:
-    """Use this stream, and memory from `empty(shape, dtype)`, inside the block."""
+    """Use this stream, and memory from ``empty(shape, dtype)``, inside the block."""
     token = _surroundings.set(_Surroundings(stream, empty))
     try:
         yield

@@ -84,7 +84,7 @@ class GraphOfPoints:
         Parameters
         ----------
         sources, destinations : Tensor, (n_src, d), (n_dst, d)
-            On one device, where they are looked for.
+            Points on one device, where they are searched.
         radius, include_self, period
             As for `gnograd.Graph.radius`; a list of radii makes one graph for each.
         batch, destination_batch : Tensor of int, (n_src,), (n_dst,), optional
@@ -133,7 +133,7 @@ class GraphOfPoints:
         Parameters
         ----------
         sources, destinations : Tensor, (n_src, d), (n_dst, d)
-            On one device, where they are looked for.
+            Points on one device, where they are searched.
         k, include_self, period
             As for `gnograd.Graph.knn`.
         batch, destination_batch, source_items, destination_items
