@@ -100,7 +100,7 @@ class Call:
     def memory(
         self, specs: Mapping[str, str], out: Sequence[Array] | Array = None, n: int | None = None
     ) -> tuple[Array, ...]:
-        """Memory for results: the caller's where it is given, else new.
+        """Memory for results: the caller's if given, else new.
 
         Parameters
         ----------

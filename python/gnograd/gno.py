@@ -27,7 +27,7 @@ DIAGONAL = {
         "F_out": "F_in", "h": "* n_src F_in or None", "V": "H F_in", "b_v": "F_in"
     }
 }  # fmt: skip
-"""A diagonal kernel has one width, and can do without source features."""
+"""Shapes for a diagonal kernel, which has one width and works without source features."""
 
 
 @operator(

@@ -495,7 +495,7 @@ def lend(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
 
 
 def restored(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
-    """Graph of arrays that come from outside, such as a file: checked, and kept in copies."""
+    """Graph of arrays from an untrusted source, such as a file: checked, and kept in copies."""
     check_arrays(arrays, borders)
     return lend(GraphArrays(*(None if x is None else np.array(x) for x in arrays)), borders)
 
@@ -537,7 +537,7 @@ def _nodes(name: str, value: Any) -> int:
 
 
 def _largest(name: str, ends: NDArray[np.int64]) -> int:
-    """Largest of some nodes, -1 if there are none; an error if it would take absurd memory."""
+    """Largest of some nodes, -1 if there are none; an error if it is absurdly large."""
     largest = int(ends.max(initial=-1))
     if largest >= LARGEST:
         edge = int(np.argmax(ends))

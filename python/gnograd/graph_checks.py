@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Check of the arrays of a graph that comes from outside, such as a file.
+"""Check of the arrays of a graph from an untrusted source, such as a file.
 
-Kernels trust a graph: they read rows and write rows where its arrays say. Where one is made, they
-are right; where one is read, they are checked here, once, in O(n_edges).
+Kernels trust a graph: they read and write rows without checking its arrays. The constructors make
+valid arrays; those read from outside are checked here, once, in O(n_edges).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["check_arrays"]
 
 
 def check_arrays(arrays: GraphArrays, borders: Borders | None = None) -> None:
-    """Refuse arrays that are not those of one graph, in both orders.
+    """Raise an error unless arrays are those of one graph, in both orders.
 
     Parameters
     ----------

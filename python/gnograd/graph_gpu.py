@@ -51,7 +51,7 @@ def rows(name: str, table: Any) -> list[Any]:
 
 
 def from_csc(offsets: Any, indices: Any, n_src: int | None, edge_ids: Any) -> GraphArrays | None:
-    """Arrays of the graph of edges by destination; None where the CPU shall make it."""
+    """Arrays of the graph of edges by destination; None if the CPU has to make it."""
     given = {"offsets": offsets, "indices": indices, "edge_ids": edge_ids}
     backend, sizes = _vectors(given)
     n_dst, n_edges = sizes["offsets"] - 1, sizes["indices"]
@@ -94,7 +94,7 @@ def largest(src: Any, dst: Any) -> tuple[int, int]:
 def from_edges(
     src: Any, dst: Any, n_src: int, n_dst: int, self_loops: bool | None
 ) -> GraphArrays | None:
-    """Arrays of the graph of edges in any order; None where the CPU shall make it."""
+    """Arrays of the graph of edges in any order; None if the CPU has to make it."""
     backend, sizes = _vectors({"src": src, "dst": dst})
     n_given = sizes["src"]
     n_edges = n_given + (min(n_src, n_dst) if self_loops else 0)
@@ -109,7 +109,7 @@ def from_edges(
 
 
 def reverse(graph: GraphArrays) -> GraphArrays:
-    """Arrays of the graph with the same edges the other way round."""
+    """Arrays of the graph with all edges reversed."""
     backend = _backend("it", graph.offsets)
     n_src, n_dst, n_edges = graph.sizes
     src, dst = _ends(backend, graph)
@@ -117,7 +117,7 @@ def reverse(graph: GraphArrays) -> GraphArrays:
 
 
 def with_self_loops(graph: GraphArrays) -> GraphArrays | None:
-    """Arrays of the graph with one self-loop a node; None where the CPU shall make it."""
+    """Arrays of the graph with one self-loop a node; None if the CPU has to make it."""
     backend = _backend("it", graph.offsets)
     n_src, n_dst, n_edges = graph.sizes
     n_loops = min(n_src, n_dst)
@@ -127,7 +127,7 @@ def with_self_loops(graph: GraphArrays) -> GraphArrays | None:
 
 
 def union(graphs: Sequence[GraphArrays]) -> GraphArrays | None:
-    """Arrays of the graph with all edges of these, once; None where the CPU shall make it.
+    """Arrays of the graph with all edges of these, once; None if the CPU has to make it.
 
     The host waits for the number of edges.
     """

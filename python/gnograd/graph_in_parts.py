@@ -12,7 +12,7 @@ __all__ = ["GraphInParts"]
 
 
 class GraphInParts(abc.ABC):
-    """A graph that stands where a `Graph` does, and has faces of operators of its own."""
+    """Base of graphs that can replace a `Graph` and compute the faces of operators themselves."""
 
     @property
     @abc.abstractmethod
@@ -24,6 +24,5 @@ class GraphInParts(abc.ABC):
     def faces(self) -> ModuleType:
         """Functions `forward`, `vjp`, `jvp` and `hvp` of this graph, an operator, and the call.
 
-        Operators hand over what they were called with, in the order of their own arguments, static
-        arguments last: nothing has been checked.
+        Operators pass on their unchecked arguments in order, static arguments last.
         """

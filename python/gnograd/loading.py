@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Trained models, without an import of PyTorch before one is asked for."""
+"""Loading of trained models; PyTorch is only imported when one is loaded."""
 
 from __future__ import annotations
 

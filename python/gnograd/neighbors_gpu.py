@@ -147,7 +147,7 @@ def gpu_backend(operator: str, points: Any) -> ModuleType:
 
 
 def check_kind(operator: str, backend: ModuleType, d: int, dtype: str) -> None:
-    """Raise an error where there are no kernels for points of so many axes, or of a dtype."""
+    """Raise an error if there are no kernels for points with d axes of a dtype."""
     if dtype not in backend.SUFFIXES:
         raise TypeError(f"{operator}: sources is {dtype}, needs float32 or float64")
     if not 1 <= d <= MOST_AXES:

@@ -33,7 +33,7 @@ _BIAS = {
     "slope": "real Hq or None",
 }
 _ABSENT = {"n_sequences": "1", "scale": "max(Dk,1)**-0.5"}
-"""One sequence; keys without features are refused by the kernels that need some."""
+"""Defaults: one sequence, and ``Dk**-0.5`` as scale. Kernels refuse keys without features."""
 _COMPRESSED = {"block": AT_LEAST_1, "stride": AT_LEAST_1}
 _FAULTS = (
     (IndexError, "block_index names a block that the sequence of query {} does not have"),
@@ -308,7 +308,7 @@ def window_attention(
 
 
 def _compressed(static: Mapping[str, Any]) -> dict[str, int]:
-    """Compressed tokens, where they are given, or have to be counted in each sequence."""
+    """Number of compressed tokens: given, or counted in each sequence."""
     n = static["n_compressed"]
     if n is None and static["cu"] is not None:
         cu = _borders(static["cu"])
@@ -410,14 +410,14 @@ def compressed_offsets(cu: ArrayLike, block: int, stride: int) -> NDArray[np.int
 
 
 def _tokens(static: Mapping[str, Any]) -> dict[str, int]:
-    """Tokens before compression, where they are given, or the sequences tell."""
+    """Number of tokens before compression: given, or the end of the last sequence."""
     if static["n_keys"] is not None:
         return {"Tk": static["n_keys"]}
     return {} if static["cu_k"] is None else {"Tk": int(_borders(static["cu_k"])[-1])}
 
 
 def _borders(cu: Array) -> NDArray[Any]:
-    """Borders of sequences; something like them for what checks of arrays refuse afterwards."""
+    """Borders of sequences; any valid ones for input that later checks refuse."""
     borders = np.asarray(cu)
     fits = borders.ndim == 1 and borders.size > 0 and borders.dtype.kind in "iu"
     return borders if fits else np.zeros(1, np.int64)

@@ -359,7 +359,7 @@ class Function(Generic[P, R]):
         return static
 
     def convert(self, name: str, value: Any) -> Any:
-        """One static argument in the form that kernels take, checked before there is a call."""
+        """Check one static argument, and convert it to the form that kernels take."""
         return self._converters[name](value)
 
     def codes(self, static: Mapping[str, Any]) -> dict[str, Any]:
@@ -612,7 +612,7 @@ class Operator(Function[P, R]):
         return (*arrays, *self._absent[len(arrays) :])
 
     def wanted(self, wrt: Collection[str] | None) -> Collection[str]:
-        """Names of the inputs whose gradients are wanted, checked."""
+        """Check the names of the inputs whose gradients are wanted."""
         if wrt is None:
             return self.inputs
         if not isinstance(wrt, Iterable):

@@ -151,7 +151,7 @@ def get_matmul_precision() -> str:
 
 
 def get_config() -> dict[str, str | int | bool]:
-    """Facts of this build, and of what it runs on.
+    """Facts about this build and the machine.
 
     Returns
     -------

@@ -64,7 +64,7 @@ def dtype_of(spec: str, dtype: str) -> str:
 
 
 def match(label: str, shape: Shape, spec: str, sizes: Sizes) -> None:
-    """Compare a shape with what it should be; names seen for the first time enter `sizes`.
+    """Compare a shape with its notation; new names are added to `sizes`.
 
     >>> sizes = {"n_edges": 6}
     >>> match("gno: coords", (6, 2), "n_edges d", sizes)
@@ -142,7 +142,7 @@ def number(expression: str, sizes: Mapping[str, Any]) -> Any:
 
 
 def readable(spec: str, sizes: Mapping[str, Any]) -> str:
-    """The shape with what is known of it: ``(n_edges=6, d)``, ``(..., n_src=4, F_in)``."""
+    """Shape with the known sizes, for messages: ``(n_edges=6, d)``, ``(..., n_src=4, F_in)``."""
     words: list[str] = []
     if parse(spec).leading:
         words += map(str, sizes["*"]) if "*" in sizes else ["..."]

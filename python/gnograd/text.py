@@ -19,7 +19,7 @@ def printable(text: str) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Text of a file, which may come from anywhere.
+    """Read a text file that is not trusted.
 
     Raises
     ------

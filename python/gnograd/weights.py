@@ -38,7 +38,7 @@ def save_weights(
     *,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write arrays by name; the file appears whole, or what was there stays.
+    """Write arrays by name; a failure leaves no partial file, and an old one unchanged.
 
     Parameters
     ----------

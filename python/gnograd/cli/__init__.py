@@ -13,7 +13,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line, or say what to install for it.
+    """Run the command line, or print which packages it needs.
 
     Only the first of several processes prints.
     """

@@ -203,7 +203,7 @@ def sum_gradients(comm: Communicator, gradients: Any) -> Any:
 
 
 def _packed(comm: Communicator, tensors: Sequence[Tensor | None]) -> list[Any]:
-    """Sums of tensors, in one message; those on a GPU through the host where they have to."""
+    """Sums of tensors, in one message; through the host if messages cannot lie on a GPU."""
     given = [None if x is None else x.detach() for x in tensors]
     device = next((x.device for x in given if x is not None), torch.device("cpu"))
     through_host = device.type != "cpu" and not comm.takes_gpu

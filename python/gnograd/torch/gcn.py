@@ -114,7 +114,7 @@ class GCNConv(Convolution):
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels})"
 
     def reset_parameters(self) -> None:
-        """Draw new parameters, as PyG does, and forget what is cached."""
+        """Draw new parameters, as PyG does, and clear the cache."""
         self.lin.reset_parameters()
         if self.bias is not None:
             nn.init.zeros_(self.bias)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Directed message passing: an edge sums the edges that end at its source, but its reverse.
+"""Directed message passing: sums over the edges that end at an edge's source, except its reverse.
 
 The documentation of 24.12 gives names and arguments of these functions, not their formula, which is
 that of the networks they are named after [1]_: for an edge ``e = (v -> w)``::

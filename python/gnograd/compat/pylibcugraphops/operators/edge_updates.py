@@ -107,7 +107,7 @@ def update_efeat_e2e_concat_bwd(
     dim_dst: int,
     stream_id: int = 0,
 ) -> None:
-    """Gradients of `update_efeat_e2e_concat_fwd`; the width of what was left out is 0."""
+    """Gradients of `update_efeat_e2e_concat_fwd`; absent parts have width 0."""
 
 
 @function(_forward("sum"))

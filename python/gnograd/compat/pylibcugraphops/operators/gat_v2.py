@@ -138,7 +138,7 @@ def mha_gat_v2_n2n_bwd(
     grad_attention_weights_workspace: Optional = None,
     stream_id: int = 0,
 ) -> None:
-    """Gradients of `mha_gat_v2_n2n_fwd`, from what it saved."""
+    """Gradients of `mha_gat_v2_n2n_fwd`, from its saved arrays."""
 
 
 @function(_gat_v2_forward)
@@ -174,4 +174,4 @@ def mha_gat_v2_n2n_efeat_bwd(
     grad_attention_weights_workspace: Optional = None,
     stream_id: int = 0,
 ) -> None:
-    """Gradients of `mha_gat_v2_n2n_efeat_fwd`, from what it saved."""
+    """Gradients of `mha_gat_v2_n2n_efeat_fwd`, from its saved arrays."""
